@@ -30,8 +30,8 @@ import psutil
 
 from evals.engine.rows import Row
 from evals.results import environment, write_results
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.stopping import servings
+from weft.serving.vllm.serve import servings
+from weft.serving.vllm.supervise.registry import ServingEntry
 
 WEFT = [sys.executable, "-m", "weft"]
 MODEL = "smollm2-135m-instruct"
@@ -135,13 +135,13 @@ def command(*words: str) -> str:
     return ran.stdout
 
 
-def ready(restarts: int = 0) -> Entry | None:
+def ready(restarts: int = 0) -> ServingEntry | None:
     """The serving, once it is ready after so many restarts."""
     fits = [e for e in servings() if e.status == "ready" and e.restarts == restarts]
     return fits[0] if fits else None
 
 
-def ask(entry: Entry) -> int:
+def ask(entry: ServingEntry) -> int:
     """One request. Raises: `OSError` unless it is answered with text. Returns 1."""
     body = {
         "model": entry.name,
@@ -159,7 +159,7 @@ def ask(entry: Entry) -> int:
     return 1
 
 
-def survey(weft: subprocess.Popen[str], entry: Entry) -> Found:
+def survey(weft: subprocess.Popen[str], entry: ServingEntry) -> Found:
     """The processes below weft, the port, and the shared memory that they have mapped."""
     processes = [psutil.Process(weft.pid), *psutil.Process(weft.pid).children(recursive=True)]
     shared: set[str] = set()
@@ -170,7 +170,7 @@ def survey(weft: subprocess.Popen[str], entry: Entry) -> Found:
     return Found(processes, port, frozenset(shared))
 
 
-def kill(victim: str, weft: subprocess.Popen[str], entry: Entry) -> None:
+def kill(victim: str, weft: subprocess.Popen[str], entry: ServingEntry) -> None:
     """Send the signal that `victim` names."""
     who, _, number = victim.partition(" by ")
     server = entry.replicas[0].engine

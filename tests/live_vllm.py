@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.serving.openai.metrics import ServerMetrics, parse
+from weft.serving.openai.server import ServerMetrics, parse_metrics
 from weft.serving.weights import locate
 
 NAME = "smollm2-135m-instruct"
@@ -39,7 +39,7 @@ _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
-    # As `weft serve` does, see weft.serving.vllm.constraints.
+    # As `weft serve` does, see weft.serving.vllm.launch.arguments.
     "VLLM_ENFORCE_STRICT_TOOL_CALLING": "0",
 }
 
@@ -54,7 +54,7 @@ class LiveVllm:
         """Read without the client under test."""
         root = self.base_url.removesuffix("/v1")
         with urllib.request.urlopen(f"{root}/metrics", timeout=60) as page:
-            reading = parse(page.read())
+            reading = parse_metrics(page.read())
         assert reading is not None
         return reading
 

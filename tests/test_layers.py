@@ -9,25 +9,31 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "weft"
 MAY_IMPORT = {
-    "cli": {"workflow", "agents", "planner", "reasoning", "engine", "validation", "core"},
-    "workflow": {
-        *("agents", "planner", "reasoning", "engine", "validation", "core"),
-        *("serving", "decoding"),
+    "cli": {
+        *("workflow", "agents", "planner", "reasoning", "durability", "engine", "validation"),
+        *("serving", "training", "decoding", "core"),
     },
-    "agents": {"planner", "reasoning", "engine", "validation", "core"},
-    "planner": {"engine", "core"},
+    "workflow": {
+        *("agents", "planner", "reasoning", "durability", "engine", "validation", "core"),
+        *("serving", "training", "decoding"),
+    },
+    "agents": {"planner", "reasoning", "durability", "engine", "validation", "core"},
+    "planner": {"durability", "engine", "core"},
     "reasoning": {"engine", "core"},
+    "durability": {"engine", "core"},
     "engine": {"core"},
     "serving": {"decoding", "validation", "core"},
+    "training": {"decoding", "core"},
     "decoding": {"core"},
     "validation": {"core"},
+    "testing": {"core"},
     "core": set(),
 }
 OWNERS = {
     "typer": {"cli"},
     "rich": {"cli"},
-    "torch": {"serving", "decoding"},
-    "transformers": {"serving", "decoding"},
+    "torch": {"serving", "training", "decoding"},
+    "transformers": {"serving", "training", "decoding"},
     "llguidance": {"serving"},
     "httpx2": {"serving", "agents"},
     "httpcore2": {"agents"},
@@ -50,7 +56,7 @@ OWNERS = {
     "jsonschema_rs": {"validation"},
     "referencing": set(),
     "pydantic": {"cli", "workflow", "agents", "serving"},
-    "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "engine"},
+    "networkx": {"cli", "workflow", "agents", "planner", "reasoning", "durability", "engine"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -92,14 +98,14 @@ def test_imports_go_downwards(here: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_core_and_engine_need_the_standard_library_only() -> None:
+def test_what_a_bare_install_runs_needs_the_standard_library_only() -> None:
     import sys
 
     allowed = set(sys.stdlib_module_names) | {"weft"}
     foreign = {
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in FILES
-        if room(path) in {"core", "engine"}
+        if room(path) in {"core", "engine", "durability", "testing"}
         for line, name in imports(path)
         if name.split(".")[0] not in allowed
     }
@@ -116,7 +122,7 @@ def test_evals_are_imported_by_nothing() -> None:
 
 
 def test_files_stay_small() -> None:
-    """One noun per file: nothing above 400 lines, half of the files below 130."""
+    """A file is a unit that one opens for a reason: at most 480 lines, half of them below 180."""
     lines = {path: len(path.read_text("utf-8").splitlines()) for path in FILES}
-    assert not {str(path): count for path, count in lines.items() if count > 400}
-    assert sorted(lines.values())[len(lines) // 2] <= 130
+    assert not {str(path): count for path, count in lines.items() if count > 480}
+    assert sorted(lines.values())[len(lines) // 2] <= 180

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import weft
-from weft.core.fakes import FakeModel
+from weft.testing import FakeModel
 
 ROOT = Path(__file__).parents[1]
 TOOLS = """

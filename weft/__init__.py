@@ -23,26 +23,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
     from weft.agents.tools import Isolation, Tool, Toolbox, ToolContext, tool
-    from weft.agents.tools.declared import tool_from_schema
+    from weft.agents.tools.declaration import tool_from_schema
     from weft.core.budget import Budget
+    from weft.core.call_context import idempotency_key
     from weft.core.errors import NotDone
-    from weft.core.idempotency import idempotency_key
-    from weft.engine.cassette import Confirmation
+    from weft.durability.calls import Confirmation
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
     from weft.workflow import Flow, FlowResult, FlowRun, json_schema, load, loads
-    from weft.workflow.asking import ask, ask_sync
-    from weft.workflow.question_run import AskSettings
-    from weft.workflow.thinking import think, think_sync
-    from weft.workflow.thought_model import ThoughtModel
+    from weft.workflow.apps.ask import ask, ask_sync
+    from weft.workflow.apps.think import think, think_sync
+    from weft.workflow.runtime.models.think import ThoughtModel
+    from weft.workflow.runtime.results.question import AskSettings
 
 _HOMES = {
     "AgentOptions": "weft.agents.agent",
     "Answer": "weft.agents.agent",
-    "AskSettings": "weft.workflow.question_run",
+    "AskSettings": "weft.workflow.runtime.results.question",
     "Budget": "weft.core.budget",
-    "Confirmation": "weft.engine.cassette",
+    "Confirmation": "weft.durability.calls",
     "Document": "weft.reasoning.question",
     "Flow": "weft.workflow",
     "FlowResult": "weft.workflow",
@@ -52,20 +52,20 @@ _HOMES = {
     "Question": "weft.reasoning.question",
     "ThinkOptions": "weft.reasoning.options",
     "Thought": "weft.reasoning.thought",
-    "ThoughtModel": "weft.workflow.thought_model",
+    "ThoughtModel": "weft.workflow.runtime.models.think",
     "Tool": "weft.agents.tools",
     "ToolContext": "weft.agents.tools",
     "Toolbox": "weft.agents.tools",
-    "ask": "weft.workflow.asking",
-    "ask_sync": "weft.workflow.asking",
-    "idempotency_key": "weft.core.idempotency",
+    "ask": "weft.workflow.apps.ask",
+    "ask_sync": "weft.workflow.apps.ask",
+    "idempotency_key": "weft.core.call_context",
     "json_schema": "weft.workflow",
     "load": "weft.workflow",
     "loads": "weft.workflow",
-    "think": "weft.workflow.thinking",
-    "think_sync": "weft.workflow.thinking",
+    "think": "weft.workflow.apps.think",
+    "think_sync": "weft.workflow.apps.think",
     "tool": "weft.agents.tools",
-    "tool_from_schema": "weft.agents.tools.declared",
+    "tool_from_schema": "weft.agents.tools.declaration",
 }
 __version__ = "0.1.0"
 __all__ = [

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from weft.workflow.document.unit import Unit
     from weft.workflow.flow import Flow
-    from weft.workflow.runs.replay import Replay
-    from weft.workflow.runs.story import Story
-    from weft.workflow.unit import Unit
+    from weft.workflow.history.replay import RunReplay
+    from weft.workflow.history.run_history import RunHistory
 
-Replaying = Callable[..., "Replay"]
+Replaying = Callable[..., "RunReplay"]
 _NO_FLOW: Final = "\nno workflow is named here; name its file: weft_replay({!r}, 'FLOW.yaml')"
 
 
@@ -36,8 +36,8 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
         strict     a call that differs from its record fails, instead of getting the recorded answer
         drift      differences do not fail the test: look at `differences` and `drifts`
 
-    It returns a `Replay`. Nothing leaves the process, and no time passes. What cannot be repeated,
-    because its workflow is not there, say, fails the test with a sentence.
+    It returns a `RunReplay`. Nothing leaves the process, and no time passes. What cannot be
+    repeated, because its workflow is not there, say, fails the test with a sentence.
     """
     folder = request.path.parent
 
@@ -47,9 +47,9 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
         *,
         strict: bool = False,
         drift: bool = False,
-    ) -> Replay:
+    ) -> RunReplay:
         from weft.core.errors import WeftError
-        from weft.workflow.runs.cassette_file import read_cassette
+        from weft.workflow.history.cassette_file import read_cassette
 
         story = None
         try:
@@ -69,13 +69,13 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
 
 
 def _unit(flow: Flow | str | Path, folder: Path) -> Unit:
-    from weft.workflow.loader import load_unit
+    from weft.workflow.document.loader import load_unit
 
     return load_unit(folder / flow) if isinstance(flow, (str, Path)) else flow.unit
 
 
-def _replayed(story: Story, unit: Unit | None, strict: bool) -> Replay:
-    from weft.workflow.runs.rebuilt import rebuilt_or_recorded
-    from weft.workflow.runs.replay import replay
+def _replayed(story: RunHistory, unit: Unit | None, strict: bool) -> RunReplay:
+    from weft.workflow.history.recorded_workflow import rebuild_or_read_unit
+    from weft.workflow.history.replay import replay
 
-    return replay(story, unit or rebuilt_or_recorded(story.header), strict=strict)
+    return replay(story, unit or rebuild_or_read_unit(story.header), strict=strict)

@@ -10,16 +10,13 @@ import numpy as np
 
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.counters import Counters
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow, denoised
 from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
-from weft.decoding.diffusion.oracle.question import Question
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.train.lists.drawing import drawn_question
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.training.diffusion.list_model.questions import drawn_question
 
 TOGETHER = 25
 """Rows of a pass where nothing is timed."""
@@ -29,9 +26,9 @@ TOGETHER = 25
 class Answered:
     """An answer to a question, and what it took."""
 
-    question: Question
+    question: ListQuestion
     ids: tuple[int, ...]
-    counters: Counters
+    counters: DenoisingCounters
     seconds: float = 0.0
 
     @property
@@ -39,7 +36,9 @@ class Answered:
         return valid(self.question, self.ids)
 
 
-def questions(operation: str, sizes: Sequence[int], count: int, seed: int = 0) -> list[Question]:
+def questions(
+    operation: str, sizes: Sequence[int], count: int, seed: int = 0
+) -> list[ListQuestion]:
     """`count` questions about items that no training has seen together, `sizes` in turn."""
     chance = np.random.default_rng([seed, words.operation_id(operation)])
     language = LANGUAGES[operation]
@@ -50,16 +49,16 @@ def questions(operation: str, sizes: Sequence[int], count: int, seed: int = 0) -
     ]
 
 
-def room(question: Question, *, ends: bool = True) -> int:
+def room(question: ListQuestion, *, ends: bool = True) -> int:
     """Slots for its answer: as many as that takes, and its terminator if it `ends`."""
     return LANGUAGES[question.operation].length(question) + ends
 
 
 def answered(
     adapter: ModelAdapter,
-    plugs: Plugs,
-    asked: Sequence[Question],
-    shaping: Shaping,
+    plugs: DecoderConfig,
+    asked: Sequence[ListQuestion],
+    shaping: SamplingParams,
     *,
     ends: bool = True,
 ) -> list[Answered]:
@@ -68,11 +67,11 @@ def answered(
     for first in range(0, len(asked), TOGETHER):
         some = asked[first : first + TOGETHER]
         rows = [
-            Denoising(
+            DenoisingRow(
                 _canvas(adapter, question, n, ends=ends),
                 plugs,
                 adapter.traits,
-                Keyed(first + n),
+                CounterRng(first + n),
                 shaping,
             )
             for n, question in enumerate(some)
@@ -88,25 +87,29 @@ def answered(
 
 
 def timed(
-    adapter: ModelAdapter, plugs: Plugs, question: Question, shaping: Shaping, seed: int
+    adapter: ModelAdapter,
+    plugs: DecoderConfig,
+    question: ListQuestion,
+    shaping: SamplingParams,
+    seed: int,
 ) -> Answered:
     """One question, alone."""
     began = time.perf_counter()
     canvas = _canvas(adapter, question, 0, ends=True)
-    row = Denoising(canvas, plugs, adapter.traits, Keyed(seed), shaping)
+    row = DenoisingRow(canvas, plugs, adapter.traits, CounterRng(seed), shaping)
     denoised([row], adapter)
     seconds = time.perf_counter() - began
     adapter.forget(0)
     return Answered(question, _ids(row), row.counters, seconds)
 
 
-def _canvas(adapter: ModelAdapter, question: Question, row: int, *, ends: bool) -> Canvas:
+def _canvas(adapter: ModelAdapter, question: ListQuestion, row: int, *, ends: bool) -> Canvas:
     mask = adapter.traits.mask_id
     fill = words.MASK if mask is None else mask
     return Canvas(question.prompt, room(question, ends=ends), fill, row=row)
 
 
-def _ids(row: Denoising) -> tuple[int, ...]:
+def _ids(row: DenoisingRow) -> tuple[int, ...]:
     """Up to the first terminator: a policy may fill a canvas without stopping at it."""
     ids = [int(token) for token in row.kept]
     return tuple(ids[: ids.index(words.EOS)] if words.EOS in ids else ids)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import ModelAdapter, Traits
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.query import Query
 
 
@@ -57,7 +57,7 @@ class Gauge:
         self._adapter = adapter
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelTraits:
         return self._adapter.traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:

@@ -31,27 +31,25 @@ from evals.reasoning.report import Target
 from weft.core.errors import ModelError, ModelNotFound
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, JsonSchema, Lossy, Message
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.pace import Every
-from weft.decoding.diffusion.policies.threshold import Threshold
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.diffusion.structure.filling import Filling
-from weft.decoding.diffusion.structure.lexicon import Lexicon
-from weft.decoding.diffusion.structure.structures import Structures
-from weft.decoding.diffusion.train.block.documents import Document, document, form
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.filling import StructureFiller
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
+from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.local.grammar import GrammarCompiler
 from weft.serving.local.vocabulary import Vocabulary
-from weft.serving.structured import parse_output
+from weft.serving.openai.answer import parse_output
 from weft.serving.weights import locate
+from weft.training.diffusion.block.documents import GeneratedDocument, random_document, random_form
 
 _AUTOREGRESSIVE: Final = "smollm2-135m-instruct"
 _BLOCK: Final = "smollm2-block"
@@ -65,7 +63,7 @@ _SEVERAL: Final[Mapping[str, DecodeSpec]] = {
 _VOCABULARY: Final = 49_152
 _ROOM: Final = 400
 _SEEDS: Final = 10_000_000
-_SAMPLED: Final = Shaping(1.0)
+_SAMPLED: Final = SamplingParams(1.0)
 TARGETS: Final = (
     Target("random", "filled_4", "validity", 1.0),
     Target("random", "filled_all", "validity", 1.0),
@@ -140,15 +138,15 @@ class Noise:
     def __init__(self, path: Path) -> None:
         self.vocabulary = Vocabulary.load(path, _VOCABULARY, frozenset())
         mask = self.vocabulary.special_token("<empty_output>") or 0
-        self.traits = Traits(_VOCABULARY, mask, self.vocabulary.end_ids)
-        self._structures = Structures(
-            Lexicon(self.vocabulary, self.traits.banned, self.vocabulary.end_ids)
+        self.traits = ModelTraits(_VOCABULARY, mask, self.vocabulary.end_ids)
+        self._structures = StructureCompiler(
+            TokenVocabulary(self.vocabulary, self.traits.banned, self.vocabulary.end_ids)
         )
         self._grammars = GrammarCompiler(self.vocabulary, LocalOptions())
         self.ways = {
-            "filled_1": _plugs(Threshold(1.0, pace=Every(1))),
-            "filled_4": _plugs(Threshold(1.0, pace=Every(4))),
-            "filled_all": _plugs(Threshold(0.0)),
+            "filled_1": _plugs(ThresholdPolicy(1.0, pace=EveryStep(1))),
+            "filled_4": _plugs(ThresholdPolicy(1.0, pace=EveryStep(4))),
+            "filled_all": _plugs(ThresholdPolicy(0.0)),
         }
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -157,7 +155,9 @@ class Noise:
     def forget(self, row: int) -> None:
         """Nothing is kept."""
 
-    def tried(self, case: str, system: str, plugs: Plugs, schemas: Sequence[Schema]) -> list[Row]:
+    def tried(
+        self, case: str, system: str, plugs: DecoderConfig, schemas: Sequence[Schema]
+    ) -> list[Row]:
         """How many of the schemas are filled so that they fit, and in how many passes."""
         if case == "random" and system == "filled_1":
             schemas = schemas[: max(1, len(schemas) // 5)]
@@ -170,13 +170,13 @@ class Noise:
         drawn, written = np.mean(found, axis=0)
         return float(drawn), float(written)
 
-    def _filled(self, schema: Schema, plugs: Plugs, seed: int) -> _Filled:
+    def _filled(self, schema: Schema, plugs: DecoderConfig, seed: int) -> _Filled:
         structure = self._structures.start(
             room=_ROOM, schema=schema, follow=lambda: self._grammars.start(schema)
         )
-        filling = Filling(structure, self.traits)
+        filling = StructureFiller(structure, self.traits)
         canvas = filling.canvas([1], row=seed)
-        row = Denoising(canvas, filling.plugs(plugs), self.traits, Keyed(seed), _SAMPLED)
+        row = DenoisingRow(canvas, filling.plugs(plugs), self.traits, CounterRng(seed), _SAMPLED)
         denoised([row], self)
         text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
         return _Filled(_fits(text, schema), False, row.counters.forwards)
@@ -205,15 +205,17 @@ class Noise:
         return logits
 
 
-def _plugs(policy: Threshold) -> Plugs:
-    return Plugs(policy, Fixed(32), Whole(), Contiguous())
+def _plugs(policy: ThresholdPolicy) -> DecoderConfig:
+    return DecoderConfig(policy, FixedBlocks(32), NoCache(), FirstTerminator())
 
 
 def _trained(effort: Effort, path: Path) -> Iterator[Row]:
     """The same requests to models in this process, alike but for what they are."""
-    told: dict[str, list[Document]] = {
-        "forms": [form(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 40))],
-        "documents": [document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))],
+    told: dict[str, list[GeneratedDocument]] = {
+        "forms": [random_form(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 40))],
+        "documents": [
+            random_document(np.random.default_rng(_SEEDS + n)) for n in range(effort.of(5, 50))
+        ],
     }
     forwards: dict[str, float] = {}
     block = block_model()
@@ -233,7 +235,9 @@ def _trained(effort: Effort, path: Path) -> Iterator[Row]:
                 yield from _fewer(case, system, beside, found)
 
 
-async def _answers(folder: Path, asked: Sequence[Document], decode: DecodeSpec) -> list[_Filled]:
+async def _answers(
+    folder: Path, asked: Sequence[GeneratedDocument], decode: DecodeSpec
+) -> list[_Filled]:
     options = LocalOptions(dtype="float32", max_string_chars=60, max_items=6, decode=decode)
     model = LocalModel(folder, options)
     try:
@@ -242,7 +246,7 @@ async def _answers(folder: Path, asked: Sequence[Document], decode: DecodeSpec) 
         await model.aclose()
 
 
-async def _answer(model: LocalModel, made: Document) -> _Filled:
+async def _answer(model: LocalModel, made: GeneratedDocument) -> _Filled:
     asked = ModelRequest(
         messages=(Message("user", made.request),),
         schema=made.schema,

@@ -21,22 +21,21 @@ from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
 from weft.core.errors import ModelNotFound, ModelRequestError
 from weft.core.values import Message
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.guard.spans import Foreign, forged, refuse_forged
-from weft.decoding.diffusion.loop import GREEDY, denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.guard.control_tokens import ForeignSpan, forged, refuse_forged
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:
-    from weft.serving.local.tokens import Tokens
+    from weft.serving.local.tokenizer import LocalTokenizer
 
 ATTACKS: Final = 1000
 _ANSWER: Final = 8
@@ -55,10 +54,10 @@ def rows(quick: bool) -> list[dict[str, Any]]:
 
 
 def _rows(_effort: Effort) -> Iterator[Row]:
-    from weft.serving.local.tokens import Tokens
+    from weft.serving.local.tokenizer import LocalTokenizer
 
     try:
-        tokens = Tokens.read(locate("smollm2-135m-instruct"))
+        tokens = LocalTokenizer.read(locate("smollm2-135m-instruct"))
     except ModelNotFound as missing:
         raise Skipped(str(missing)) from None
     walls = Walls(tokens, "<empty_output>", ("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
@@ -76,7 +75,7 @@ class Walls:
     """One tokenizer, whose special token `mask` is taken for a mask."""
 
     def __init__(
-        self, tokens: Tokens, mask: str, controls: Sequence[str], size: int = _VOCABULARY
+        self, tokens: LocalTokenizer, mask: str, controls: Sequence[str], size: int = _VOCABULARY
     ) -> None:
         self.mask, self.controls = mask, controls
         self._tokens = tokens
@@ -84,7 +83,7 @@ class Walls:
         assert None not in ids
         self._mask_id = int(ids[0] or 0)
         self._control = frozenset(one for one in ids if one is not None)
-        self._traits = Traits(size, self._mask_id, frozenset())
+        self._traits = ModelTraits(size, self._mask_id, frozenset())
 
     def open_by_id(self, attack: Attack) -> bool:
         """Whether text that is tokenised with special tokens holds a mask."""
@@ -111,7 +110,7 @@ class Walls:
     def noticed(self, attack: Attack) -> bool:
         """Whether a prompt with real control tokens in foreign text is refused."""
         prompt = self._tokens.encode(attack.text)
-        foreign = [Foreign(0, len(prompt), attack.source)]
+        foreign = [ForeignSpan(0, len(prompt), attack.source)]
         try:
             refuse_forged(prompt, foreign, self._control)
         except ModelRequestError:
@@ -122,12 +121,12 @@ class Walls:
         """Whether harmless text is taken as it is."""
         prompt = self._tokens.encode_plain(attack.text)
         same = self._tokens.decode(prompt) == attack.text
-        return same and not forged(prompt, [Foreign(0, len(prompt))], self._control)
+        return same and not forged(prompt, [ForeignSpan(0, len(prompt))], self._control)
 
-    def _written(self, prompt: list[int]) -> Denoising:
-        plugs = Plugs(Threshold(0.9), Fixed(4), Whole(), Contiguous())
+    def _written(self, prompt: list[int]) -> DenoisingRow:
+        plugs = DecoderConfig(ThresholdPolicy(0.9), FixedBlocks(4), NoCache(), FirstTerminator())
         canvas = Canvas(prompt, _ANSWER, self._mask_id)
-        row = Denoising(canvas, plugs, self._traits, Keyed(0), GREEDY)
+        row = DenoisingRow(canvas, plugs, self._traits, CounterRng(0), GREEDY)
         denoised([row], Certain(self._traits))
         return row
 
@@ -135,7 +134,7 @@ class Walls:
 class Certain:
     """A model that would write one token into whatever slot it is asked about."""
 
-    def __init__(self, traits: Traits) -> None:
+    def __init__(self, traits: ModelTraits) -> None:
         self.traits = traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:

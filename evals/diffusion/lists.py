@@ -30,14 +30,14 @@ from evals.reasoning.report import Target
 from weft.core.errors import WeftError
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
+from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
-from weft.decoding.diffusion.oracle.question import Question
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import SamplingParams
 
 __all__ = ("TARGETS", "panel", "rows", "table")
 SEED: Final = 7
 """Of the questions; no setting of any policy was chosen by looking at these."""
-GREEDY, SAMPLED = Shaping(0.0), Shaping(1.0)
+GREEDY, SAMPLED = SamplingParams(0.0), SamplingParams(1.0)
 BOTH_WAYS: Final = (SEQUENTIAL, "threshold_0.9", ADAPTIVE)
 OFTEN: Final = (*BOTH_WAYS, "threshold_0.5", "threshold_0.7", "self_speculative")
 """Those that are asked all questions."""
@@ -78,8 +78,8 @@ def _rows(effort: Effort) -> Iterator[Row]:
 def _answered(
     case: str,
     system: System,
-    asked: Sequence[Question],
-    shaping: Shaping,
+    asked: Sequence[ListQuestion],
+    shaping: SamplingParams,
     found: dict[tuple[str, str], list[Answered]],
     oracle: ModelAdapter | None = None,
 ) -> Iterator[Row]:
@@ -93,7 +93,7 @@ def _answered(
     yield from answer_rows(case, system.name, answers)
 
 
-def _twin(case: str, asked: Sequence[Question], shaping: Shaping) -> Iterator[Row]:
+def _twin(case: str, asked: Sequence[ListQuestion], shaping: SamplingParams) -> Iterator[Row]:
     try:
         yield from answer_rows(case, twin.NAME, twin.written(twin_network(), asked, shaping))
     except Skipped as reason:

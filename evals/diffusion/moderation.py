@@ -1,12 +1,12 @@
 """Does a judge that was told nothing of the attacks tell harmful requests from harmless ones?
 
-The door is that of a workflow file: a diffusion model writes, and `ModelJudge` reads request and
-answer as one text, by weft's general rules, before anything is shown. Requests come in pairs: one
-attack about something harmful, and the same about something harmless (`topics.py`). The rules name
-neither. `objected` is the share that the judge refused, with its 95 % interval; `difference` that
-of the pairs; `undecided` the answers about which it could not tell, which are not shown either;
-`shown` those of which something was shown all the same: what the door leaves open, however well or
-badly the judge judges.
+The door is that of a workflow file: a diffusion model writes, and `ModerationJudge` reads request
+and answer as one text, by weft's general rules, before anything is shown. Requests come in pairs:
+one attack about something harmful, and the same about something harmless (`topics.py`). The rules
+name neither. `objected` is the share that the judge refused, with its 95 % interval; `difference`
+that of the pairs; `undecided` the answers about which it could not tell, which are not shown
+either; `shown` those of which something was shown all the same: what the door leaves open, however
+well or badly the judge judges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.core.errors import ModelError, ModelNotFound
 from weft.core.ports import ModelClient, ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Lossy, Message
 from weft.serving.local import LocalModel, LocalOptions
-from weft.serving.moderation import Judge, ModelJudge, ModeratedModel
+from weft.serving.moderation import Judge, ModeratedModel, ModerationJudge
 from weft.serving.weights import locate
 
 JUDGE: Final = "smollm2-135m-instruct"
@@ -121,7 +121,7 @@ async def judged(writer: ModelClient, judge: ModelClient, requests: Sequence[str
 
 
 async def _verdict(writer: ModelClient, judge: ModelClient, text: str) -> Verdict:
-    recorded = RecordedJudge(ModelJudge(judge))
+    recorded = RecordedJudge(ModerationJudge(judge))
     moderated = ModeratedModel(writer, recorded, every=1)
     sampling = Sampling(max_tokens=_SLOTS, temperature=0.0, seed=0)
     shown, objected, undecided = "", False, False

@@ -20,7 +20,7 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Effort
 from evals.reasoning.report import Target
 from weft.decoding.diffusion.adapter import ModelAdapter
-from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.closed_forms import (
     one_step,
@@ -28,14 +28,14 @@ from weft.decoding.diffusion.oracle.closed_forms import (
     shuffle_in_steps,
 )
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import SamplingParams
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FREE: Final = ("shuffle", "replace_random", "insert_random", "remove_random")
 CERTAIN: Final = tuple(name for name in DETERMINISTIC if name != "latin_square")
-SAMPLED, GREEDY = Shaping(1.0), Shaping(0.0)
+SAMPLED, GREEDY = SamplingParams(1.0), SamplingParams(0.0)
 N: Final = 6
 TARGETS: Final = (
     *(Target(f"list_{name}_in_1", "trained", "distance", 3.0, at_most=True) for name in FREE),
@@ -84,7 +84,7 @@ def _played(
     shaping = GREEDY if task in CERTAIN else SAMPLED
     asked = questions(task, (N,), count, seed=1)
     slots = room(asked[0], ends=False)
-    plugs = plugs_for("random", adapter.traits, {"count": slots // steps})
+    plugs = decoder_config("random", adapter.traits, {"count": slots // steps})
     answers = answered(adapter, plugs, asked, shaping, ends=False)
     share = sum(answer.valid for answer in answers) / count
     error = math.sqrt(max(theory * (1 - theory), 1e-12) / count)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.ports import DecoderConfig
 
 Option = str | int | float | bool
 SEQUENTIAL: Final = "sequential"
@@ -38,9 +38,9 @@ class System:
     options: Mapping[str, Option] = field(default_factory=dict)
     model: str = "full"
 
-    def plugs(self, traits: Traits) -> Plugs:
-        """Raises: what `plugs_for` raises."""
-        return plugs_for(self.preset, traits, self.options)
+    def plugs(self, traits: ModelTraits) -> DecoderConfig:
+        """Raises: what `decoder_config` raises."""
+        return decoder_config(self.preset, traits, self.options)
 
 
 _NAMES: Final = ",".join(map(str, range(words.FIRST_NAME, words.FIRST_NAME + len(words.NAMES))))

@@ -15,14 +15,14 @@ from evals.diffusion.systems import SEQUENTIAL, System
 from evals.engine.rows import Row
 from evals.planning.effort import Skipped
 from weft.core.errors import WeftError
-from weft.decoding.diffusion.oracle.question import Question
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.oracle.language import ListQuestion
+from weft.decoding.sampling import SamplingParams
 
-Timed = Callable[[Question, Shaping, int], Answered]
+Timed = Callable[[ListQuestion, SamplingParams, int], Answered]
 
 
 def time_rows(
-    case: str, systems: Iterable[System], asked: Sequence[Question], shaping: Shaping
+    case: str, systems: Iterable[System], asked: Sequence[ListQuestion], shaping: SamplingParams
 ) -> Iterator[Row]:
     """`wall_ratio` is the time of one token a pass over the system's, `wall_to_twin` that of the
     autoregressive twin: medians over the questions.
@@ -36,7 +36,7 @@ def time_rows(
 
 
 def _seconds(
-    systems: Iterable[System], asked: Sequence[Question], shaping: Shaping
+    systems: Iterable[System], asked: Sequence[ListQuestion], shaping: SamplingParams
 ) -> dict[str, list[float]]:
     """By system, question by question; nothing of those that cannot run here."""
     ready: dict[str, Timed] = {}

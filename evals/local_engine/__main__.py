@@ -17,7 +17,7 @@ from evals.local_engine.rounds import FULL, QUICK, Effort, measure, timing_rows
 from evals.local_engine.systems import MODEL, SYSTEMS, Unavailable, find
 from evals.results import environment, write_results
 from weft.core.errors import ModelNotFound
-from weft.decoding.network.cores import usable_cores
+from weft.decoding.network.options import usable_cores
 from weft.serving.weights import locate
 
 

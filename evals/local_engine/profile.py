@@ -8,9 +8,8 @@ from typing import get_args
 from torch.profiler import ProfilerActivity, profile
 
 from evals.local_engine.systems import MODEL
-from weft.decoding.network.cores import usable_cores
 from weft.decoding.network.network import Network
-from weft.decoding.network.options import NetworkOptions, Quantization
+from weft.decoding.network.options import NetworkOptions, Quantization, usable_cores
 from weft.decoding.network.packing import Span
 from weft.serving.weights import locate
 

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from weft.serving.weights import locate, wheel
-from weft.serving.weights.catalogue import CATALOGUE
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import CATALOGUE, SourceFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "smollm2-135m-instruct"

@@ -21,7 +21,7 @@ from evals.plan_serve.load import Measured, send
 from evals.plan_serve.model_files import narrow
 from evals.plan_serve.server import ServerFailed, serving
 from weft.serving.plan.hardware import Device, Efficiency
-from weft.serving.plan.traffic import Request, Traffic
+from weft.serving.plan.traffic import Traffic, TrafficRequest
 
 _SHALLOW, _DEEP = 2, 16
 _TOGETHER = 16
@@ -143,8 +143,8 @@ def _steps(folder: Path, layers: int, configuration: Configuration) -> tuple[flo
     model = folder / f"narrow_{layers}"
     if not model.is_dir():
         narrow(folder, layers)
-    alone = Traffic("alone", (Request(0.0, 8, 128),))
-    many = Traffic("many", tuple(Request(0.0, 8, 128) for _ in range(_TOGETHER)))
+    alone = Traffic("alone", (TrafficRequest(0.0, 8, 128),))
+    many = Traffic("many", tuple(TrafficRequest(0.0, 8, 128) for _ in range(_TOGETHER)))
     with serving(configuration.spec(str(model)), folder / "calibration.log") as server:
         asyncio.run(send(server.url, many, 0))  # warm-up
         return _fastest(server.url, alone), _fastest(server.url, many)

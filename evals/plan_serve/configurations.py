@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from weft.serving.plan.layout import Layout
-from weft.serving.plan.traffic import Lengths, Summary, Traffic
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.plan.layout import RankLayout
+from weft.serving.plan.traffic import LengthDistribution, Summary, Traffic
+from weft.serving.vllm.launch.spec import ServeSpec
 
 KV_BYTES = 1 << 30
 BLOCK_TOKENS = 128  # what vLLM uses on a CPU
@@ -27,9 +27,9 @@ class Configuration:
     max_batched_tokens: int = 2_048
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RankLayout:
         """The same as the planner sees it."""
-        return Layout(self.tp, self.pp, self.dp)
+        return RankLayout(self.tp, self.pp, self.dp)
 
     def spec(self, model: str) -> ServeSpec:
         """What to start. Prefixes are not cached: no prompt may profit from an earlier round."""
@@ -68,5 +68,9 @@ FULL = (
 def traffic(requests: int) -> Traffic:
     """Requests that come faster than most configurations answer, the same ones for all."""
     return Summary(
-        rate=10.0, prompt=Lengths(150, 350), output=Lengths(40, 90), requests=requests, seed=7
+        rate=10.0,
+        prompt=LengthDistribution(150, 350),
+        output=LengthDistribution(40, 90),
+        requests=requests,
+        seed=7,
     ).traffic("evaluation")

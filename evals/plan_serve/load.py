@@ -13,8 +13,8 @@ import httpx2
 
 from evals.plan_serve.model_files import VOCAB
 from evals.plan_serve.server import ServerFailed
-from weft.serving.plan.outcome import percentile
-from weft.serving.plan.traffic import Request, Traffic
+from weft.serving.plan.plans import percentile
+from weft.serving.plan.traffic import Traffic, TrafficRequest
 
 _TIMEOUT_S = 300.0
 
@@ -73,12 +73,12 @@ async def send(url: str, traffic: Traffic, seed: int) -> list[Answer]:
         return [task.result() for task in tasks]
 
 
-def _prompt(source: random.Random, request: Request) -> list[int]:
+def _prompt(source: random.Random, request: TrafficRequest) -> list[int]:
     return [source.randrange(3, VOCAB) for _ in range(request.prompt_tokens)]
 
 
 async def _ask(
-    client: httpx2.AsyncClient, request: Request, prompt: list[int], begin: float
+    client: httpx2.AsyncClient, request: TrafficRequest, prompt: list[int], begin: float
 ) -> Answer:
     await asyncio.sleep(max(0.0, begin + request.arrival_s - time.perf_counter()))
     body = {

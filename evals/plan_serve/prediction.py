@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from evals.plan_serve.calibration import Calibration
 from evals.plan_serve.configurations import BLOCK_TOKENS, KV_BYTES, Configuration
-from weft.serving.plan.architecture import Architecture
-from weft.serving.plan.batching import Replica
+from weft.serving.plan.architecture import QUANTIZATIONS, Architecture
 from weft.serving.plan.latency import StepTime
-from weft.serving.plan.memory import kv_bytes_per_token, kv_tokens
-from weft.serving.plan.outcome import Outcome
-from weft.serving.plan.quantization import QUANTIZATIONS
-from weft.serving.plan.replicas import serve
+from weft.serving.plan.layout import kv_bytes_per_token, kv_tokens
+from weft.serving.plan.plans import SimulationResult
+from weft.serving.plan.simulation import SimulatedReplica, serve
 from weft.serving.plan.traffic import Traffic
 
 
@@ -25,12 +23,12 @@ def predicted_kv_tokens(model: Architecture, configuration: Configuration) -> in
 
 def predict(
     model: Architecture, configuration: Configuration, calibration: Calibration, traffic: Traffic
-) -> Outcome:
+) -> SimulationResult:
     """The simulated course of the traffic."""
     layout, scheme = configuration.layout, QUANTIZATIONS[configuration.number]
     durations = StepTime(model, layout, scheme, calibration.device(configuration))
     replicas = [
-        Replica(
+        SimulatedReplica(
             durations,
             kv_tokens=predicted_kv_tokens(model, configuration),
             block_tokens=BLOCK_TOKENS,
@@ -40,4 +38,4 @@ def predict(
         for _ in range(layout.dp)
     ]
     serve(traffic, replicas)
-    return Outcome.of(replicas)
+    return SimulationResult.of(replicas)

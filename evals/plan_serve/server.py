@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx2
 
-from weft.serving.vllm.installed import installed_engine
-from weft.serving.vllm.launch import launch
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.launch.command import launch
+from weft.serving.vllm.launch.engine import installed_engine
+from weft.serving.vllm.launch.spec import ServeSpec
 
 _START_S = 240.0
 _KV_SIZE = re.compile(r"KV cache size: ([\d,]+) tokens")

@@ -23,14 +23,14 @@ from evals.planning.registries import random_registry
 from weft.core.errors import ModelError, PlanError, ServeError
 from weft.core.ports import ModelClient, Sampling
 from weft.core.values import ToolSpec, Usage
-from weft.planner.constrain import Constrain
 from weft.planner.grammar import GrammarLimits
-from weft.planner.limits import PlanLimits
-from weft.planner.planning import Planner
+from weft.planner.grammar.limits import Constrain
+from weft.planner.plan import PlanLimits
+from weft.planner.planner import Planner
 from weft.planner.prompt import PLAN_PROMPT_VERSION, plan_messages
 from weft.serving.local import LocalModel, LocalOptions
-from weft.serving.vllm.model import VllmModel
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.client.model import VllmModel
+from weft.serving.vllm.launch.spec import ServeSpec
 
 CASE: Final = "validity"
 NAME: Final = "smollm2-135m-instruct"

@@ -16,7 +16,7 @@ from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Thought
 
 Right = Callable[[str, str | None], bool]

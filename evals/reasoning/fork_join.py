@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.core.ports import ModelClient, ModelRequest, Sampling, Tokenizing, complete
-from weft.reasoning.grammar import Append, Grammar
-from weft.reasoning.moves import ChildSpec, Continue, Final, Fork, Move, Opening, Output, Return
-from weft.reasoning.parts import Parts, Text, spelt
 from weft.reasoning.question import Question
-from weft.reasoning.thread.thread import Thread
+from weft.reasoning.runtime.grammar import AppendJoin, ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    FinalAnswer,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Parts,
+    ProtocolText,
+    Return,
+    pieces_text,
+)
+from weft.reasoning.runtime.thread import Thread
 
 _WORDS = ("river", "stone", "market", "winter", "letter", "garden", "silver", "engine", "number")
 _WORDS += ("window", "ocean", "paper", "forest", "clock", "bridge", "summer", "picture", "history")
@@ -44,7 +55,7 @@ class Shape:
         return self.before + self.child + self.after
 
 
-class OneFork(Grammar):
+class OneFork(ProtocolGrammar):
     """The same tree as a protocol: the root forks once, and goes on after what its children wrote.
 
     The prompt is the question's text.
@@ -56,35 +67,37 @@ class OneFork(Grammar):
         self._shape = shape
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
-        return Opening(parts=(Text(question.text),))
+        return Opening(parts=(ProtocolText(question.text),))
 
     def first(self, thread: Thread) -> Move:
         return Continue() if thread.depth else Continue(max_tokens=self._shape.before)
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
             return Return(thread.text)
         if thread.rounds:
-            return Final(output.text)
+            return FinalAnswer(output.text)
         keys = [str(number) for number in range(self._shape.width)]
         limit = self._shape.child
-        return Fork(tuple(ChildSpec(key, header=_header(key), max_tokens=limit) for key in keys))
+        return ForkMove(
+            tuple(ChildSpec(key, header=_header(key), max_tokens=limit) for key in keys)
+        )
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:  # noqa: ARG002
+    def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:  # noqa: ARG002
         parts = [part for child in children for part in (*_header(child.key), child.body)]
-        return Append(tuple(parts), Continue(max_tokens=self._shape.after))
+        return AppendJoin(tuple(parts), Continue(max_tokens=self._shape.after))
 
     def conclude(self, thread: Thread) -> Parts:  # noqa: ARG002
         return ()
 
 
 def _header(key: str) -> Parts:
-    return (Text(f"\n\nPart {key}:"),)
+    return (ProtocolText(f"\n\nPart {key}:"),)
 
 
 async def headers(model: Tokenizing, shape: Shape) -> list[tuple[int, ...]]:
     """What the children of a shape begin with."""
-    texts = [spelt(_header(str(number))) for number in range(shape.width)]
+    texts = [pieces_text(_header(str(number))) for number in range(shape.width)]
     return [await model.encode(text) for text in texts]
 
 

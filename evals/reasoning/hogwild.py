@@ -20,12 +20,12 @@ from evals.engine.rows import Lookup, Row, spread
 from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
 from weft.core.errors import ModelNotFound
-from weft.core.ports import ConcurrentAttention, Layout, ModelRequest, Sampling, complete
+from weft.core.ports import AttentionLayout, ConcurrentAttention, ModelRequest, Sampling, complete
 from weft.core.values import Completion, Message
 from weft.serving.local import LocalModel
 
 MODEL: Final = "smollm2-135m-instruct"
-LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
+LAYOUTS: Final[tuple[AttentionLayout, ...]] = get_args(AttentionLayout)
 SYSTEMS: Final = ("sequential", "independent", *LAYOUTS)
 TOPICS: Final = ("rain", "a dog", "the sea", "bread", "a train", "winter", "music", "a garden")
 HEADS, KV_HEADS, HEAD_DIM = 9, 3, 64
@@ -150,20 +150,19 @@ def _ways(count: int, prompt: int, block: int) -> tuple[dict[str, Callable[[], o
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    from weft.decoding.concurrent.rotary import Rotary, turn
-    from weft.decoding.concurrent.view import Blocks, Stretch, view
-    from weft.decoding.network.cores import model_threads
-    from weft.decoding.network.looking import look
+    from weft.decoding.network.options import model_threads
+    from weft.decoding.network.rotary import Rotary, rotate
+    from weft.decoding.network.segments import KvSegment, WorkerBlocks, plan_segments, worker_view
 
     torch.set_num_threads(model_threads())
     torch.manual_seed(0)
     rotary = Rotary(10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM))
     keys, values = torch.randn(2, count, KV_HEADS, prompt + block, HEAD_DIM)
     query = torch.randn(HEADS, count, HEAD_DIM)
-    blocks = [Blocks(index, index, prompt, 0, 0, block) for index in range(count)]
-    views = [view(b, [o for o in blocks if o is not b], "contiguous") for b in blocks]
+    blocks = [WorkerBlocks(index, index, prompt, 0, 0, block) for index in range(count)]
+    views = [worker_view(b, [o for o in blocks if o is not b], "contiguous") for b in blocks]
     column = prompt + block - 1
-    looking = look(
+    looking = plan_segments(
         [((column,), seen) for seen in views],
         0,
         rotary,
@@ -180,9 +179,9 @@ def _ways(count: int, prompt: int, block: int) -> tuple[dict[str, Callable[[], o
         with torch.inference_mode():
             return looking.attend(query, keys, values, None)
 
-    def placed(seen: Stretch) -> torch.Tensor:
+    def placed(seen: KvSegment) -> torch.Tensor:
         kept = keys[seen.slot, :, seen.first : seen.end]
-        return turn(kept, turns[seen.shift]) if seen.shift else kept
+        return rotate(kept, turns[seen.shift]) if seen.shift else kept
 
     def monolithic() -> torch.Tensor:
         outputs = []
@@ -190,7 +189,7 @@ def _ways(count: int, prompt: int, block: int) -> tuple[dict[str, Callable[[], o
             for worker, seen in enumerate(views):
                 row = torch.cat([placed(stretch) for stretch in seen], dim=1)
                 held = torch.cat([values[s.slot, :, s.first : s.end] for s in seen], dim=1)
-                own = turn(query[:, worker : worker + 1], turns[seen[-1].shift])
+                own = rotate(query[:, worker : worker + 1], turns[seen[-1].shift])
                 own = own.reshape(1, KV_HEADS, -1, HEAD_DIM)
                 found = scaled_dot_product_attention(own, row[None], held[None])
                 outputs.append(found.reshape(HEADS, HEAD_DIM))

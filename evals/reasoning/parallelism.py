@@ -28,12 +28,12 @@ from weft.core.errors import WeftError
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.think import run_thought
-from weft.reasoning.thought import Counts
+from weft.reasoning.strategy import run_thought
+from weft.reasoning.thought import ThoughtCounts
 from weft.serving.fleet import Fleet
 from weft.serving.openai import OpenAIModel
-from weft.serving.vllm.demand import demand
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.client.demand import demand
+from weft.serving.vllm.launch.spec import ServeSpec
 
 NAME: Final = "smollm2-135m-instruct"
 SYSTEMS: Final = ("requests", "runtime", "sequential")
@@ -125,9 +125,9 @@ class Bench:
         shape = self.shape
         # The first child follows its own prompt in the join, as it did before.
         again = (shape.width - 1) * shape.child
-        counts = Counts(shape.generated, 0, shape.critical_path, again)
+        counts = ThoughtCounts(shape.generated, 0, shape.critical_path, again)
 
-        async def tree() -> Counts:
+        async def tree() -> ThoughtCounts:
             await fork_join(client, shape, prompt, begun)
             return counts
 
@@ -142,7 +142,7 @@ class Bench:
         )
         strategy = GrammarStrategy(OneFork(shape), client, options)
 
-        async def tree() -> Counts:
+        async def tree() -> ThoughtCounts:
             return (await run_thought(strategy, Question(text))).counts
 
         return await self._measured(client, tree)
@@ -153,13 +153,15 @@ class Bench:
         prompt = await words(client, self.shape.prompt, seed)
         tokens = self.shape.generated
 
-        async def line() -> Counts:
+        async def line() -> ThoughtCounts:
             await written(client, prompt, tokens)
-            return Counts(tokens, 0, tokens)
+            return ThoughtCounts(tokens, 0, tokens)
 
         return await self._measured(client, line)
 
-    async def _measured(self, client: SharedBlocks, work: Callable[[], Awaitable[Counts]]) -> Found:
+    async def _measured(
+        self, client: SharedBlocks, work: Callable[[], Awaitable[ThoughtCounts]]
+    ) -> Found:
         before = await self.hits()
         begun = time.monotonic()
         counts = await work()
@@ -172,7 +174,7 @@ class Found:
     """One run: its time, its counts, the tokens that were in the cache and those that could be."""
 
     wall_s: float
-    counts: Counts
+    counts: ThoughtCounts
     hits: int
     shared: int
 

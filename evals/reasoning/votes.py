@@ -16,15 +16,15 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.data import load
 from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
-from weft.reasoning.sampling.adaptive import Adaptive
-from weft.reasoning.sampling.fixed import Fixed
-from weft.reasoning.sampling.probing import Probing
-from weft.reasoning.sampling.replay import Recorded, Replayed, replay
-from weft.reasoning.sampling.sampler import MakeSampler
-from weft.reasoning.sampling.saturating import Saturating
-from weft.reasoning.sampling.short import Shortest
-from weft.reasoning.sampling.windows import Windows
-from weft.reasoning.selection.vote import Ballot, Standing, shortest_majority, tally
+from weft.reasoning.samplers.adaptive import AdaptiveSampler
+from weft.reasoning.samplers.early_stopping import EarlyStoppingSampler
+from weft.reasoning.samplers.fixed import FixedSampler
+from weft.reasoning.samplers.parallel_probe import ParallelProbeSampler
+from weft.reasoning.samplers.replay import RecordedSample, ReplayResult, replay
+from weft.reasoning.samplers.sampler import MakeSampler
+from weft.reasoning.samplers.saturation import SaturationSampler
+from weft.reasoning.samplers.shortest import ShortestSampler
+from weft.reasoning.selection.vote import Tally, Vote, shortest_majority, tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ _PROBLEMS: Final = 30
 _SHUFFLES: Final = 8
 _USED: Final = 64
 
-Vote = Callable[[Sequence[Ballot]], Sequence[Standing]]
+Vote = Callable[[Sequence[Vote]], Sequence[Tally]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +45,24 @@ class System:
     vote: Vote = tally
 
 
-def _first_seen(ballots: Sequence[Ballot]) -> Sequence[Standing]:
+def _first_seen(ballots: Sequence[Vote]) -> Sequence[Tally]:
     return tally(ballots, "first")
 
 
 def systems_of(n: int) -> Mapping[str, System]:
     """The systems that start at most `n` samples."""
     return {
-        "fixed": System(lambda: Fixed(n)),
-        "fixed_first_seen": System(lambda: Fixed(n), _first_seen),
-        "cancel_decided": System(lambda: Fixed(n, cancel_decided=True)),
-        "smv": System(lambda: Fixed(n), shortest_majority),
-        "short1": System(lambda: Shortest(n, 1)),
-        "short3": System(lambda: Shortest(n, 3)),
-        "asc": System(lambda: Adaptive(n)),
-        "asc_waves": System(lambda: Adaptive(n, wave=8)),
-        "esc": System(lambda: Windows(n, 8)),
-        "saturating": System(lambda: Saturating(n)),
-        "probe": System(lambda: Probing(n)),
+        "fixed": System(lambda: FixedSampler(n)),
+        "fixed_first_seen": System(lambda: FixedSampler(n), _first_seen),
+        "cancel_decided": System(lambda: FixedSampler(n, cancel_decided=True)),
+        "smv": System(lambda: FixedSampler(n), shortest_majority),
+        "short1": System(lambda: ShortestSampler(n, 1)),
+        "short3": System(lambda: ShortestSampler(n, 3)),
+        "asc": System(lambda: AdaptiveSampler(n)),
+        "asc_waves": System(lambda: AdaptiveSampler(n, wave=8)),
+        "esc": System(lambda: EarlyStoppingSampler(n, 8)),
+        "saturating": System(lambda: SaturationSampler(n)),
+        "probe": System(lambda: ParallelProbeSampler(n)),
     }
 
 
@@ -72,7 +72,7 @@ class Draw:
 
     problem: int
     gold: str
-    samples: tuple[Recorded, ...]
+    samples: tuple[RecordedSample, ...]
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Figures:
     critical_path_tokens: int = 0
     samples: int = 0
 
-    def add(self, done: Replayed, right: bool) -> None:
+    def add(self, done: ReplayResult, right: bool) -> None:
         """One more draw."""
         self.draws += 1
         self.right += right
@@ -111,7 +111,7 @@ async def run(effort: Effort) -> list[Row]:
                 if not (effort.quick and n == _USED and system == "probe")
             }
             rows += _rows(f"{name}_sc{n}", figures, changed_votes(found, n))
-        alone = {"fixed": figures_of(System(lambda: Fixed(1)), found)}
+        alone = {"fixed": figures_of(System(lambda: FixedSampler(1)), found)}
         rows += _rows(f"{name}_sc1", alone, 0)
     return rows
 
@@ -139,8 +139,8 @@ def changed_votes(drawn: Sequence[Draw], n: int) -> int:
     """On how many of `drawn` the vote with cancellation has another winner than the full vote."""
     changed = 0
     for draw in drawn:
-        full = _winner(replay(Fixed(n), draw.samples), tally)
-        cut = _winner(replay(Fixed(n, cancel_decided=True), draw.samples), tally)
+        full = _winner(replay(FixedSampler(n), draw.samples), tally)
+        cut = _winner(replay(FixedSampler(n, cancel_decided=True), draw.samples), tally)
         changed += full != cut
     return changed
 
@@ -154,14 +154,14 @@ def _of_set(problems: Sequence[Any], stream: Random) -> Iterator[Draw]:
             yield Draw(number, str(problem["gold"]), samples)
 
 
-def _recorded(branch: Mapping[str, Any]) -> Recorded:
-    return Recorded(str(branch["final"]), branch["len"], tuple(map(str, branch["probes"])))
+def _recorded(branch: Mapping[str, Any]) -> RecordedSample:
+    return RecordedSample(str(branch["final"]), branch["len"], tuple(map(str, branch["probes"])))
 
 
-def _winner(done: Replayed, vote: Vote) -> str | None:
+def _winner(done: ReplayResult, vote: Vote) -> str | None:
     voters = done.stop.voters
     chosen = done.pool.ended if voters is None else [done.pool.branches[i] for i in voters]
-    standings = vote([Ballot(b.index, b.opinion, b.tokens) for b in chosen if b.opinion])
+    standings = vote([Vote(b.index, b.opinion, b.tokens) for b in chosen if b.opinion])
     return standings[0].key if standings else None
 
 

@@ -15,7 +15,7 @@ from evals.security.attacks import Attack
 from evals.security.target import Target, target
 from evals.security.upstream import upstream
 from weft.core.events import HumanAsked
-from weft.workflow.journals import open_journal
+from weft.workflow.runtime.journals import open_journal
 
 _AT_LEAST_S = 1.0
 _MOST_TIMES = 100

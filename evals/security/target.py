@@ -25,7 +25,7 @@ GRACE_S = 2.0
 _ASK = """
 import os, sys, weft
 from weft.core.events import HumanAsked
-from weft.workflow.journals import open_journal
+from weft.workflow.runtime.journals import open_journal
 def heard(event):
     if isinstance(event, HumanAsked):
         import threading

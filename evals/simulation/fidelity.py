@@ -17,8 +17,8 @@ from evals.engine.rows import Lookup, Row
 from evals.reasoning.report import Target
 from evals.simulation.programs import PROGRAMS
 from weft.core.events import Event
+from weft.durability.simulate import Change, recording, simulate
 from weft.engine import Graph, Run, RunOptions
-from weft.engine.simulate import Change, recording, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,9 +19,9 @@ import weft
 from evals.engine.rows import Row
 from evals.reasoning.report import Target
 from weft.core.ports.journal import Journal
-from weft.engine.simulate import Change, Prediction, Recording, simulate
-from weft.workflow.journals import open_journal
-from weft.workflow.simulating import recorded
+from weft.durability.simulate import Change, Prediction, RecordedRun, simulate
+from weft.workflow.history.simulation import recording_of
+from weft.workflow.runtime.journals import open_journal
 
 RECORDED: Final = 8
 SLOTS: Final = (1, 2, 8)
@@ -134,10 +134,10 @@ def _program(program: Callable[[weft.Flow], Any], journal: Journal, rounds: int)
         )
 
 
-def _recorded(flow: weft.Flow, journal: Journal) -> Recording:
+def _recorded(flow: weft.Flow, journal: Journal) -> RecordedRun:
     _run(flow, journal, RECORDED)
     latest = max(journal.runs(), key=lambda summary: summary.wall)
-    return recorded(journal, latest.run)
+    return recording_of(journal, latest.run)
 
 
 def _run(flow: weft.Flow, journal: Journal, slots: int) -> float:

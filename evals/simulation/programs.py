@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from weft.agents.tools.thread import in_thread
+from weft.agents.tools.threads import in_thread
 from weft.core.errors import ToolRaised
 from weft.core.ids import NodeId, inside
 from weft.engine import Edge, Graph, Join, Node, Policy, Retry
+from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.engine.kinds import loop, map_over
 from weft.engine.kinds.body import Fragment
-from weft.engine.node import Inputs, NodeContext, Work
 
 Program = Callable[[int], Graph]
 
 
-def sleeping(seconds: float, value: object = 0) -> Work:
+def sleeping(seconds: float, value: object = 0) -> NodeFn:
     """A call that waits, as a call of a server does."""
 
     async def work(_: NodeContext, __: Inputs) -> object:
@@ -29,7 +29,7 @@ def sleeping(seconds: float, value: object = 0) -> Work:
     return work
 
 
-def hashing(rounds: int) -> Work:
+def hashing(rounds: int) -> NodeFn:
     """A call that computes, in a thread."""
 
     async def work(_: NodeContext, __: Inputs) -> object:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 _PROGRAM: Final = """
 import json, resource, sys, time
-from weft.engine.simulate import Change
-from weft.engine.simulate.play import Player
-from weft.engine.simulate.synthetic import Synthetic
-from weft.engine.simulate.times import Times
+from weft.durability.simulate import Change
+from weft.durability.simulate.simulator import RunSimulator
+from evals.simulation.synthetic import Synthetic
+from weft.durability.simulate.change import SimulatedTimes
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.process_time()
-player = Player(Synthetic(int(sys.argv[1])).recording(), Change(), Times((), Change()))
+recorded = Synthetic(int(sys.argv[1])).recording()
+player = RunSimulator(recorded, Change(), SimulatedTimes((), Change()))
 wall_s = player.play()
 cpu_s = time.process_time() - began
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

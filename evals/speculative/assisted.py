@@ -25,7 +25,7 @@ from evals.speculative.figures import method_rows, plain_rows
 from evals.speculative.single import Model, plainly
 from evals.speculative.taken import Taken
 from weft.core.errors import ModelNotFound
-from weft.decoding.network.cores import model_threads
+from weft.decoding.network.options import model_threads
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:

@@ -25,11 +25,13 @@ from evals.speculative.replay import replayed
 from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
 from weft.decoding.speculative.drafter import Drafter
-from weft.decoding.speculative.drafters.hybrid import Hybrid
-from weft.decoding.speculative.drafters.lookup import Lookup
-from weft.decoding.speculative.drafters.suffix.drafter import SuffixOptions
-from weft.decoding.speculative.drafters.suffix.remembered import Remembered
-from weft.decoding.speculative.drafters.suffix.shared import Shared
+from weft.decoding.speculative.drafters.ngram.hybrid import Hybrid
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.suffix import (
+    RecordingSuffixDrafter,
+    SharedTexts,
+    SuffixOptions,
+)
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
@@ -41,13 +43,13 @@ _FREE: Final = ("agent_quoting", "agent_edits", "summarization", "rag", "mt_benc
 class Variant:
     """A drafter over what others wrote, and the most tokens of its drafts."""
 
-    begin: Callable[[Shared | None], Drafter]
+    begin: Callable[[SharedTexts | None], Drafter]
     most: int
     remembers: bool = False
 
 
-def _suffix(options: SuffixOptions) -> Callable[[Shared | None], Drafter]:
-    return lambda shared: Remembered(options, shared)
+def _suffix(options: SuffixOptions) -> Callable[[SharedTexts | None], Drafter]:
+    return lambda shared: RecordingSuffixDrafter(options, shared)
 
 
 VARIANTS: Final[dict[str, Variant]] = {
@@ -59,7 +61,7 @@ VARIANTS: Final[dict[str, Variant]] = {
     "suffix:16,factor=2": Variant(_suffix(SuffixOptions(factor=2.0)), 16, remembers=True),
     "suffix:16,tree": Variant(_suffix(SuffixOptions(tree=True)), 16, remembers=True),
     "hybrid:8": Variant(
-        lambda shared: Hybrid(Remembered(_SUFFIX, shared), Lookup()), 8, remembers=True
+        lambda shared: Hybrid(RecordingSuffixDrafter(_SUFFIX, shared), Lookup()), 8, remembers=True
     ),
 }
 
@@ -111,7 +113,7 @@ def _figures(
     system: str,
     texts: Sequence[Written],
     variant: Variant,
-    remembered: Sequence[Shared | None],
+    remembered: Sequence[SharedTexts | None],
 ) -> Iterator[Row]:
     forwards = tokens = steady_forwards = steady_tokens = drafted = 0
     for text, shared in zip(texts, remembered, strict=True):
@@ -130,12 +132,12 @@ def _figures(
         yield Row(case, system, "tokens_per_target_forward_no_loops", value, "tokens")
 
 
-def _others(texts: Sequence[Written]) -> Iterator[Shared]:
+def _others(texts: Sequence[Written]) -> Iterator[SharedTexts]:
     """For each text: what all the others wrote."""
     for own in texts:
         others = [text for text in texts if text is not own]
         random.Random(len(texts)).shuffle(others)
-        shared = Shared(_SUFFIX.depth)
+        shared = SharedTexts(_SUFFIX.depth)
         for other in others:
             shared.remember([*other.prompt[-_SUFFIX.depth :], *other.answer])
         yield shared

@@ -1,8 +1,8 @@
 """`decode: auto` against every single decoder it may choose, on texts that are known.
 
 A model writes the texts once, plainly. Then every decoder of them is computed: its passes are
-exact, their times are those measured of the model here. What `auto` knows when it begins a case is
-nothing, what weft comes with, or what all other cases showed (never the case itself).
+exact, their times are those measured of the model here. What `auto` knows when it begins a case
+is nothing, what weft comes with, or what all other cases showed (never the case itself).
 
 `python -m evals.speculative.choice CORPUS FILE` writes what weft comes with, from other prompts.
 """
@@ -29,15 +29,15 @@ from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import AUTOREGRESSIVE
 from weft.decoding import tensor_file
-from weft.decoding.speculative.budget import here
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.choose.arm import Arm
-from weft.decoding.speculative.choose.choice import Choice
-from weft.decoding.speculative.choose.history import History
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.methods import auto, lookup, suffix
-from weft.decoding.speculative.train import corpus
+from weft.decoding.speculative import pass_costs
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.drafters.auto import preset
+from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
+from weft.decoding.speculative.drafters.auto.method import Arm, AutoMethod
+from weft.decoding.speculative.drafters.ngram import lookup, suffix
+from weft.decoding.speculative.pass_costs import PassCosts
 from weft.serving.weights import locate
+from weft.training import corpus
 
 MODEL: Final = "smollm2-135m-instruct"
 PLAIN: Final = "autoregressive"
@@ -74,7 +74,7 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     path = _path()
     model = Model(path)
     texts = asyncio.run(written(path, model, lambda case: CASES[case](5)))
-    costs = here.measure(model.network, SystemClock(), _MEASURED_S)
+    costs = pass_costs.measure(model.network, SystemClock(), _MEASURED_S)
     return [asdict(row) for row in (*_curve_rows(costs), *compared(model, texts, costs))]
 
 
@@ -100,7 +100,7 @@ async def written(
     return texts
 
 
-def compared(model: Model, texts: Texts, costs: Costs) -> Iterator[Row]:
+def compared(model: Model, texts: Texts, costs: PassCosts) -> Iterator[Row]:
     """Times of all decoders, and what choosing lost against knowing the best beforehand."""
     found: dict[str, dict[str, list[Replay]]] = {}
     for case in texts:
@@ -124,9 +124,9 @@ def compared(model: Model, texts: Texts, costs: Costs) -> Iterator[Row]:
             yield from _worst_rows(total, {case: found[case] for case in cases})
 
 
-def learnt(model: Model, texts: Texts, costs: Costs) -> History:
+def learnt(model: Model, texts: Texts, costs: PassCosts) -> AcceptanceHistory:
     """What choosing in all cases shows, in turns, so that no case is the last word."""
-    history, clock = History(), Working()
+    history, clock = AcceptanceHistory(), Working()
     choice = _choice(model, costs, history, clock)
     for turn in range(max(map(len, texts.values()), default=0)):
         for known in (of[turn] for of in texts.values() if turn < len(of)):
@@ -174,7 +174,7 @@ def _worst_rows(total: str, found: Mapping[str, Mapping[str, Sequence[Replay]]])
         yield Row(total, name, "slowest_case", min(ratios), "x")
 
 
-def _curve_rows(costs: Costs) -> Iterator[Row]:
+def _curve_rows(costs: PassCosts) -> Iterator[Row]:
     for context, times in costs.measured.items():
         for size, seconds in sorted(times.items()):
             yield Row(f"pass_at_{context}", PLAIN, f"v_{size}", seconds / times[1], "passes of one")
@@ -185,24 +185,28 @@ def _seconds(replays: Sequence[Replay]) -> float:
     return sum(replay.seconds for replay in replays)
 
 
-def _replays(method: Method, texts: Sequence[Known], costs: Costs, clock: Working) -> list[Replay]:
+def _replays(
+    method: SpeculativeMethod, texts: Sequence[Known], costs: PassCosts, clock: Working
+) -> list[Replay]:
     return [replayed(method, known.prompt, known.text, costs, clock) for known in texts]
 
 
-def _single(model: Model, name: str) -> Method:
+def _single(model: Model, name: str) -> SpeculativeMethod:
     presets = {"lookup": lookup.PRESET, "suffix": suffix.PRESET}
     return presets[name].make(model.network, {}) if name in presets else plainly()
 
 
-def _choice(model: Model, costs: Costs, history: History, clock: Working) -> Choice:
+def _choice(
+    model: Model, costs: PassCosts, history: AcceptanceHistory, clock: Working
+) -> AutoMethod:
     arms = [Arm(_single(model, name), free=True) for name in SINGLES[1:]]
-    return Choice(arms, costs, history, clock=clock)
+    return AutoMethod(arms, costs, history, clock=clock)
 
 
-def _history(state: str, model: Model, others: Texts, costs: Costs) -> History:
+def _history(state: str, model: Model, others: Texts, costs: PassCosts) -> AcceptanceHistory:
     if state == "auto taught":
         return learnt(model, others, costs)
-    return auto.shipped() if state == "auto" else History()
+    return preset.shipped() if state == "auto" else AcceptanceHistory()
 
 
 def _path() -> Path:
@@ -220,7 +224,7 @@ def main(texts: Path, into: Path) -> None:
     origin = tensor_file.read(texts)[1]["origin"]
     read = list(corpus.read(texts, origin).values())[::_LEARNT_EVERY]
     known = [Known(each.tokens[: each.answer], each.tokens[each.answer :]) for each in read]
-    value = learnt(Model(_path()), {"corpus": known}, auto.ASSUMED).as_json()
+    value = learnt(Model(_path()), {"corpus": known}, preset.ASSUMED).as_json()
     into.write_text(json.dumps(value, separators=(",", ":")) + "\n", "utf-8")
 
 

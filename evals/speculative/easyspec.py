@@ -27,11 +27,14 @@ from evals.speculative.cases.prompt import Prompt
 from evals.speculative.single import Model, plainly
 from evals.speculative.taken import Together
 from weft.core.errors import ModelNotFound
-from weft.decoding.speculative.drafters.layer_parallel.layered import Job
-from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
-from weft.decoding.speculative.drafters.layer_parallel.method import EasySpec
-from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
-from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess, Team
+from weft.decoding.speculative.drafters.model.easyspec import EasySpecMethod
+from weft.decoding.speculative.drafters.model.layer_parallel.layered import (
+    DraftJob,
+    DraftTeam,
+    InProcessTeam,
+)
+from weft.decoding.speculative.drafters.model.layer_parallel.processes import ProcessTeam
+from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
@@ -56,9 +59,9 @@ def rows(quick: bool) -> list[dict[str, Any]]:
     ]
 
 
-def layouts(path: Path) -> Mapping[str, Layout]:
+def layouts(path: Path) -> Mapping[str, ShardLayout]:
     """The draft model in every system."""
-    one = Layout(path, ranks=1, group=1, dtype="float32")
+    one = ShardLayout(path, ranks=1, group=1, dtype="float32")
     return {
         "sequential": one,
         "sequential_threads": replace(one, threads=2),
@@ -68,11 +71,11 @@ def layouts(path: Path) -> Mapping[str, Layout]:
 
 
 @contextmanager
-def _teams(path: Path) -> Iterator[Mapping[str, Team]]:
+def _teams(path: Path) -> Iterator[Mapping[str, DraftTeam]]:
     with ExitStack() as open_teams:
-        made: dict[str, Team] = {}
+        made: dict[str, DraftTeam] = {}
         for name, layout in layouts(path).items():
-            made[name] = Ranks(layout) if layout.ranks > 1 else OneProcess(layout)
+            made[name] = ProcessTeam(layout) if layout.ranks > 1 else InProcessTeam(layout)
             open_teams.callback(made[name].close)
         yield made
 
@@ -83,8 +86,8 @@ def _time_rows(path: Path, rounds: int) -> list[dict[str, Any]]:
     with _teams(path) as teams:
         prompt = tuple(100 + n for n in range(_CONTEXT_TOKENS))
         for team in teams.values():
-            team.draft([Job(0, 0, prompt, TOKENS)])
-        job = Job(0, len(prompt), (90, 91, 92), TOKENS)  # drafts after it are written over
+            team.draft([DraftJob(0, 0, prompt, TOKENS)])
+        job = DraftJob(0, len(prompt), (90, 91, 92), TOKENS)  # drafts after it are written over
         for number in range(rounds):
             shift = number % len(teams)
             for name in [*teams][shift:] + [*teams][:shift]:
@@ -112,7 +115,7 @@ def _accepted_rows(path: Path, prompts: int, most_tokens: int) -> list[dict[str,
     found = []
     for case, layers in (("whole_self", None), (f"first_{SHORT_LAYERS}_layers", SHORT_LAYERS)):
         methods = {
-            name: EasySpec(OneProcess(replace(layout, layers=layers)), TOKENS)
+            name: EasySpecMethod(InProcessTeam(replace(layout, layers=layers)), TOKENS)
             for name, layout in layouts(path).items()
             if name == "sequential" or name.startswith("group")
         }

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from weft.core.ports.clock import Clock, SystemClock
-from weft.decoding.speculative.asked import Asked, begun
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.pass_costs import PassCosts
+from weft.decoding.speculative.request import DraftRequest, begin_drafter
 
 
 class Moving(Clock, Protocol):
@@ -61,18 +60,18 @@ class Replay:
 
 
 def replayed(
-    method: Method,
+    method: SpeculativeMethod,
     prompt: Sequence[int],
     text: Sequence[int],
-    costs: Costs,
+    costs: PassCosts,
     clock: Moving,
-    asked: Asked | None = None,
+    asked: DraftRequest | None = None,
 ) -> Replay:
     """Write `text` after `prompt` as the method would, alone, by the clock that it knows.
 
     Raises: what a drafter raises.
     """
-    drafter = begun(method, asked or Asked())
+    drafter = begin_drafter(method, asked or DraftRequest())
     lengths = method.lengths()
     drafter.extend(prompt)
     at = forwards = drafting = nodes = 0
@@ -80,7 +79,7 @@ def replayed(
     while at < len(text):
         room = len(text) - at - 1
         (draft,) = method.propose([(drafter, min(lengths.length(), room))])
-        if not isinstance(draft, Draft):
+        if not isinstance(draft, DraftProposal):
             raise draft
         tree = draft.tree.clipped(room)
         accepted = _followed(tree, text[at:])

@@ -29,7 +29,7 @@ from evals.speculative.systems import System, systems
 from weft.core.errors import ModelNotFound, WeftError
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, Lossless
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import SamplingParams
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.weights import locate
 
@@ -39,7 +39,7 @@ LONGEST: Final = 600
 """Characters of a prompt."""
 PLAIN: Final = System("autoregressive", AUTOREGRESSIVE)
 AUTO: Final = System("auto", Lossless("auto"))
-SAMPLINGS: Final = {"greedy": Shaping(0.0), "sampled": Shaping(0.8, top_p=0.9)}
+SAMPLINGS: Final = {"greedy": SamplingParams(0.0), "sampled": SamplingParams(0.8, top_p=0.9)}
 
 Tokens = tuple[int, ...]
 
@@ -52,7 +52,7 @@ class Asked:
     seed: int
     most_tokens: int
 
-    def request(self, system: System, shaping: Shaping) -> ModelRequest:
+    def request(self, system: System, shaping: SamplingParams) -> ModelRequest:
         """The prompt as `system` is to answer it."""
         sampling = Sampling(
             max_tokens=self.most_tokens,
@@ -147,7 +147,7 @@ async def _add(
     model: LocalModel,
     some: Sequence[Asked],
     system: System,
-    shaping: Shaping,
+    shaping: SamplingParams,
     size: int,
     plain: Sequence[Tokens],
 ) -> None:
@@ -163,7 +163,7 @@ async def _add(
 
 
 async def _answers(
-    model: LocalModel, asked: Sequence[Asked], system: System, shaping: Shaping, size: int
+    model: LocalModel, asked: Sequence[Asked], system: System, shaping: SamplingParams, size: int
 ) -> list[Tokens]:
     """Tokens of the answers in order, `size` requests at a time."""
     found: list[Tokens] = []

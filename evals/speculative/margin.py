@@ -9,8 +9,7 @@ from pathlib import Path
 from evals.speculative.cases.prompt import Prompt
 from evals.speculative.single import Model
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 
 class Margin:
@@ -22,7 +21,7 @@ class Margin:
     def between(
         self,
         prompt: Prompt,
-        shaping: Shaping,
+        shaping: SamplingParams,
         seed: int,
         plain: Sequence[int],
         other: Sequence[int],
@@ -45,5 +44,5 @@ class Margin:
         law = shaping.law(logits)
         running = law.cumsum()
         low, high = running[other[at]] - law[other[at]], running[other[at]]
-        drawn = Keyed(seed)._number(at, 0) * running[-1]
+        drawn = CounterRng(seed)._number(at, 0) * running[-1]
         return max(float(low - drawn), float(drawn - high), 0.0) if law[other[at]] else inf

@@ -51,19 +51,21 @@ from weft.core.errors import ModelNotFound
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.drafters.cascade.method import Cascade
-from weft.decoding.speculative.drafters.model.cache import DraftCache, Reader
-from weft.decoding.speculative.drafters.model.drafter import ModelDrafts
-from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
-from weft.decoding.speculative.drafters.overlapped.method import Overlapped
-from weft.decoding.speculative.drafters.overlapped.pearl import Pearl
-from weft.decoding.speculative.drafters.overlapped.worker import Threaded, Worker
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.network_target import NetworkTarget
-from weft.decoding.speculative.speculation import Speculation
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, DraftNetwork
+from weft.decoding.speculative.drafters.model.draft_model import DraftModelMethod
+from weft.decoding.speculative.drafters.model.llmcad import CascadeMethod
+from weft.decoding.speculative.drafters.model.pearl import PearlPacing
+from weft.decoding.speculative.drafters.model.pipelined import (
+    AdaptiveGamma,
+    DraftWorker,
+    PipelinedMethod,
+    ThreadWorker,
+)
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.decoding.speculative.target import NetworkTarget
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
@@ -123,14 +125,14 @@ class Machine:
     def cache(self, timeline: Timeline) -> DraftCache:
         """The draft model, with nothing in it."""
         self.short.reset()
-        reader: Reader = self.short
+        reader: DraftNetwork = self.short
         if self.virtual:
             reader = Costed(self.short, self.clock, lambda _tokens: self.draft_s)
         return DraftCache(reader, self.network.vocabulary_size, timeline)
 
-    def worker(self) -> Worker:
+    def worker(self) -> DraftWorker:
         """Who drafts beside the target."""
-        return Beside(self.clock) if self.virtual else Threaded("overlap")
+        return Beside(self.clock) if self.virtual else ThreadWorker("overlap")
 
     def pipeline(self, timeline: Timeline) -> Pipeline:
         """The stages, with nothing in them."""
@@ -279,18 +281,18 @@ def _case_rows(case: str, answers: Iterator[dict[str, Run]]) -> Iterator[Row]:
 def _run(system: str, machine: Machine, prompt: Sequence[int], most: int) -> Run:
     machine.clock.set(0.0)
     timeline = Timeline(machine.now)
-    limits = Limits(most, machine.network.habits.end_ids)
+    limits = DecodeLimits(most, machine.network.habits.end_ids)
     begun = machine.now()
     if system == "pipeinfer":
         return _pipelined(machine, timeline, prompt, limits, begun)
     method = _method(system, machine, timeline)
-    target = NetworkTarget(machine.network, Shaping(0.0), _SLOTS - 1)
+    target = NetworkTarget(machine.network, SamplingParams(0.0), _SLOTS - 1)
     for _ in target.begin(prompt):
         machine.passes(0)
-    speculation = Speculation(method, machine.network.vocabulary_size)
+    speculation = SpeculativeSequence(method, machine.network.vocabulary_size)
     speculation.extend(prompt)
     recorded = Recorded(target, timeline, machine.passes)
-    decoding = Decoding(recorded, speculation, Keyed(0), limits)
+    decoding = DecodeLoop(recorded, speculation, CounterRng(0), limits)
     tokens = tuple(token for step in decoding for token in step)
     assert speculation.fallback is None, speculation.fallback
     seconds = machine.now() - begun
@@ -300,9 +302,9 @@ def _run(system: str, machine: Machine, prompt: Sequence[int], most: int) -> Run
 
 
 def _pipelined(
-    machine: Machine, timeline: Timeline, prompt: Sequence[int], limits: Limits, begun: float
+    machine: Machine, timeline: Timeline, prompt: Sequence[int], limits: DecodeLimits, begun: float
 ) -> Run:
-    head = Head(prompt, Shaping(0.0), Keyed(0), limits, lanes=3)
+    head = Head(prompt, SamplingParams(0.0), CounterRng(0), limits, lanes=3)
     decoding = PipelinedDecoding(head, machine.pipeline(timeline), machine.cache(timeline))
     with closing(decoding):
         tokens = tuple(token for step in decoding for token in step)
@@ -311,15 +313,17 @@ def _pipelined(
     return Run(tokens, seconds, timeline.intervals, thrown, head.counters.forwards)
 
 
-def _method(system: str, machine: Machine, timeline: Timeline) -> Method:
+def _method(system: str, machine: Machine, timeline: Timeline) -> SpeculativeMethod:
     cache, words = machine.cache(timeline), machine.network.vocabulary_size
-    gamma = Gamma(3, LONGEST, machine.now)
+    gamma = AdaptiveGamma(3, LONGEST, machine.now)
     if system == "pearl":
-        return Overlapped(system, cache, machine.worker(), gamma, Pearl(), machine.now, LONGEST)
+        return PipelinedMethod(
+            system, cache, machine.worker(), gamma, PearlPacing(), machine.now, LONGEST
+        )
     if system == "llmcad":
-        return Cascade(system, cache, machine.worker(), gamma, machine.now, LONGEST)
+        return CascadeMethod(system, cache, machine.worker(), gamma, machine.now, LONGEST)
     most = 0 if system == "autoregressive" else LONGEST
-    return ModelDrafts(system, cache, words, most, confidence=0.4)
+    return DraftModelMethod(system, cache, words, most, confidence=0.4)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.decoding.speculative.counters import Counters
+from weft.decoding.speculative.draft import ROOT, DraftTree
 from weft.decoding.speculative.drafter import Drafter
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.speculative.speculation import SpeculativeCounters
 
 
-def replayed(drafter: Drafter, text: Sequence[int], most: int) -> Counters:
+def replayed(drafter: Drafter, text: Sequence[int], most: int) -> SpeculativeCounters:
     """The passes that `text` takes; the drafter has been told the prompt, and is told the text."""
-    counters = Counters()
+    counters = SpeculativeCounters()
     while counters.tokens < len(text):
         left = text[counters.tokens :]
         proposed = drafter.propose(most)

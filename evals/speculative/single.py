@@ -17,17 +17,19 @@ from evals.speculative.taken import Taken
 from weft.core.ports import ModelRequest
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import Dtype, NetworkOptions
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Ask, Method, Single
-from weft.decoding.speculative.network_target import NetworkTarget
-from weft.decoding.speculative.speculation import Speculation
-from weft.decoding.speculative.tree import DraftTree
-from weft.serving.local.tokens import Tokens
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    FixedDraftLength,
+    PerSequenceMethod,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.decoding.speculative.target import NetworkTarget
+from weft.serving.local.tokenizer import LocalTokenizer
 
 _PROMPT: Final = 0
 _ANSWER: Final = 1
@@ -46,9 +48,9 @@ class Nothing:
         return DraftTree()
 
 
-def plainly() -> Method:
+def plainly() -> SpeculativeMethod:
     """The method that drafts nothing."""
-    return Single("autoregressive", Nothing, lambda: Always(0))
+    return PerSequenceMethod("autoregressive", Nothing, lambda: FixedDraftLength(0))
 
 
 class Model:
@@ -56,14 +58,14 @@ class Model:
 
     def __init__(self, path: Path, device: str = "cpu", dtype: Dtype = "auto") -> None:
         self.network = Network.load(path, NetworkOptions(dtype=dtype, device=device))
-        self._tokens = Tokens.read(path)
+        self._tokens = LocalTokenizer.read(path)
 
     def encoded(self, prompt: Prompt) -> list[int]:
         """The tokens of a prompt, up to where the answer begins."""
         unfinished = ModelRequest(prompt.messages).continues
         return self._tokens.encode_chat(prompt.messages, unfinished)
 
-    def read(self, prompt: Prompt, methods: Iterable[Method]) -> ReadPrompt:
+    def read(self, prompt: Prompt, methods: Iterable[SpeculativeMethod]) -> ReadPrompt:
         """Read a prompt, and what `methods` want to see of it."""
         return ReadPrompt(self.network, self.encoded(prompt), methods)
 
@@ -71,27 +73,31 @@ class Model:
 class ReadPrompt:
     """A prompt in the network's cache. Reading another one of the same network replaces it."""
 
-    def __init__(self, network: Network, tokens: Sequence[int], methods: Iterable[Method]) -> None:
+    def __init__(
+        self, network: Network, tokens: Sequence[int], methods: Iterable[SpeculativeMethod]
+    ) -> None:
         self.tokens = tokens
         self._network = network
         taps = {tap for method in methods for tap in _taps(method, network)}
-        target = NetworkTarget(network, Shaping(0.0), _PROMPT)
+        target = NetworkTarget(network, SamplingParams(0.0), _PROMPT)
         self._seen = list(target.begin(tokens, tuple(sorted(taps))))
 
-    def answer(self, method: Method, most_tokens: int) -> Taken:
+    def answer(self, method: SpeculativeMethod, most_tokens: int) -> Taken:
         """What `method` takes for a greedy answer. Its drafter sees the prompt outside the time."""
         timed = _Timed(method)
-        speculation = Speculation(cast("Method", timed), self._network.vocabulary_size)
+        speculation = SpeculativeSequence(
+            cast("SpeculativeMethod", timed), self._network.vocabulary_size
+        )
         for seen in self._seen:
             speculation.see(_with(seen, speculation.taps))
         speculation.extend(self.tokens)
         self._network.copy_prefix(_PROMPT, _ANSWER, len(self.tokens) - 1)
-        target = NetworkTarget(self._network, Shaping(0.0), _ANSWER)
+        target = NetworkTarget(self._network, SamplingParams(0.0), _ANSWER)
         target.tokens = list(self.tokens)
-        limits = Limits(most_tokens, self._network.habits.end_ids)
+        limits = DecodeLimits(most_tokens, self._network.habits.end_ids)
         before = _passes(method)
         begun = time.perf_counter()
-        text = [t for step in Decoding(target, speculation, Keyed(0), limits) for t in step]
+        text = [t for step in DecodeLoop(target, speculation, CounterRng(0), limits) for t in step]
         seconds = time.perf_counter() - begun
         counters = speculation.counters
         return Taken(
@@ -109,16 +115,16 @@ class ReadPrompt:
 
 
 class _Timed:
-    """Does what the `Method` it wraps does; `seconds` is how long that took to draft."""
+    """Does what the `SpeculativeMethod` it wraps does; `seconds` is how long that took to draft."""
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: SpeculativeMethod) -> None:
         self._method = method
         self.seconds = 0.0
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._method, name)
 
-    def propose(self, asks: Sequence[Ask]) -> Sequence[Draft | BaseException]:
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         begun = time.perf_counter()
         try:
             return self._method.propose(asks)
@@ -126,18 +132,18 @@ class _Timed:
             self.seconds += time.perf_counter() - begun
 
 
-def _taps(method: Method, network: Network) -> tuple[int, ...]:
-    speculation = Speculation(method, network.vocabulary_size)
+def _taps(method: SpeculativeMethod, network: Network) -> tuple[int, ...]:
+    speculation = SpeculativeSequence(method, network.vocabulary_size)
     taps = speculation.taps
     speculation.end()
     return taps
 
 
-def _with(seen: Seen, taps: Sequence[int]) -> Seen:
+def _with(seen: TargetOutputs, taps: Sequence[int]) -> TargetOutputs:
     hidden: Mapping[int, torch.Tensor] = {tap: seen.hidden[tap] for tap in taps}
-    return Seen(seen.tokens, hidden)
+    return TargetOutputs(seen.tokens, hidden)
 
 
-def _passes(method: Method) -> int:
+def _passes(method: SpeculativeMethod) -> int:
     """How many passes of a drafting network there were, where the method has one."""
     return getattr(method, "forwards", 0)

@@ -10,7 +10,7 @@ from typing import Final
 from weft.core.errors import WeftError
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.method import Method
+from weft.decoding.speculative.drafter import SpeculativeMethod
 from weft.decoding.speculative.presets import NAMES, made, preset
 
 _ELSEWHERE: Final = ("auto",)
@@ -52,7 +52,7 @@ class Methods:
     """The methods of `wanted` over one network; those that cannot be made are `missing`."""
 
     def __init__(self, network: Network, wanted: Iterable[System]) -> None:
-        self.made: dict[str, Method] = {}
+        self.made: dict[str, SpeculativeMethod] = {}
         self.missing: dict[str, str] = {}
         for system in wanted:
             try:

@@ -29,10 +29,10 @@ from evals.speculative.taken import Taken
 from weft.core.errors import EngineMissing, ModelNotFound
 from weft.core.ports import ModelRequest, Prefilled, Program, Sampling
 from weft.core.values import Completion
-from weft.serving.vllm.installed import distribution_here
-from weft.serving.vllm.model import VllmModel
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.speculative import parse_decode
+from weft.serving.vllm.client.model import VllmModel
+from weft.serving.vllm.launch.decoders import parse_speculative
+from weft.serving.vllm.launch.engine import distribution_here
+from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.weights import locate
 
 MODEL: Final = "smollm2-135m-instruct"
@@ -236,7 +236,7 @@ def _model(decoder: str) -> VllmModel:
         ServeSpec(
             MODEL,
             dtype="float32",
-            decode=parse_decode(decoder),
+            decode=parse_speculative(decoder),
             max_context_tokens=4096,
             kv_cache_bytes=2**30,
         )

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from weft.agents.tools.places import threads_awaited
-from weft.agents.tools.thread import in_thread
+from weft.agents.tools.threads import in_thread, threads_awaited
 
 T = TypeVar("T")
 SLOW_S = 120.0

@@ -14,8 +14,8 @@ import pytest
 
 from weft.agents.tools.code import digest as digest_module
 from weft.agents.tools.code import function_digest, object_digest
-from weft.agents.tools.code.modules import Package
-from weft.agents.tools.code.reach import Reach
+from weft.agents.tools.code.digest import ReachableCode
+from weft.agents.tools.code.sources import SourcePackage
 from weft.agents.tools.module import load_file
 
 TOOLS = '''
@@ -240,16 +240,16 @@ def test_functions_of_others_have_none(function: Callable[..., Any]) -> None:
     assert object_digest(function) is None
 
 
-def reaches(monkeypatch: pytest.MonkeyPatch) -> list[Package]:
+def reaches(monkeypatch: pytest.MonkeyPatch) -> list[SourcePackage]:
     """Each time that what a function reaches is collected anew."""
-    found: list[Package] = []
+    found: list[SourcePackage] = []
 
-    class Counted(Reach):
-        def __init__(self, package: Package) -> None:
+    class Counted(ReachableCode):
+        def __init__(self, package: SourcePackage) -> None:
             found.append(package)
             super().__init__(package)
 
-    monkeypatch.setattr(digest_module, "Reach", Counted)
+    monkeypatch.setattr(digest_module, "ReachableCode", Counted)
     return found
 
 

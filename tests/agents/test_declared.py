@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.agents.foreign.contradiction import ContradictorySchema, contradictions
+from weft.agents.untrusted.schema import ContradictorySchema, contradictions
 from weft.core.errors import BuildError, ToolArgumentError
 
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -165,7 +165,7 @@ def raw_declarations() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the folder of test data")
-@pytest.mark.filterwarnings("ignore::weft.agents.foreign.contradiction.ContradictorySchema")
+@pytest.mark.filterwarnings("ignore::weft.agents.untrusted.schema.ContradictorySchema")
 def test_every_raw_declaration_of_the_data_registers() -> None:
     refused = []
     declarations = list(raw_declarations())

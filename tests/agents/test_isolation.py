@@ -269,6 +269,6 @@ def test_a_function_of_no_file_cannot_be_isolated(monkeypatch: pytest.MonkeyPatc
 
 
 def test_isolation_says_where_it_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.agents.tools.isolation.os", SimpleNamespace(name="nt"))
+    monkeypatch.setattr("weft.agents.tools.function.os", SimpleNamespace(name="nt"))
     with pytest.raises(BuildError, match="POSIX"):
         Isolation()

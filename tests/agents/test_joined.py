@@ -10,10 +10,10 @@ import pytest
 
 from tests.conformance.tool_runner import ToolRunnerConformance
 from weft.agents.tools import Toolbox, tool
-from weft.agents.tools.joined import JoinedTools
+from weft.agents.tools.toolbox import JoinedTools
 from weft.core.errors import DuplicateName, ToolNotFound
-from weft.core.fakes import FakeTools
 from weft.core.ports import BatchRunner
+from weft.testing import FakeTools
 
 
 class TestJoinedTools(ToolRunnerConformance):

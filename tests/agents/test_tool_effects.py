@@ -10,8 +10,8 @@ import pytest
 
 import weft
 from weft.agents.tools import Isolation, Tool, Toolbox, tool
+from weft.core.call_context import current_key, keyed
 from weft.core.errors import BuildError, NotDone, ToolArgumentError
-from weft.core.idempotency import current_key, keyed
 from weft.core.values import Effect, ToolSpec
 
 

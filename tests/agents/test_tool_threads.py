@@ -13,9 +13,9 @@ import pytest
 
 from tests.agents.gate import SLOW_S, Gate, all_of, awaited, play, turns, until
 from weft.agents.tools import Toolbox, tool
-from weft.agents.tools.thread import in_thread
+from weft.agents.tools.threads import in_thread
 from weft.core.errors import BuildError, ToolLimitError, ToolRaised
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from weft.core.errors import (
     ToolRaised,
     ToolResultError,
 )
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 ROOT = Path(__file__).parents[2]
 

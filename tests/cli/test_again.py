@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.typing_in import go_into
 from tests.cli.typing_in import typed as weft
-from weft.cli.runs.again import again
+from weft.cli.journal import run_reference
 
 FLOW = """
 name: bill
@@ -34,13 +34,13 @@ def printed(text: str, command: str) -> list[str]:
 
 
 def test_where_the_run_is_goes_with_its_name() -> None:
-    assert again("one", None) == "one"
-    assert again("one", "my runs.sqlite") == "one --journal 'my runs.sqlite'"
-    assert "\x1b" not in again("o\x1b[2Jne", "j\x1b[2J")
+    assert run_reference("one", None) == "one"
+    assert run_reference("one", "my runs.sqlite") == "one --journal 'my runs.sqlite'"
+    assert "\x1b" not in run_reference("o\x1b[2Jne", "j\x1b[2J")
 
 
 def test_a_servers_password_is_not_printed() -> None:
-    said = again("one", "postgresql://me:secret@there/runs")
+    said = run_reference("one", "postgresql://me:secret@there/runs")
     assert "secret" not in said
     assert said == "one --journal postgresql://..."
 

@@ -13,9 +13,9 @@ from tests.workflow.test_asking import FINISH, PLAN, QUESTION, TOOLS, model
 from weft.agents.loops import AGENTS as REGISTERED
 from weft.cli.commands.ask import AGENTS
 from weft.cli.main import app
-from weft.core.fakes import FakeModel
 from weft.core.ports import Capabilities
-from weft.workflow.models import Models
+from weft.testing import FakeModel
+from weft.workflow.runtime.models.factory import Models
 
 
 @pytest.fixture

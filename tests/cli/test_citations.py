@@ -10,13 +10,13 @@ from typer.testing import CliRunner, Result
 
 from tests.cli.hostile import ALL, FORBIDDEN
 from weft.cli.main import app
-from weft.cli.threads.citations import citations
+from weft.cli.threads.report import citations
 from weft.cli.threads.trace_file import write_trace
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
 from weft.reasoning.evidence import Evidence
 from weft.reasoning.thought import Thought
-from weft.workflow.models import Models
+from weft.testing import FakeModel
+from weft.workflow.runtime.models.factory import Models
 
 SOURCE = "[1] tower.txt 8-22: 330 m tall in"
 

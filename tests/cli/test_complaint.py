@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from tests.cli.hostile import ALL, FORBIDDEN
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
 from weft.core.errors import (
     InputError,
     ModelUnavailable,
@@ -21,7 +21,7 @@ from weft.core.errors import (
 def complained(
     error: Exception, capsys: pytest.CaptureFixture[str], *, as_json: bool = False
 ) -> tuple[int, str, str]:
-    with pytest.raises(typer.Exit) as caught, complaints(debug=False, as_json=as_json):
+    with pytest.raises(typer.Exit) as caught, report_errors(debug=False, as_json=as_json):
         raise error
     out, err = capsys.readouterr()
     return caught.value.exit_code, out, err
@@ -90,7 +90,7 @@ def test_a_bug_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -
 def test_debug_shows_where_an_error_comes_from(
     error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(typer.Exit), complaints(debug=True):
+    with pytest.raises(typer.Exit), report_errors(debug=True):
         raise error
     err = capsys.readouterr().err
     assert err.startswith("Traceback (most recent call last):")
@@ -99,7 +99,7 @@ def test_debug_shows_where_an_error_comes_from(
 
 
 def test_an_interrupt_outside_a_run_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, complaints(debug=False):
+    with pytest.raises(typer.Exit) as caught, report_errors(debug=False):
         raise KeyboardInterrupt
     assert caught.value.exit_code == 130
     assert capsys.readouterr().err == ""

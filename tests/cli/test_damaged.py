@@ -19,8 +19,8 @@ from weft.core.calls import ToolCalled
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Record
-from weft.engine.journal import SqliteJournal
-from weft.workflow.journals import open_journal
+from weft.durability.journal import SqliteJournal
+from weft.workflow.runtime.journals import open_journal
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.hostile import ALL
-from weft.cli.drawing.picture import Box, LineStyle, Picture, picture
+from weft.cli.drawing.graph import Box, GraphDrawing, LineStyle, draw_graph
 from weft.cli.drawing.png import png
 from weft.cli.drawing.svg import svg
 from weft.core.errors import CapabilityError
@@ -78,7 +78,7 @@ def within(a: Box, b: Box) -> bool:
     )
 
 
-def check(drawn: Picture) -> None:
+def check(drawn: GraphDrawing) -> None:
     for a, b in combinations(drawn.boxes, 2):
         assert apart(a, b) or (b.frame and within(a, b)) or (a.frame and within(b, a))
     whole = Box(0, 0, drawn.width, drawn.height, "", "")
@@ -92,7 +92,7 @@ def check(drawn: Picture) -> None:
 @settings(max_examples=60)
 @given(graphs())
 def test_boxes_keep_apart_and_lines_go_down(graph: Graph) -> None:
-    drawn = picture(graph)
+    drawn = draw_graph(graph)
     check(drawn)
     ET.fromstring(svg(drawn, "a graph"))
 
@@ -100,7 +100,7 @@ def test_boxes_keep_apart_and_lines_go_down(graph: Graph) -> None:
 def test_thirty_nodes_are_narrow_enough_to_read() -> None:
     nodes = tuple(Node(f"n{i}", f"node_{i}") for i in range(30))
     edges = tuple(Edge(f"n{i // 2}", f"n{i}") for i in range(1, 30))
-    drawn = picture(Graph(nodes, edges))
+    drawn = draw_graph(Graph(nodes, edges))
     check(drawn)
     assert drawn.width < 1_600
     assert drawn.height < 700
@@ -109,7 +109,7 @@ def test_thirty_nodes_are_narrow_enough_to_read() -> None:
 def test_a_tree_has_no_crossings() -> None:
     nodes = tuple(Node(f"n{i}", f"n{i}") for i in range(15))
     edges = tuple(Edge(f"n{(i - 1) // 2}", f"n{i}") for i in range(14, 0, -1))
-    drawn = picture(Graph(nodes, edges))
+    drawn = draw_graph(Graph(nodes, edges))
     for a, b in combinations(drawn.lines, 2):
         if a.points[0][1] == b.points[0][1]:
             starts, ends = a.points[0][0] - b.points[0][0], a.points[-1][0] - b.points[-1][0]
@@ -117,7 +117,7 @@ def test_a_tree_has_no_crossings() -> None:
 
 
 def test_svg_escapes_labels() -> None:
-    text = svg(picture(Graph((Node("n", ALL, ALL),))), ALL)
+    text = svg(draw_graph(Graph((Node("n", ALL, ALL),))), ALL)
     ET.fromstring(text)
     assert "<script" not in text
     assert "<img" not in text
@@ -125,7 +125,7 @@ def test_svg_escapes_labels() -> None:
 
 def test_png_is_an_image_of_twice_the_size() -> None:
     image = pytest.importorskip("PIL.Image")
-    drawn = picture(Graph((Node("a", "a"), Node("b", "b")), (Edge("a", "b", "after"),)))
+    drawn = draw_graph(Graph((Node("a", "a"), Node("b", "b")), (Edge("a", "b", "after"),)))
     opened = image.open(io.BytesIO(png(drawn)))
     assert opened.size == (round(drawn.width * 4) // 2, round(drawn.height * 4) // 2)
     assert len(opened.getcolors(1 << 20)) > 3
@@ -134,13 +134,13 @@ def test_png_is_an_image_of_twice_the_size() -> None:
 def test_png_without_pillow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(CapabilityError, match="pillow is missing for PNG"):
-        png(picture(Graph((Node("a", "a"),))))
+        png(draw_graph(Graph((Node("a", "a"),))))
 
 
 def test_a_graph_too_large_for_a_bitmap_is_refused() -> None:
     with pytest.raises(CapabilityError, match="too large"):
-        png(Picture(100_000, 100_000, (), ()))
+        png(GraphDrawing(100_000, 100_000, (), ()))
 
 
 def test_an_empty_graph_is_an_empty_picture() -> None:
-    assert picture(Graph(())).boxes == ()
+    assert draw_graph(Graph(())).boxes == ()

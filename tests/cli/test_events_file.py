@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL
-from weft.cli.events_file import events_file
+from weft.cli.files import events_file
 from weft.core.errors import InputError
 from weft.core.events import NodeFinished, Outcome, to_json
 from weft.core.ids import NodeId

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="a gateway needs weft[gateway]")
 
-from weft.cli.hosting import _welcome
+from weft.cli.commands.gateway import _welcome
 
 
 def test_models_that_are_served_as_they_are_are_named_too() -> None:

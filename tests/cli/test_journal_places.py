@@ -15,9 +15,9 @@ from weft.core.errors import StoreError
 from weft.core.events import HumanAsked
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal
-from weft.engine.journal.sqlite import journal as module
-from weft.workflow.journals import open_journal
-from weft.workflow.ui import RunsPage
+from weft.durability.journal.sqlite import journal as module
+from weft.workflow.apps.ui import RunsPage
+from weft.workflow.runtime.journals import open_journal
 
 FLOW = """
 name: bill

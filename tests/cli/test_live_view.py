@@ -10,18 +10,18 @@ from rich.console import Console
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.engine.simulated_run import Job, simulate
-from weft.cli.progress.view import RunView
-from weft.cli.speech import Speech
+from weft.cli.run.listeners import NodeOutputLog
+from weft.cli.run.live import RunView
 from weft.core.budget import Budget
 from weft.core.events import Event, NodeInfo, NodeStarted, NodeStreamed, RunStarted
 from weft.core.ids import NodeId, RunId
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
 
 
 def frame(
     events: list[Event], until_s: float, width: int = 100, height: int = 24, **budget: int
 ) -> str:
-    trace, speech = Trace(), Speech()
+    trace, speech = Trace(), NodeOutputLog()
     for event in events:
         if event.at_s <= until_s:
             trace(event)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.typing_in import go_into
 from tests.cli.typing_in import typed as weft
-from weft.cli.runs import effects
+from weft.cli.reports import effects
 
 TOOLS = '''
 from pathlib import Path

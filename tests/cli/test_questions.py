@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from weft.cli.console import console_on
-from weft.cli.keyboard import Keyboard
-from weft.cli.progress.quiet import QuietProgress
-from weft.cli.questions import Questions
+from weft.cli.run.listeners import QuietProgress
+from weft.cli.run.questions import Keyboard, Questions
 from weft.core.errors import UnknownReference
 from weft.core.events import (
     Event,
@@ -24,9 +23,9 @@ from weft.core.events import (
     Outcome,
     RunStarted,
 )
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
+from weft.testing import FakeClock
 
 ASK, OTHER, WORK = NodeId("approve"), NodeId("colour"), NodeId("work")
 

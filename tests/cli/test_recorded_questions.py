@@ -16,8 +16,8 @@ from tests.cli.typing_in import go_into, typed
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says
 from tests.workflow.runs.test_questions import FINISH, PLAN, TOOLS
 from weft.core.calls import ModelAnswered
-from weft.workflow.journals import open_journal
-from weft.workflow.runs.story import Story, story_of
+from weft.workflow.history.run_history import RunHistory, read_history
+from weft.workflow.runtime.journals import open_journal
 
 WHY = "How many legs has a spider?"
 
@@ -29,10 +29,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def story() -> Story:
+def story() -> RunHistory:
     journal = open_journal()
     try:
-        return story_of(journal, journal.runs(limit=1)[0].run)
+        return read_history(journal, journal.runs(limit=1)[0].run)
     finally:
         journal.close()
 

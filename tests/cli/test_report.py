@@ -14,11 +14,11 @@ from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.engine.simulated_run import Job, simulate
 from weft.cli.console import console_on
-from weft.cli.document import document
-from weft.cli.exit_codes import ExitCode
-from weft.cli.progress.lines import LineProgress
-from weft.cli.report import print_outcomes, print_report
-from weft.cli.rows import rows
+from weft.cli.errors import ExitCode
+from weft.cli.reports.outcome import print_outcomes, print_report
+from weft.cli.reports.rows import rows
+from weft.cli.run.document import document
+from weft.cli.run.lines import LineProgress
 from weft.core.errors import Failure
 from weft.core.events import (
     Event,
@@ -34,7 +34,7 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 OUTPUTS = {"summary": "All is well.\nIndeed.", "themes": ["speed", "cost"]}

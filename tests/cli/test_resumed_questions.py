@@ -12,17 +12,17 @@ import pytest
 
 from tests.cli.typing_in import go_into, typed
 from tests.workflow.runs.test_questions import FINISH, HOWMANY, PLAN, TOOLS
-from weft.cli.session import Session
+from weft.cli.run.session import Session
 from weft.core.budget import Budget
 from weft.core.calls import ModelAnswered
 from weft.core.events import NodeFinished, RunFinished
-from weft.core.fakes import FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelRequest
 from weft.core.ports.journal import Record
-from weft.workflow.journals import open_journal
-from weft.workflow.models import Models
-from weft.workflow.runs.story import story_of
+from weft.testing import FakeModel
+from weft.workflow.history.run_history import read_history
+from weft.workflow.runtime.journals import open_journal
+from weft.workflow.runtime.models.factory import Models
 
 THINK = ("think", "How tall?", "--strategy", "map-reduce", "--document", "tower.txt")
 ASK = ("ask", HOWMANY, "--tools", "./tools.py", "--constrain", "never")
@@ -51,7 +51,7 @@ def model(monkeypatch: pytest.MonkeyPatch, script: FakeModel) -> FakeModel:
 def cut_off(before: Callable[[Record], bool]) -> str:
     """Another journal has the latest run, as far as the first record that is `before`."""
     whole = open_journal()
-    story = story_of(whole, whole.runs(limit=1)[0].run)
+    story = read_history(whole, whole.runs(limit=1)[0].run)
     whole.close()
     records = [numbered.record for numbered in story.records]
     place = next(n for n, record in enumerate(records) if before(record))
@@ -151,6 +151,6 @@ def test_the_budget_of_the_command_line_is_that_of_every_part(
     model(monkeypatch, FakeModel([PLAN, FINISH], capabilities=able))
     assert typed(*ASK, "--tokens", "9000").exit_code == 0
     cut_off(answer_ends)
-    monkeypatch.setattr("weft.cli.session.Session", Spy)
+    monkeypatch.setattr("weft.cli.run.session.Session", Spy)
     assert typed("resume", "--journal", CUT).exit_code == 0
     assert budgets == [Budget(tokens=9000)]

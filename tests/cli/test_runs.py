@@ -15,7 +15,7 @@ from tests.cli.hostile import ALL, FORBIDDEN
 from tests.cli.typing_in import go_into
 from tests.cli.typing_in import typed as weft
 from weft.core.ids import RunId
-from weft.workflow.journals import open_journal
+from weft.workflow.runtime.journals import open_journal
 
 TOOLS = '''
 import weft

@@ -18,8 +18,8 @@ from tests.cli.terminal import Terminal
 from tests.serving.vllm.conftest import state  # noqa: F401 - a fixture
 from tests.serving.vllm.watching import ask, nothing_left, until
 from weft.cli.main import app
-from weft.serving.vllm import registry
-from weft.serving.vllm.entry import Entry
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.registry import ServingEntry
 
 WEFT = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "weft"]
 pytestmark = pytest.mark.usefixtures("state")
@@ -53,8 +53,8 @@ def serve(started: list[subprocess.Popen[str]], *words: str) -> subprocess.Popen
     return process
 
 
-def only(status: str = "ready") -> Entry:
-    def found() -> Entry | None:
+def only(status: str = "ready") -> ServingEntry:
+    def found() -> ServingEntry | None:
         with registry.locked():
             return next((e for e in registry.entries() if e.status == status), None)
 

@@ -53,9 +53,9 @@ PATIENCE_S = 120.0
 WEFT = "from weft.cli.entry import run; run()"
 # A run that waits for ever for code that refuses to stop: only a second signal ends it.
 PATIENT = f"""
-from weft.engine.unwinding import Unwinding
-wait = Unwinding.wait
-Unwinding.wait = lambda self, grace_s, clock: wait(self, 600.0, clock)
+from weft.engine.runner.tasks import CancellingTasks
+wait = CancellingTasks.wait
+CancellingTasks.wait = lambda self, grace_s, clock: wait(self, 600.0, clock)
 {WEFT}
 """
 

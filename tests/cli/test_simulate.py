@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from tests.engine.simulate.test_what_if import called
 from weft.cli.main import app
 from weft.core.errors import InputError
-from weft.engine.simulate import recording
-from weft.workflow.simulating import changed
+from weft.durability.simulate import recording
+from weft.workflow.history.simulation import parse_change
 
 TOOLS = """
 import asyncio
@@ -118,9 +118,11 @@ def test_what_makes_no_sense_is_said(options: tuple[str, str], told: str) -> Non
 
 def test_a_model_may_be_called_as_in_other_options() -> None:
     found = recording(called())
-    assert changed(found, speeds=["model.small=x2"]) == changed(found, speeds=["small=x2"])
+    assert parse_change(found, speeds=["model.small=x2"]) == parse_change(
+        found, speeds=["small=x2"]
+    )
     with pytest.raises(InputError, match=r"no model called 'model\.other'") as raised:
-        changed(found, speeds=["other=x2"])
+        parse_change(found, speeds=["other=x2"])
     assert raised.value.hint is not None
     assert "model.small" in raised.value.hint
     assert "tool.search" not in raised.value.hint

@@ -16,9 +16,9 @@ from tests.cli.hostile import ALL, FORBIDDEN
 from tests.workflow import chorus
 from weft.cli.main import app
 from weft.core.errors import ModelUnavailable
-from weft.core.fakes import FakeModel, Reply
 from weft.reasoning.strategies import STRATEGIES
-from weft.workflow.models import Models
+from weft.testing import FakeModel, Reply
+from weft.workflow.runtime.models.factory import Models
 
 QUESTION = "How many legs has a spider?"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.threads.summary import summary
+from weft.cli.threads.report import summary
 from weft.reasoning.thought import Sample, Thought
 
 

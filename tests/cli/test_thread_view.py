@@ -11,16 +11,16 @@ from rich.console import Console
 
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.workflow import chorus
-from weft.cli.speech import Speech
+from weft.cli.run.listeners import NodeOutputLog
 from weft.cli.threads.view import ThreadView
 from weft.core.errors import ModelRequestError
-from weft.core.fakes import FakeClock, FakeModel, Reply
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.workflow.question_run import AskSettings
-from weft.workflow.thought_run import ThoughtRun
+from weft.testing import FakeClock, FakeModel, Reply
+from weft.workflow.runtime.models.think import ThoughtRun
+from weft.workflow.runtime.results.question import AskSettings
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def frame(
     clock = FakeClock()
 
     async def main() -> str:
-        trace, speech = Trace(), Speech()
+        trace, speech = Trace(), NodeOutputLog()
         strategy = make_strategy("chorus", FakeModel(script), ThinkOptions(width=threads))
         settings = AskSettings((trace, speech), concurrency=at_once, clock=clock)
         run = asyncio.create_task(ThoughtRun(strategy, Question("why?"), settings).wait())

@@ -14,9 +14,8 @@ from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.cli.test_report import hostile_run, traced
 from tests.engine.simulated_run import Job, simulate
-from weft.cli.speech import Speech
-from weft.cli.timeline.chart import chart
-from weft.cli.timeline.page import page
+from weft.cli.run.listeners import NodeOutputLog
+from weft.cli.timeline.page import chart, page
 from weft.core.events import Event, NodeStreamed
 from weft.core.ids import NodeId
 
@@ -45,7 +44,7 @@ class Outline(HTMLParser):
 
 
 def built(events: list[Event]) -> str:
-    trace, speech = traced(events), Speech()
+    trace, speech = traced(events), NodeOutputLog()
     for event in events:
         speech(event)
     return page(trace, speech)
@@ -96,7 +95,7 @@ def test_hostile_text_cannot_leave_its_place() -> None:
 
 
 def test_rows_are_nested_and_bars_cover_the_life_of_a_node() -> None:
-    data = chart(traced(brief_run()), Speech())
+    data = chart(traced(brief_run()), NodeOutputLog())
     rows = {row["id"]: row for row in data["nodes"]}
     place = {row["id"]: index for index, row in enumerate(data["nodes"])}
     assert rows["notes[11]"]["parent"] == place["notes"]

@@ -6,10 +6,16 @@ import json
 from pathlib import Path
 
 from tests.cli.hostile import ALL, FORBIDDEN
-from weft.cli.threads.harmless import harmless
-from weft.cli.threads.trace_file import write_trace
-from weft.reasoning.thought import Counts, Sample, Thought
-from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
+from weft.cli.threads.trace_file import escape_markup, write_trace
+from weft.reasoning.thought import (
+    Sample,
+    Thought,
+    ThoughtCounts,
+    ThreadFork,
+    ThreadRecord,
+    ThreadSegment,
+    ThreadState,
+)
 
 
 def text_of(thought: Thought, tmp_path: Path, name: str = "t.md") -> str:
@@ -18,17 +24,17 @@ def text_of(thought: Thought, tmp_path: Path, name: str = "t.md") -> str:
 
 
 def test_a_thread_goes_on_after_its_fork(tmp_path: Path) -> None:
-    left = ThreadRecord("root/l", segments=(Segment((1,), "left"),), result="left")
+    left = ThreadRecord("root/l", segments=(ThreadSegment((1,), "left"),), result="left")
     right = ThreadRecord(
         "root/r",
         state=ThreadState.FAILED,
         reason="no ![x](http://evil)",
-        segments=(Segment((2,), "righ", True, "header"),),
+        segments=(ThreadSegment((2,), "righ", True, "header"),),
         result="nothing",
     )
-    parts = (Segment((3,), "before"), Fork((left, right)), Segment((4,), "after"))
+    parts = (ThreadSegment((3,), "before"), ThreadFork((left, right)), ThreadSegment((4,), "after"))
     tree = ThreadRecord("root", segments=parts, result="after")
-    text = text_of(Thought("after", tree=tree, counts=Counts(4), why="it ended"), tmp_path)
+    text = text_of(Thought("after", tree=tree, counts=ThoughtCounts(4), why="it ended"), tmp_path)
     order = ["before", "forked into 2", "root/l", "left", "root/r", "goes on after", "after"]
     places = [text.index(word, text.index("## Threads")) for word in order]
     assert places == sorted(places)
@@ -47,12 +53,12 @@ def test_samples_are_listed_with_their_answers(tmp_path: Path) -> None:
 
 def test_every_text_is_harmless_in_both_forms(tmp_path: Path) -> None:
     record = ThreadRecord(
-        ALL, ALL, ALL, ThreadState.DONE, ALL, 1, (Segment((1,), ALL, True, ALL),), ALL
+        ALL, ALL, ALL, ThreadState.DONE, ALL, 1, (ThreadSegment((1,), ALL, True, ALL),), ALL
     )
     thought = Thought(
         ALL,
         key=ALL,
-        tree=ThreadRecord("r", segments=(Fork((record,)),)),
+        tree=ThreadRecord("r", segments=(ThreadFork((record,)),)),
         samples=(Sample(0, ALL, ALL, 1, "finished"),),
         lost=ALL,
         why=ALL,
@@ -66,7 +72,7 @@ def test_every_text_is_harmless_in_both_forms(tmp_path: Path) -> None:
 
 def test_what_a_tag_is_and_what_is_not() -> None:
     for tag in ("<|im_end|>", "</think>", "<Thread>", "<!-- x -->", "<\uff5cend\uff5c>", "[INST]"):
-        assert tag[1:] in harmless(tag)
-        assert tag not in harmless(tag)
+        assert tag[1:] in escape_markup(tag)
+        assert tag not in escape_markup(tag)
     for plain in ("1 < 2", "a <- b", "x <= y", "[1]", "list[int]", "<3"):
-        assert harmless(plain) == plain
+        assert escape_markup(plain) == plain

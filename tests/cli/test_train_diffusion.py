@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from tests.cli.hostile import FORBIDDEN
 from weft.cli.main import app
 from weft.workflow import diffusion_training
-from weft.workflow.diffusion_training import Order, Trained
+from weft.workflow.diffusion_training import DiffusionTrainingJob, DiffusionTrainingResult
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_train-diffusion.txt"
 
@@ -48,12 +48,13 @@ def test_a_real_one_from_nothing_to_a_folder(tmp_path: Path) -> None:
 
 
 def training(
-    monkeypatch: pytest.MonkeyPatch, result: Callable[[Order], Trained | None]
+    monkeypatch: pytest.MonkeyPatch,
+    result: Callable[[DiffusionTrainingJob], DiffusionTrainingResult | None],
 ) -> list[Any]:
     """Records orders instead of following them."""
     orders: list[Any] = []
 
-    def train(order: Order, **how: object) -> Trained | None:
+    def train(order: DiffusionTrainingJob, **how: object) -> DiffusionTrainingResult | None:
         orders.append((order, how["resume"]))
         return result(order)
 
@@ -63,7 +64,8 @@ def training(
 
 def test_what_was_asked_is_what_is_ordered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     orders = training(
-        monkeypatch, lambda order: Trained("list", order.out, 7, 1.25, ("copy: 100%",))
+        monkeypatch,
+        lambda order: DiffusionTrainingResult("list", order.out, 7, 1.25, ("copy: 100%",)),
     )
     (tmp_path / "config.json").write_text("{}", "utf-8")
     ran = weft(
@@ -74,7 +76,7 @@ def test_what_was_asked_is_what_is_ordered(monkeypatch: pytest.MonkeyPatch, tmp_
     assert ran.exit_code == 0, ran.output
     [(order, resume)] = orders
     assert resume is True
-    assert order == Order(
+    assert order == DiffusionTrainingJob(
         "list", tmp_path / "out", "ar", tmp_path, "chats.jsonl",
         {"steps": 7, "rate": 0.01, "texts": 2, "seed": 5}, {"width": 64}, 1
     )  # fmt: skip
@@ -96,7 +98,7 @@ def test_a_stopped_one_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_disk_without_room_is_no_bug_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
 ) -> None:
-    def full(order: Order) -> None:
+    def full(order: DiffusionTrainingJob) -> None:
         raise error
 
     training(monkeypatch, full)

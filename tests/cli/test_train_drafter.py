@@ -18,9 +18,16 @@ pytest.importorskip("torch")
 from tests.cli.hostile import FORBIDDEN
 from tests.serving.local.conftest import tiny_path
 from weft.cli.main import app
-from weft.cli.training import TrainingProgress, stopping
+from weft.cli.progress_bars import TrainingProgress, stopping
 from weft.workflow import drafters
-from weft.workflow.drafters import Measures, News, Order, Progress, Trained, Writes
+from weft.workflow.drafters import (
+    DrafterTrainingJob,
+    DrafterTrainingResult,
+    EvaluationStarted,
+    StepProgress,
+    TextsWritten,
+    TrainingNews,
+)
 
 __all__ = ["tiny_path"]
 GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_train-drafter.txt"
@@ -60,17 +67,20 @@ def test_a_real_one_from_prompts_to_a_folder(words: list[str], tmp_path: Path) -
     assert "holds a drafter already" in again.stderr
 
 
-def trained(order: Order) -> Trained:
-    return Trained("medusa", order.out, 7, 1.25, 3, 18, {"accuracy": [[0.5, 0.25]], "heads": 1})
+def trained(order: DrafterTrainingJob) -> DrafterTrainingResult:
+    return DrafterTrainingResult(
+        "medusa", order.out, 7, 1.25, 3, 18, {"accuracy": [[0.5, 0.25]], "heads": 1}
+    )
 
 
 def training(
-    monkeypatch: pytest.MonkeyPatch, result: Callable[[Order], Trained | None]
+    monkeypatch: pytest.MonkeyPatch,
+    result: Callable[[DrafterTrainingJob], DrafterTrainingResult | None],
 ) -> list[Any]:
     """Records orders instead of following them."""
     orders: list[Any] = []
 
-    def train(order: Order, **how: object) -> Trained | None:
+    def train(order: DrafterTrainingJob, **how: object) -> DrafterTrainingResult | None:
         orders.append((order, how["resume"]))
         return result(order)
 
@@ -162,14 +172,14 @@ def test_the_list() -> None:
 
 def test_progress_is_a_line_every_ten_seconds() -> None:
     out, times = io.StringIO(), iter([0.0, 1.0, 2.0, 9.0, 12.5, 13.0, 14.0])
-    news: list[News] = [
-        Writes(1, 9),
-        Writes(2, 9),
-        Progress(1, 4, 2.0, 100, 2.0, 1),
-        Progress(2, 4, 1.5, 200, 4.0, 2),
-        Progress(3, 4, 1.25, 300, 1000.0, 3),
-        Progress(4, 4, 1.0, 400, 8.0, 4),
-        Measures(3),
+    news: list[TrainingNews] = [
+        TextsWritten(1, 9),
+        TextsWritten(2, 9),
+        StepProgress(1, 4, 2.0, 100, 2.0, 1),
+        StepProgress(2, 4, 1.5, 200, 4.0, 2),
+        StepProgress(3, 4, 1.25, 300, 1000.0, 3),
+        StepProgress(4, 4, 1.0, 400, 8.0, 4),
+        EvaluationStarted(3),
     ]
     with TrainingProgress(Console(file=out, width=200), lambda: next(times)) as show:
         for told in news:

@@ -23,11 +23,11 @@ from weft.core.events import (
     RunFinished,
     RunResumed,
 )
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import Clock, ModelRequest
-from weft.core.ports.journal import Journal, Letter, Losses, Numbered, Record, RunHeader
+from weft.core.ports.journal import Journal, Letter, Losses, NumberedRecord, Record, RunHeader
 from weft.core.values import Message, Usage
+from weft.testing import FakeClock
 
 RUN, OTHER = RunId("run-1"), RunId("run-2")
 ASK, TELL = NodeId("ask"), NodeId("tell")
@@ -77,7 +77,7 @@ class JournalConformance:
         journal.append(RUN, [line(1), line(2)])
         journal.append(RUN, [])
         journal.append(RUN, [line(3)])
-        assert list(journal.records(RUN)) == [Numbered(n, 1, line(n)) for n in (1, 2, 3)]
+        assert list(journal.records(RUN)) == [NumberedRecord(n, 1, line(n)) for n in (1, 2, 3)]
 
     def test_reading_begins_and_ends_anywhere(self, journal: Journal) -> None:
         journal.begin(header())
@@ -163,7 +163,7 @@ class JournalConformance:
         with pytest.raises(StoreError, match="NodeLogged"):
             journal.append(RUN, [line(1), wrong])
         journal.append(RUN, [line(2)])
-        assert list(journal.records(RUN)) == [Numbered(1, 1, line(2))]
+        assert list(journal.records(RUN)) == [NumberedRecord(1, 1, line(2))]
 
     def test_a_run_is_begun_once(self, journal: Journal) -> None:
         journal.begin(header())

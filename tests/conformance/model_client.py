@@ -26,11 +26,10 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
-from weft.core.fakes import Reply
 from weft.core.ports import (
+    AttentionLayout,
     ConcurrentAttention,
     Delta,
-    Layout,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -43,6 +42,7 @@ from weft.core.ports import (
     complete,
 )
 from weft.core.values import Completion, Lossy, Message, ToolCall, ToolSpec, Usage
+from weft.testing import Reply
 
 LIMIT = 6
 SCHEMA = {
@@ -421,7 +421,7 @@ class ModelClientConformance:
     def test_a_group_of_workers_is_never_ignored(self) -> None:
         async def body(client: ModelClient) -> None:
             layouts = (await client.capabilities()).layouts
-            for layout in set(get_args(Layout)) - set(layouts):
+            for layout in set(get_args(AttentionLayout)) - set(layouts):
                 attention = ConcurrentAttention("alone", 1, 0, layout)
                 with pytest.raises(CapabilityError):
                     await complete(client, asking(attention=attention))

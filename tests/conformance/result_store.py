@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.core.fakes import FakeClock
-from weft.core.ports import Clock, Entry, ResultStore
+from weft.core.ports import Clock, ResultStore, StoreEntry
+from weft.testing import FakeClock
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -47,7 +47,7 @@ class ResultStoreConformance:
     def test_a_kept_none_is_not_nothing(self) -> None:
         async def body(store: ResultStore, clock: FakeClock) -> None:
             await store.put("k", None)
-            assert await store.get("k") == Entry(None)
+            assert await store.get("k") == StoreEntry(None)
 
         self.run(body)
 
@@ -72,7 +72,7 @@ class ResultStoreConformance:
             await store.put("k", 1, ttl_s=5)
             await store.put("k", 2)
             clock.advance(10)
-            assert await store.get("k") == Entry(2)
+            assert await store.get("k") == StoreEntry(2)
 
         self.run(body)
 
@@ -82,13 +82,13 @@ class ResultStoreConformance:
             await store.put("long", 2, ttl_s=20)
             await store.put("ever", 3)
             clock.advance(9.5)
-            assert await store.get("short") == Entry(1)
+            assert await store.get("short") == StoreEntry(1)
             clock.advance(0.5)
             assert await store.get("short") is None
-            assert await store.get("long") == Entry(2)
+            assert await store.get("long") == StoreEntry(2)
             clock.advance(1e9)
             assert await store.get("long") is None
-            assert await store.get("ever") == Entry(3)
+            assert await store.get("ever") == StoreEntry(3)
 
         self.run(body)
 
@@ -97,7 +97,7 @@ class ResultStoreConformance:
             await store.put("k", 1, ttl_s=1)
             clock.advance(2)
             await store.put("k", 2, ttl_s=1)
-            assert await store.get("k") == Entry(2)
+            assert await store.get("k") == StoreEntry(2)
 
         self.run(body)
 
@@ -107,9 +107,9 @@ class ResultStoreConformance:
             await store.put("k", value)
             value["list"].append(2)
             first = await store.get("k")
-            assert first == Entry({"list": [1]})
+            assert first == StoreEntry({"list": [1]})
             first.value["list"].append(3)
-            assert await store.get("k") == Entry({"list": [1]})
+            assert await store.get("k") == StoreEntry({"list": [1]})
 
         self.run(body)
 
@@ -118,7 +118,7 @@ class ResultStoreConformance:
             await store.put("k", 1)
             with pytest.raises(TypeError):
                 await store.put("k", (n for n in range(3)))
-            assert await store.get("k") == Entry(1)
+            assert await store.get("k") == StoreEntry(1)
 
         self.run(body)
 
@@ -126,7 +126,7 @@ class ResultStoreConformance:
         async def body(store: ResultStore, clock: FakeClock) -> None:
             async def one(number: int) -> None:
                 await store.put(f"k{number % 10}", number % 10)
-                assert await store.get(f"k{number % 10}") == Entry(number % 10)
+                assert await store.get(f"k{number % 10}") == StoreEntry(number % 10)
 
             async with asyncio.TaskGroup() as group:
                 for number in range(100):

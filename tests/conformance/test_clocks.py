@@ -4,9 +4,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tests.conformance.clock import ClockConformance
-from weft.core.fakes import FakeClock
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
+from weft.testing import FakeClock
 
 
 class TestSystemClock(ClockConformance):

@@ -11,10 +11,10 @@ from tests.conformance.model_client import (
     ScriptedModelConformance,
 )
 from tests.serving.openai.scripted import Endpoint, EndpointServer, plays
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import Capabilities, ModelClient
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeModel, Reply
 
 # What repeats a refused call has tests of its own, in virtual time.
 ONCE = FleetOptions(retries=0)

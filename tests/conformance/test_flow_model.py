@@ -5,9 +5,9 @@ from contextlib import aclosing, asynccontextmanager
 
 import weft
 from tests.conformance.model_client import ModelClientConformance
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import ModelClient
-from weft.workflow.as_model import FlowModel
+from weft.testing import FakeModel, Reply
+from weft.workflow.apps.flow_model import FlowModel
 
 FLOW = """
 name: talk

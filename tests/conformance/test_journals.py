@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.journal import JournalConformance
-from weft.core.fakes import MemoryJournal
 from weft.core.ports import Clock
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
+from weft.testing import MemoryJournal
 
 
 class TestMemoryJournal(JournalConformance):

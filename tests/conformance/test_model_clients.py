@@ -12,9 +12,9 @@ from tests.conformance.model_client import (
     ScriptedModelConformance,
 )
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Json, Script, plays
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import Capabilities, ModelClient
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeModel, Reply
 
 
 class TestFakeModel(ScriptedModelConformance):

@@ -13,22 +13,18 @@ from tests.conformance.tokenizing import Client, TokenizingConformance
 from tests.conformance.tool_runner import ToolRunnerConformance
 from weft.agents.tools import Toolbox, tool
 from weft.core.calls import CallEvent
-from weft.core.fakes import FakeModel, Reply, TokenModel
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelClient
-from weft.engine.cassette import (
-    CallLog,
-    RecordingClient,
-    RecordingTools,
-)
-from weft.engine.place import PLACE, Place
+from weft.durability.calls import CallLog, RecordingClient, RecordingTools
+from weft.engine.scheduler.effects import CALL_SITE, CallSite
+from weft.testing import FakeModel, Reply, TokenModel
 
 
 @pytest.fixture(autouse=True)
 def _place() -> Iterator[None]:
-    token = PLACE.set(Place(NodeId("node"), 1))
+    token = CALL_SITE.set(CallSite(NodeId("node"), 1))
     yield
-    PLACE.reset(token)
+    CALL_SITE.reset(token)
 
 
 def log(events: list[CallEvent]) -> CallLog:

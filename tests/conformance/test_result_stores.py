@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.result_store import ResultStoreConformance
-from weft.core.fakes import MemoryStore
 from weft.core.ports import Clock
-from weft.engine.store_sqlite import SqliteStore
+from weft.durability.result_store import SqliteStore
+from weft.testing import MemoryStore
 
 
 class TestMemoryStore(ResultStoreConformance):

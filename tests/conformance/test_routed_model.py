@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 
 from tests.conformance.model_client import ScriptedModelConformance
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import ModelClient
 from weft.planner.choice import RoutedModel, StaticPredictor
+from weft.testing import FakeModel, Reply
 
 
 class TestRoutedModel(ScriptedModelConformance):

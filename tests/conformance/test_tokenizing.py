@@ -9,11 +9,11 @@ import pytest
 from tests.conformance.tokenizing import Client, TokenizingConformance
 from tests.live_vllm import CONTEXT, NAME, LiveVllm
 from tests.serving.openai.scripted import VLLM, EndpointServer, Script, Tokenizer, says
-from weft.core.fakes import TokenModel
 from weft.planner.choice import RoutedModel
 from weft.serving.fleet import Fleet
 from weft.serving.local import LocalModel
 from weft.serving.openai import OpenAIModel
+from weft.testing import TokenModel
 
 
 class TestTokenModel(TokenizingConformance):

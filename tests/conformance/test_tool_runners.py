@@ -6,7 +6,7 @@ from typing import Any
 from tests.conformance.tool_runner import ToolRunnerConformance
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Toolbox, tool
-from weft.core.fakes import FakeTools, MemoryStore
+from weft.testing import FakeTools, MemoryStore
 
 
 class TestFakeTools(ToolRunnerConformance):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.core.schema.endless import endless
+from weft.core.schema.comparison import endless
 
 
 def chain(**way: Any) -> dict[str, Any]:

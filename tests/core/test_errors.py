@@ -8,7 +8,6 @@ import re
 import pytest
 
 from weft.core import errors
-from weft.core.conversion import convert
 from weft.core.errors import (
     BuildError,
     Failure,
@@ -20,6 +19,7 @@ from weft.core.errors import (
     SourceError,
     ToolRaised,
     WeftError,
+    convert,
 )
 
 CLASSES = [

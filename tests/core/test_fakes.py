@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import CapabilityError, ToolArgumentError
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import ModelRequest, Sampling, TextDelta, complete
 from weft.core.values import Lossless, Message, Usage
+from weft.testing import FakeClock, FakeModel, FakeTools, Reply
 
 REQUEST = ModelRequest((Message("user", "how are you"),))
 

@@ -7,8 +7,8 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 import pytest
 
 from weft.core.events import NodeFinished, Outcome
-from weft.core.frozen import constructor
 from weft.core.ids import NodeId
+from weft.core.values import constructor
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.ports import ModelRequest, TextDelta
-from weft.core.redaction import Redactor
-from weft.core.secrets import named_secrets
+from weft.core.redaction import Redactor, named_secrets
 from weft.core.values import Completion, Message, ToolCall
 
 SECRET = 'sk-"a\\b/é+ 1234'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.core.secrets import named_secrets, redactor_for
+from weft.core.redaction import named_secrets, redactor_for
 
 
 def test_a_secret_that_changes_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 import pytest
 
 from weft.core.errors import ModelRequestError, ModelUnavailable
-from weft.core.fakes import FakeClock, TokenModel, TokenReply
-from weft.core.fakes.token_model import END
 from weft.core.ports import ModelRequest, Prefilled, Sampling, TextDelta, Tokenizing
 from weft.core.values import Completion, Message
+from weft.testing import FakeClock, TokenModel, TokenReply
+from weft.testing.token_model import END
 
 
 def ask(

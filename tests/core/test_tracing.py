@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from weft.core.tracing import set_trace_headers, trace_headers
+from weft.core.call_context import set_trace_headers, trace_headers
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import ModelUnavailable
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Completion, Message, Usage
+from weft.testing import FakeModel
 
 COUNT = st.integers(0, 1000)
 USAGE = st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT, COUNT.map(float))

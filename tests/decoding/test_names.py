@@ -22,75 +22,75 @@ from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding import decoders
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.models.loading import load
-from weft.decoding.diffusion.train import kinds as diffusion_kinds
 from weft.decoding.network.network import Network
-from weft.decoding.option_text import spelt
+from weft.decoding.options import format_decoder
 from weft.decoding.speculative import presets
-from weft.decoding.speculative.drafters.overlapped.method import Overlapped
-from weft.decoding.speculative.train import kinds
+from weft.decoding.speculative.drafters.model.pipelined import PipelinedMethod
 from weft.serving.weights import locate
+from weft.training.diffusion import spec as diffusion_kinds
+from weft.training.drafters import spec
 
 __all__ = ["tiny_path"]
 
 ROOT: Final = Path(__file__).parent.parent.parent
 DRAFTERS: Final = {
     "lookup": "Lookup",
-    "suffix": "Remembered",
+    "suffix": "RecordingSuffixDrafter",
     "hybrid": "Hybrid",
     "draft_model": "ModelDrafter",
     "self_draft": "ModelDrafter",
     "sequoia": "SequoiaDrafter",
     "medusa": "MedusaDrafter",
-    "medusa_typical": "MedusaDrafter with Typical",
+    "medusa_typical": "MedusaDrafter with TypicalAcceptance",
     "ppd": "PromptTokens",
     "pass": "PassDrafter",
-    "eagle": "Eagle",
+    "eagle": "EagleDrafter",
     "dflash": "DFlashDrafter",
     "hidden_transfer": "HiddenTransfer",
     "lookahead": "Lookahead",
-    "lexical_units": "LexicalUnits with Confidence",
+    "lexical_units": "LexicalUnits with AcceptAll",
     "lexical_units_verified": "LexicalUnits",
-    "pearl": "AheadDrafter at the pace of Pearl",
-    "continuous": "AheadDrafter at the pace of Continuous",
+    "pearl": "PipelinedDrafter at the pace of PearlPacing",
+    "continuous": "PipelinedDrafter at the pace of ContinuousPacing",
     "llmcad": "CascadeDrafter",
-    "easyspec": "Sequenced",
-    "auto": "Choosing",
+    "easyspec": "EasySpecDrafter",
+    "auto": "AutoDrafter",
 }
 """By decoder: what drafts one sequence; its rule where that is not the usual one; its pace."""
 _ON_BLOCKS: Final = ("sdar", "fastdllm_v2")
 PLUGS: Final = {
-    **dict.fromkeys(("sequential", "llada", "random"), "Fixed"),
-    "dilated": "Dilated",
-    "dream_origin": "Ancestral",
-    **dict.fromkeys(("dream_maskgit", "dream_margin", "dream_entropy"), "Fixed"),
-    **dict.fromkeys(("dimple", "threshold", "llada2"), "Threshold"),
-    "factor": "Factor",
-    "entropy_threshold": "EntropyThreshold",
-    "entropy_bound": "EntropyBound",
-    "klass": "Klass",
-    "hierarchy": "Hierarchy",
-    "credit": "Credit",
-    "smooth": "Smooth",
-    "wino": "Wino",
-    "rcr": "Running",
-    "remdm": "Remdm",
-    **dict.fromkeys(("llada21_quality", "llada21_speed"), "TokenEdit"),
-    "llada22": "Indel",
-    "adablock": "Threshold in AdaBlock",
-    "daedal": "Threshold in Daedal",
-    "slowfast": "Threshold in SlowFast",
-    **dict.fromkeys(("fastdllm_prefix", "fastdllm_dual"), "Threshold by Prefix"),
-    "freecache": "Threshold by FreeCache",
-    "delayed": "Threshold by Delayed",
-    "interval": "Threshold by Interval",
-    "vicinity": "Threshold by Vicinity",
-    **dict.fromkeys(_ON_BLOCKS, "Threshold by BlockCausal"),
-    "flashdlm": "Threshold by FreeCache under Supervisor",
-    "learn2pd": "Learned",
-    "dparallel": "EntropyThreshold",
-    "self_speculative": "SelfSpeculative",
-    "uniform_state": "UniformState",
-    "adaptive": "Adaptive",
+    **dict.fromkeys(("sequential", "llada", "random"), "FixedPacePolicy"),
+    "dilated": "DilatedPolicy",
+    "dream_origin": "AncestralPolicy",
+    **dict.fromkeys(("dream_maskgit", "dream_margin", "dream_entropy"), "FixedPacePolicy"),
+    **dict.fromkeys(("dimple", "threshold", "llada2"), "ThresholdPolicy"),
+    "factor": "FactorPolicy",
+    "entropy_threshold": "EntropyThresholdPolicy",
+    "entropy_bound": "EntropyBoundPolicy",
+    "klass": "KlassPolicy",
+    "hierarchy": "HierarchyPolicy",
+    "credit": "CreditPolicy",
+    "smooth": "SmoothingPolicy",
+    "wino": "WinoPolicy",
+    "rcr": "RunningConfidencePolicy",
+    "remdm": "RemdmPolicy",
+    **dict.fromkeys(("llada21_quality", "llada21_speed"), "TokenEditPolicy"),
+    "llada22": "IndelPolicy",
+    "adablock": "ThresholdPolicy in AdaBlock",
+    "daedal": "ThresholdPolicy in Daedal",
+    "slowfast": "ThresholdPolicy in SlowFast",
+    **dict.fromkeys(("fastdllm_prefix", "fastdllm_dual"), "ThresholdPolicy by PrefixCache"),
+    "freecache": "ThresholdPolicy by FreeCache",
+    "delayed": "ThresholdPolicy by DelayedCache",
+    "interval": "ThresholdPolicy by IntervalCache",
+    "vicinity": "ThresholdPolicy by VicinityCache",
+    **dict.fromkeys(_ON_BLOCKS, "ThresholdPolicy by BlockCausalCache"),
+    "flashdlm": "ThresholdPolicy by FreeCache under CausalSupervisor",
+    "learn2pd": "Learn2pdPolicy",
+    "dparallel": "EntropyThresholdPolicy",
+    "self_speculative": "SelfSpeculativePolicy",
+    "uniform_state": "UniformStatePolicy",
+    "adaptive": "AdaptivePolicy",
 }
 """By decoder: its policy; its schedule, cache and verifier where those are not the usual ones."""
 
@@ -102,7 +102,7 @@ def asked(name: str, options: dict[str, str | int | float | bool]) -> DecodeSpec
     else:
         lossless = catalogue.preset(name).plain
     kind = Lossless if lossless else Lossy
-    return decoders.parse_decode(spelt(kind(name, tuple(options.items()))))
+    return decoders.parse_decode(format_decoder(kind(name, tuple(options.items()))))
 
 
 @pytest.mark.parametrize("name", presets.NAMES)
@@ -115,8 +115,8 @@ def test_a_name_leads_to_its_drafter(name: str, tiny_path: Path, tmp_path: Path)
     finally:
         method.close()
     rule = type(method.acceptor).__name__
-    found += f" with {rule}" if rule != "Match" else ""
-    if type(method) is Overlapped:
+    found += f" with {rule}" if rule != "ExactMatch" else ""
+    if type(method) is PipelinedMethod:
         found += f" at the pace of {type(method._pacing).__name__}"
     assert method.name == name
     assert found == DRAFTERS[name]
@@ -126,9 +126,12 @@ def test_a_name_leads_to_its_drafter(name: str, tiny_path: Path, tmp_path: Path)
 def test_a_name_leads_to_its_plugs(name: str) -> None:
     folder = locate("list-block" if name in _ON_BLOCKS else "list-full")
     spec = asked(name, dict(GIVEN.get(name, {})))
-    plugs = catalogue.plugs_for(spec.method, load(folder, EXACT).traits, dict(spec.options))
+    plugs = catalogue.decoder_config(spec.method, load(folder, EXACT).traits, dict(spec.options))
     found = type(plugs.commit).__name__
-    for word, part, usual in (("in", plugs.schedule, "Fixed"), ("by", plugs.cache, "Whole")):
+    for word, part, usual in (
+        ("in", plugs.schedule, "FixedBlocks"),
+        ("by", plugs.cache, "NoCache"),
+    ):
         kind = type(part).__name__
         found += f" {word} {kind}" if kind != usual else ""
     found += "".join(f" under {type(verifier).__name__}" for verifier in plugs.verifiers)
@@ -161,14 +164,12 @@ def test_what_the_docs_write_is_read(page: str, text: str) -> None:
 
 FOR_PROGRAMS: Final = (
     # one sequence without a server: `decode_alone`
-    "weft.decoding.speculative.alone",
     "weft.decoding.speculative.loop",
-    "weft.decoding.speculative.network_target",
+    "weft.decoding.speculative.loop",
+    "weft.decoding.speculative.target",
     "weft.decoding.speculative.target",
     # a model that is exact, and has no weights: docs/diffusion.md
     "weft.decoding.diffusion.oracle",
-    # `spelled_out`: docs/diffusion/guard.md
-    "weft.decoding.diffusion.guard.lookalikes",
 )
 """Told of in the documentation, for programs that import them."""
 
@@ -176,12 +177,13 @@ FOR_PROGRAMS: Final = (
 def test_no_module_is_for_tests_alone() -> None:
     """From what is not decoding itself, and from the names, every module of it is reached."""
     imports = {module: set(_imports(path)) for module, path in _modules()}
-    reached = {module for module in imports if not module.startswith("weft.decoding")}
-    reached |= {f"weft.decoding.speculative.methods.{name}" for name in presets.NAMES}
-    reached |= {"weft.decoding.speculative.methods.pass_"}
+    reached = {
+        module for module in imports if not module.startswith(("weft.decoding", "weft.training"))
+    }
+    reached |= set(presets.MODULES.values())
     reached |= {f"weft.decoding.diffusion.presets.{name}" for name in catalogue._MODULES}
-    reached |= {f"weft.decoding.speculative.train.{name}" for name in kinds.KINDS.values()}
-    reached |= {f"weft.decoding.diffusion.train.{name}" for name in diffusion_kinds.KINDS.values()}
+    reached |= {f"weft.training.drafters.{name}" for name in spec.KINDS.values()}
+    reached |= {f"weft.training.diffusion.{name}" for name in diffusion_kinds.KINDS.values()}
     waiting = list(reached & set(imports))
     while waiting:
         for name in imports[waiting.pop()]:

@@ -33,7 +33,7 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId
-from weft.engine.result import RunResult
+from weft.engine.runner.result import RunResult
 
 
 def assert_well_formed(events: Sequence[Event], result: RunResult) -> None:

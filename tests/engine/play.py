@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from tests.engine.event_stream import assert_well_formed
 from weft.core.events import Event, Listener, NodeFinished, NodeStarted, Outcome
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
 from weft.core.ports import ResultStore
 from weft.core.ports.clock import Timer
-from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Run, RunOptions, Work
-from weft.engine.result import RunResult
+from weft.engine import Edge, Graph, Inputs, Node, NodeContext, NodeFn, Policy, Run, RunOptions
+from weft.engine.runner.result import RunResult
+from weft.testing import FakeClock
 
 FOR_EVER_S = 1e6
 E = TypeVar("E")
@@ -146,7 +146,7 @@ async def assert_nothing_left(clock: WatchedClock, *, leaked: bool = False) -> N
         await asyncio.sleep(0)
 
 
-def node(name: str, work: Work, *sources: str | Edge, **fields: Any) -> Node:
+def node(name: str, work: NodeFn, *sources: str | Edge, **fields: Any) -> Node:
     """A node whose inputs are called like their sources. Fields of `Policy` may be given too."""
     edges = tuple(s if isinstance(s, Edge) else Edge(NodeId(s), s) for s in sources)
     policy = {key: fields.pop(key) for key in list(fields) if key in Policy.__dataclass_fields__}
@@ -155,7 +155,7 @@ def node(name: str, work: Work, *sources: str | Edge, **fields: Any) -> Node:
     return Node(NodeId(name), work, edges, **fields)
 
 
-def after(seconds: float, value: Any = None) -> Work:
+def after(seconds: float, value: Any = None) -> NodeFn:
     """A work that takes `seconds` and gives `value` (None: the sum of its inputs)."""
 
     async def work(_: NodeContext, inputs: Inputs) -> Any:
@@ -165,7 +165,7 @@ def after(seconds: float, value: Any = None) -> Work:
     return work
 
 
-def give(value: Any) -> Work:
+def give(value: Any) -> NodeFn:
     """A work that gives `value` at once."""
 
     async def work(_: NodeContext, inputs: Inputs) -> Any:
@@ -174,7 +174,7 @@ def give(value: Any) -> Work:
     return work
 
 
-def fail(error: BaseException, seconds: float = 0.0) -> Work:
+def fail(error: BaseException, seconds: float = 0.0) -> NodeFn:
     """A work that raises `error` after `seconds`."""
 
     async def work(_: NodeContext, inputs: Inputs) -> Any:
@@ -184,7 +184,7 @@ def fail(error: BaseException, seconds: float = 0.0) -> Work:
     return work
 
 
-def script(*steps: Any) -> Work:
+def script(*steps: Any) -> NodeFn:
     """A work that in attempt n does `steps[n-1]`: raises it, awaits its work, or gives it."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:

@@ -10,14 +10,14 @@ from typing import Any
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.play import Played, WatchedClock, assert_nothing_left, ended
 from weft.core.events import Event, RunFinished
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.ports.journal import NumberedRecord, RunHeader
+from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import Graph, Node, Run, RunOptions
-from weft.engine.journal.recalled import RecordedRecall
-from weft.engine.recall import Recall
-from weft.engine.recorder import Durability, Recorder
-from weft.engine.result import RunResult
+from weft.engine.runner.recorder import Durability, RunRecorder
+from weft.engine.runner.result import RunResult
+from weft.engine.scheduler.resume_state import ResumeState
+from weft.testing.journal import MemoryJournal
 
 RUN = RunId("test-run")
 
@@ -25,13 +25,13 @@ RUN = RunId("test-run")
 class Recording(Played):
     """A run that is over, its events, and what the journal has of it."""
 
-    records: list[Numbered]
+    records: list[NumberedRecord]
 
 
 def record(
     nodes: Sequence[Node],
     *,
-    recall: Recall | None = None,
+    recall: ResumeState | None = None,
     journal: MemoryJournal | None = None,
     durability: Durability = "sync",
     keep: Sequence[str] = (),
@@ -43,7 +43,7 @@ def record(
     clock = WatchedClock()
     events: list[Event] = []
     claim = journal.begin(RunHeader(RUN, "test", "2000-01-01T00:00:00+00:00", "0"))
-    recorder = Recorder(journal, RUN, durability)
+    recorder = RunRecorder(journal, RUN, durability)
     run = Run(
         Graph("test", nodes, keep=[NodeId(node) for node in keep]),
         RunOptions(**settings),
@@ -72,12 +72,13 @@ def record(
     return recording
 
 
-def go_on(nodes: Sequence[Node], records: Sequence[Numbered], **settings: Any) -> Recording:
+def go_on(nodes: Sequence[Node], records: Sequence[NumberedRecord], **settings: Any) -> Recording:
     """Go on with a run of which only `records` are left; its records are those of both parts."""
-    recording = record(nodes, recall=RecordedRecall(records), **settings)
+    recording = record(nodes, recall=RecordedResumeState(records), **settings)
     part = max((each.part for each in records), default=1) + 1
     later = [
-        Numbered(len(records) + n, part, each.record) for n, each in enumerate(recording.records, 1)
+        NumberedRecord(len(records) + n, part, each.record)
+        for n, each in enumerate(recording.records, 1)
     ]
     recording.records = [*records, *later]
     return recording

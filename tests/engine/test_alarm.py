@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.engine.play import WatchedClock
 from weft.core.ids import NodeId
 from weft.engine import Node
-from weft.engine.alarm import Alarm
-from weft.engine.commands import Fired, SetTimer
-from weft.engine.state import NodeState
+from weft.engine.runner.tasks import Timers
+from weft.engine.scheduler.commands import SetTimer, TimerFired
+from weft.engine.scheduler.state import NodeState
 
 
 async def nothing(*_: object) -> None: ...
@@ -32,7 +32,7 @@ def test_timers_fire_once_at_their_time_unless_they_are_forgotten(
     fired: list[tuple[int, int, float]] = []
 
     async def main() -> None:
-        alarm = Alarm(clock, lambda f: fired.append((f.state.order, f.epoch, clock.now())))
+        alarm = Timers(clock, lambda f: fired.append((f.state.order, f.epoch, clock.now())))
         for number, (owner, delay) in enumerate(timers):
             alarm.set(SetTimer(states[owner], number, "retry", delay))
         assert len(clock.alive) <= 1
@@ -54,10 +54,10 @@ def test_timers_fire_once_at_their_time_unless_they_are_forgotten(
 
 def test_what_is_closed_fires_no_more() -> None:
     clock = WatchedClock()
-    fired: list[Fired] = []
+    fired: list[TimerFired] = []
 
     async def main() -> None:
-        alarm = Alarm(clock, fired.append)
+        alarm = Timers(clock, fired.append)
         alarm.set(SetTimer(state(0), 1, "timeout", 5))
         alarm.close()
         await clock.sleep(10)

@@ -10,7 +10,7 @@ from tests.engine.play import after, echo, fail, for_ever, give, node, play, scr
 from weft.core.errors import ModelUnavailable, UnknownReference
 from weft.core.events import HumanAnswered, HumanAsked
 from weft.core.ids import NodeId
-from weft.engine import Ask, Grow, NodeContext, Retry, Run
+from weft.engine import AskHuman, Expand, NodeContext, Retry, Run
 from weft.engine.kinds import ask
 
 
@@ -35,7 +35,7 @@ def test_an_answer_is_the_value() -> None:
 
 def test_the_run_goes_on_while_a_person_thinks() -> None:
     played = play(
-        node("a", give(Ask("go?"))),
+        node("a", give(AskHuman("go?"))),
         node("b", after(5, "B")),
         node("c", after(5, "C"), "b"),
         at={100: answer("a", None)},
@@ -47,8 +47,8 @@ def test_the_run_goes_on_while_a_person_thinks() -> None:
 def test_two_questions_at_once_are_answered_in_any_order() -> None:
     seen: list[list[str]] = []
     played = play(
-        node("a", give(Ask("A?"))),
-        node("b", give(Ask("B?"))),
+        node("a", give(AskHuman("A?"))),
+        node("b", give(AskHuman("B?"))),
         node("join", echo, "a", "b"),
         node("long", after(9, 1)),
         at={
@@ -65,10 +65,10 @@ def test_two_questions_at_once_are_answered_in_any_order() -> None:
 
 def test_an_answer_goes_through_then_which_may_ask_again() -> None:
     async def checked(context: NodeContext, value: Any) -> Any:
-        return value * 2 if isinstance(value, int) else Ask("a number, please", then=checked)
+        return value * 2 if isinstance(value, int) else AskHuman("a number, please", then=checked)
 
     played = play(
-        node("a", give(Ask("how many?", then=checked))),
+        node("a", give(AskHuman("how many?", then=checked))),
         at={1: answer("a", "five"), 2: answer("a", 5)},
     )
     assert played.value("a") == 10
@@ -82,18 +82,18 @@ def test_then_may_fail_and_the_question_is_asked_again_in_the_next_attempt() -> 
         return value
 
     played = play(
-        node("a", give(Ask("go?", then=broken)), retry=Retry(delay_s=1, jitter=0)),
+        node("a", give(AskHuman("go?", then=broken)), retry=Retry(delay_s=1, jitter=0)),
         at={1: answer("a", "first"), 5: answer("a", "second")},
     )
     assert (played.value("a"), played["a"].attempts) == ("second", 2)
 
 
 def test_then_may_grow() -> None:
-    async def grown(context: NodeContext, value: int) -> Grow:
+    async def grown(context: NodeContext, value: int) -> Expand:
         children = tuple(node(f"a/{i}", after(1, i)) for i in range(value))
-        return Grow(children, tuple(child.id for child in children))
+        return Expand(children, tuple(child.id for child in children))
 
-    played = play(node("a", give(Ask("how many?", then=grown))), at={1: answer("a", 3)})
+    played = play(node("a", give(AskHuman("how many?", then=grown))), at={1: answer("a", 3)})
     assert played.value("a") == [0, 1, 2]
 
 
@@ -104,7 +104,7 @@ def test_an_answer_to_who_asks_nothing_is_refused_and_says_who_asks() -> None:
                 run.answer(NodeId(name), 1)
 
     play(
-        node("a", give(Ask("go?"))),
+        node("a", give(AskHuman("go?"))),
         node("b", after(5, 1)),
         at={1: wrong, 2: answer("a", 1)},
     )
@@ -119,7 +119,7 @@ def test_a_question_is_answered_once() -> None:
         with pytest.raises(UnknownReference, match="asking: nothing"):
             run.answer(NodeId("a"), "late")
 
-    played = play(node("a", give(Ask("go?"))), node("b", after(5, 1)), at={1: twice, 2: late})
+    played = play(node("a", give(AskHuman("go?"))), node("b", after(5, 1)), at={1: twice, 2: late})
     assert played.value("a") == "first"
 
 
@@ -145,7 +145,7 @@ def test_a_listener_may_answer_on_the_spot() -> None:
 def test_a_question_is_withdrawn_when_its_node_is_cancelled(node_id: NodeId | None) -> None:
     runs: list[Run] = []
     played = play(
-        node("a", give(Ask("go?"))),
+        node("a", give(AskHuman("go?"))),
         node("b", after(5, 1)),
         at={0: runs.append, 1: lambda run: run.cancel("no", node_id)},
     )
@@ -155,7 +155,7 @@ def test_a_question_is_withdrawn_when_its_node_is_cancelled(node_id: NodeId | No
 
 def test_a_question_inside_a_failing_scope_is_withdrawn() -> None:
     async def work(context: NodeContext, inputs: Any) -> Any:
-        context.append([node("p/ask", give(Ask("go?")))])
+        context.append([node("p/ask", give(AskHuman("go?")))])
         await fail(ValueError(), 2)(context, inputs)
 
     seen: list[list[str]] = []
@@ -172,7 +172,7 @@ def test_a_question_inside_a_failing_scope_is_withdrawn() -> None:
 
 
 def test_a_question_that_nobody_answers_ends_with_the_deadline() -> None:
-    played = play(node("a", give(Ask("go?"))), deadline_s=60)
+    played = play(node("a", give(AskHuman("go?"))), deadline_s=60)
     assert played["a"].status == "cancelled"
     assert played.result.status == "partial"
 
@@ -181,7 +181,7 @@ def test_a_loser_may_be_asking() -> None:
     from weft.engine import first_valid
 
     played = play(
-        node("a", give(Ask("go?"))),
+        node("a", give(AskHuman("go?"))),
         node("b", after(1, "B")),
         node("join", echo, "a", "b", join=first_valid()),
     )
@@ -193,7 +193,7 @@ def test_an_answer_after_the_node_asked_in_an_earlier_attempt_counts_for_the_cur
     played = play(
         node(
             "a",
-            script(Ask("first?"), Ask("second?")),
+            script(AskHuman("first?"), AskHuman("second?")),
             timeout_s=5,
             retry=Retry(delay_s=1, jitter=0, attempts=2),
         ),

@@ -14,10 +14,10 @@ from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable
 from weft.core.events import BudgetReached, NodeSpent
 from weft.core.values import Usage
-from weft.engine import Grow, Inputs, Limit, NodeContext, Retry, Work
+from weft.engine import BudgetLimit, Expand, Inputs, NodeContext, NodeFn, Retry
 
 
-def spend(tokens: int = 0, seconds: float = 0.0, money: float = 0.0, value: Any = "paid") -> Work:
+def spend(tokens: int = 0, seconds: float = 0.0, money: float = 0.0, value: Any = "paid") -> NodeFn:
     """A work that spends at its end, after `seconds`."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
@@ -29,12 +29,12 @@ def spend(tokens: int = 0, seconds: float = 0.0, money: float = 0.0, value: Any 
     return work
 
 
-def tokens(number: int, on_reached: str = "stop") -> Limit:
-    return Limit(Budget(tokens=number), on_reached)  # type: ignore[arg-type]
+def tokens(number: int, on_reached: str = "stop") -> BudgetLimit:
+    return BudgetLimit(Budget(tokens=number), on_reached)  # type: ignore[arg-type]
 
 
-def seconds(number: float, on_reached: str = "stop") -> Limit:
-    return Limit(Budget(seconds=number), on_reached)  # type: ignore[arg-type]
+def seconds(number: float, on_reached: str = "stop") -> BudgetLimit:
+    return BudgetLimit(Budget(seconds=number), on_reached)  # type: ignore[arg-type]
 
 
 def reached(played: Played) -> list[tuple[str | None, str, bool, float]]:
@@ -72,7 +72,7 @@ def test_a_run_that_has_spent_its_tokens_stops_and_says_so() -> None:
 
 def test_money_counts_too() -> None:
     played = play(
-        node("a", spend(money=0.02)), node("b", for_ever), limit=Limit(Budget(money=0.01))
+        node("a", spend(money=0.02)), node("b", for_ever), limit=BudgetLimit(Budget(money=0.01))
     )
     assert "$0.0200 of $0.0100 spent" in played.result.reasons[0]
 
@@ -146,10 +146,10 @@ def test_a_later_attempt_is_degraded_when_the_budget_went_meanwhile() -> None:
     assert (played.value("a"), played["a"].attempts) == ("D", 1)
 
 
-def branch_of(*works: Work) -> Work:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+def branch_of(*works: NodeFn) -> NodeFn:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = tuple(node(f"{context.scope}/{i}", w) for i, w in enumerate(works))
-        return Grow(children, tuple(child.id for child in children))
+        return Expand(children, tuple(child.id for child in children))
 
     return work
 
@@ -188,9 +188,9 @@ def test_every_scope_is_charged_and_the_innermost_is_asked_first() -> None:
         context.spend(Usage(prompt_tokens=10))
         return before, context.tokens_left()
 
-    async def outer(context: NodeContext, inputs: Inputs) -> Grow:
+    async def outer(context: NodeContext, inputs: Inputs) -> Expand:
         child = node(f"{context.scope}/x", inner, limit=tokens(50))
-        return Grow((child,), (child.id,))
+        return Expand((child,), (child.id,))
 
     played = play(node("a", outer, limit=tokens(30)), limit=tokens(1000))
     assert played.value("a/x") == (30, 20)

@@ -26,27 +26,27 @@ from tests.engine.play import (
 )
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeLogged
-from weft.core.fakes import MemoryStore
 from weft.core.ids import NodeId
-from weft.core.ports import Entry, ResultStore
+from weft.core.ports import ResultStore, StoreEntry
 from weft.engine import (
-    Cache,
     Edge,
+    Expand,
     Graph,
-    Grow,
     Inputs,
+    NodeCache,
     NodeContext,
+    NodeFn,
     Retry,
     Run,
     RunOptions,
     Skip,
-    Streamed,
-    Work,
+    StreamedItems,
 )
-from weft.engine.caching import key
+from weft.engine.graph.content_digest import key
 from weft.engine.kinds import fold
+from weft.testing import MemoryStore
 
-CACHE = Cache("work-1")
+CACHE = NodeCache("work-1")
 
 
 class Counting:
@@ -86,7 +86,7 @@ def test_what_a_result_depends_on(
 ) -> None:
     store, work = MemoryStore(), Counting()
     play(node("a", work, given={"x": 1}, cache=CACHE), store=store)
-    play(node(name, work, given=given, cache=Cache(identity)), store=store)
+    play(node(name, work, given=given, cache=NodeCache(identity)), store=store)
     assert work.calls == calls
 
 
@@ -102,7 +102,7 @@ def test_without_a_store_or_a_cache_policy_nothing_is_kept() -> None:
 def test_a_kept_result_expires() -> None:
     clock, work = WatchedClock(), Counting()
     store = MemoryStore(clock)
-    one = node("a", work, cache=Cache("w", ttl_s=10))
+    one = node("a", work, cache=NodeCache("w", ttl_s=10))
     for _ in range(2):
         play(one, store=store, clock=clock)
     assert work.calls == 1
@@ -216,13 +216,13 @@ def test_the_order_of_names_and_of_sets_does_not_matter() -> None:
 
 def test_items_that_stream_in_are_no_stable_content() -> None:
     """The names of the items are the same in every run, what they hold is not."""
-    assert key(CACHE, {"xs": Streamed((NodeId("m[0]"),))}) is None
+    assert key(CACHE, {"xs": StreamedItems((NodeId("m[0]"),))}) is None
     store = MemoryStore()
 
     def total(start: int) -> Any:
-        async def work(context: NodeContext, inputs: Inputs) -> Grow:
+        async def work(context: NodeContext, inputs: Inputs) -> Expand:
             children = tuple(node(f"m[{i}]", after(1, start + i)) for i in range(2))
-            return Grow(children, tuple(child.id for child in children), items=True)
+            return Expand(children, tuple(child.id for child in children), items=True)
 
         summing = fold(lambda a, b: a + b, 0, "xs")
         edge = Edge(NodeId("m"), "xs", stream=True)
@@ -238,7 +238,7 @@ class Broken:
         self._error = error
         self._seconds = seconds
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> StoreEntry | None:
         await self._fail()
         return None
 
@@ -279,7 +279,7 @@ def test_looking_up_counts_as_the_node_s_time_and_can_be_cancelled() -> None:
 
 def test_a_store_that_does_not_answer_does_not_hold_up_the_end_for_ever() -> None:
     class Slow(Broken):
-        async def get(self, key: str) -> Entry | None:
+        async def get(self, key: str) -> StoreEntry | None:
             return None
 
     clock = WatchedClock()
@@ -295,10 +295,10 @@ def test_a_store_that_does_not_answer_does_not_hold_up_the_end_for_ever() -> Non
     clock.run(main())
 
 
-def grown(work: Work) -> Work:
-    async def growing(context: NodeContext, inputs: Inputs) -> Grow:
+def grown(work: NodeFn) -> NodeFn:
+    async def growing(context: NodeContext, inputs: Inputs) -> Expand:
         child = node(f"{context.scope}/x", work)
-        return Grow((child,), (child.id,))
+        return Expand((child,), (child.id,))
 
     return growing
 
@@ -316,7 +316,7 @@ def test_a_composite_is_kept_as_a_whole() -> None:
     "work", [fail(ValueError("x")), give(Skip()), fail(asyncio.CancelledError())]
 )
 @pytest.mark.parametrize("policy", [{}, {"default": "D"}, {"fallback": node("s", give("S"))}])
-def test_only_a_node_s_own_success_is_kept(work: Work, policy: dict[str, Any]) -> None:
+def test_only_a_node_s_own_success_is_kept(work: NodeFn, policy: dict[str, Any]) -> None:
     store = MemoryStore()
     play(node("a", work, cache=CACHE, on_failure="skip", **policy), store=store)
     played = play(node("a", give("fresh"), cache=CACHE), store=store)

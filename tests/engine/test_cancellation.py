@@ -27,13 +27,13 @@ from tests.engine.play import (
 from weft.core.errors import InternalError, ModelUnavailable, UnknownReference
 from weft.core.events import Event, NodeFinished, RunFinished
 from weft.core.ids import NodeId
-from weft.engine import Graph, Grow, Inputs, NodeContext, Retry, Run, RunOptions
-from weft.engine.scheduler import Scheduler
+from weft.engine import Expand, Graph, Inputs, NodeContext, Retry, Run, RunOptions
+from weft.engine.scheduler.scheduler import Scheduler
 
 
 def test_a_cancelled_run_keeps_what_is_done_and_ends_everything_else() -> None:
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow((node("g/x", for_ever),), (NodeId("g/x"),))
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
+        return Expand((node("g/x", for_ever),), (NodeId("g/x"),))
 
     played = play(
         node("done", after(1, "D")),
@@ -80,9 +80,9 @@ def test_a_cancelled_node_takes_neither_retry_nor_fallback_nor_default() -> None
 
 
 def test_a_child_can_be_cancelled_alone() -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = node("a/x", for_ever), node("a/y", after(2, "Y"))
-        return Grow(children, tuple(child.id for child in children))
+        return Expand(children, tuple(child.id for child in children))
 
     played = play(
         node("a", work, default="D"), at={1: lambda run: run.cancel("not this", NodeId("a/x"))}

@@ -9,10 +9,10 @@ from typing import Any
 from tests.engine.play import give, node, play, script
 from weft.core.errors import ModelUnavailable, ToolRaised
 from weft.core.events import NodeLogged, NodeRerouted, NodeStreamed, NodeWaiting
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
-from weft.engine import Ask, Graph, Grow, Inputs, NodeContext, Retry, Run, Work
-from weft.engine.trace import Trace
+from weft.engine import AskHuman, Expand, Graph, Inputs, NodeContext, NodeFn, Retry, Run
+from weft.engine.analysis.trace import Trace
+from weft.testing import FakeClock
 
 COLOUR = ContextVar("COLOUR", default="none")
 
@@ -58,7 +58,7 @@ def test_a_work_that_waits_for_what_it_appended_is_not_at_work_itself() -> None:
         await asyncio.sleep(seconds)
         return seconds
 
-    def asleep(seconds: float) -> Work:
+    def asleep(seconds: float) -> NodeFn:
         return lambda *_: asleep_for(seconds)
 
     trace = Trace()
@@ -97,7 +97,7 @@ def test_context_variables_do_not_leak_from_node_to_node() -> None:
 def test_context_variables_do_not_leak_into_children_later_attempts_or_continuations() -> None:
     seen: dict[str, str] = {}
 
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
         COLOUR.set("red")
 
         async def then(context: NodeContext, values: list[Any]) -> Any:
@@ -105,10 +105,10 @@ def test_context_variables_do_not_leak_into_children_later_attempts_or_continuat
             COLOUR.set("blue")
             if context.attempt == 1:
                 raise ModelUnavailable("x")
-            return Ask("go?", then=answered)
+            return AskHuman("go?", then=answered)
 
         child = node(f"{context.scope}/x", look)
-        return Grow((child,), (child.id,), then=then)
+        return Expand((child,), (child.id,), then=then)
 
     async def answered(context: NodeContext, value: Any) -> None:
         seen["answered"] = COLOUR.get()
@@ -173,7 +173,7 @@ def test_a_work_finds_what_its_own_run_shares() -> None:
 
     async def outer(context: NodeContext, inputs: Inputs) -> Any:
         inner = node("a/inner", tell)
-        return Grow((inner,), (inner.id,))
+        return Expand((inner,), (inner.id,))
 
     async def tell(context: NodeContext, inputs: Inputs) -> Any:
         await asyncio.sleep(1)

@@ -18,11 +18,12 @@ import pytest
 import weft
 from weft.core.budget import Budget
 from weft.core.ids import NodeId
+from weft.durability.journal import SqliteJournal
 from weft.engine import (
+    BudgetLimit,
     Edge,
     Graph,
     Inputs,
-    Limit,
     Node,
     NodeContext,
     Policy,
@@ -30,7 +31,6 @@ from weft.engine import (
     Run,
     RunOptions,
 )
-from weft.engine.journal import SqliteJournal
 
 MOST_IN_ENGINE = 100
 """With a listener, a retry policy and a budget. Bare asyncio takes 50 on Python 3.11."""
@@ -59,7 +59,7 @@ def engine(nodes: int) -> Coroutine[Any, Any, Any]:
     policy = Policy(retry=Retry(), spends=True)
     chain = [Node(names[0], work, policy=policy)]
     chain += [Node(n, work, (Edge(before, "x"),), policy=policy) for before, n in pairwise(names)]
-    options = RunOptions(limit=Limit(Budget(tokens=1_000)))
+    options = RunOptions(limit=BudgetLimit(Budget(tokens=1_000)))
     return Run(Graph("chain", chain), options, listeners=[lambda _: None]).wait()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.engine.caching import content, content_text
-from weft.engine.cassette.digest import canonical, canonical_text
+from weft.durability.calls.digest import canonical, canonical_text
+from weft.engine.graph.content_digest import content, content_text
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -11,12 +11,11 @@ import pytest
 from tests.engine.play import WatchedClock, after, echo, fail, give, node, play
 from weft.core.errors import NodeLimit
 from weft.core.events import Event, GraphGrew, NodeFinished, NodeStarted, RunStarted, whole
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
-from weft.engine import ANY, Graph, Grow, Inputs, Node, NodeContext, Run, RunOptions, Work
+from weft.engine import ANY, Expand, Graph, Inputs, Node, NodeContext, NodeFn, Run, RunOptions
+from weft.engine.graph.slices import SLICE, ExpansionPacer
 from weft.engine.kinds import Body, Fragment, branch, loop, map_over, subgraph
-from weft.engine.pace import Pace
-from weft.engine.slices import SLICE
+from weft.testing import FakeClock
 
 MANY = 5 * SLICE + 7
 
@@ -92,10 +91,10 @@ def ended(event: Event) -> int:
     return isinstance(event, NodeFinished)
 
 
-async def samples(context: NodeContext, inputs: Inputs) -> Grow:
+async def samples(context: NodeContext, inputs: Inputs) -> Expand:
     """Makes all at once: what a work returns is taken in by slices all the same."""
     nodes = tuple(node(f"wide/{i}", give(i)) for i in range(MANY))
-    return Grow(nodes, tuple(each.id for each in nodes))
+    return Expand(nodes, tuple(each.id for each in nodes))
 
 
 @pytest.mark.parametrize("count", [grown, started, ended])
@@ -121,7 +120,7 @@ def test_one_pass_of_the_event_loop_has_a_bounded_share_of_an_expansion(
     ],
     ids=["subgraph", "branch", "loop"],
 )
-def test_bodies_of_all_kinds_are_made_a_slice_in_a_pass(work: Work) -> None:
+def test_bodies_of_all_kinds_are_made_a_slice_in_a_pass(work: NodeFn) -> None:
     nodes = [node(f"n{i}", work) for i in range(3 * SLICE)]
     assert most_in_a_pass(Graph("test", nodes), grown) <= SLICE + 1
 
@@ -271,7 +270,7 @@ def test_what_stands_in_for_a_node_counts_too_and_is_refused_beyond_the_limit() 
 
 def test_who_expands_waits_in_order_and_leaves_the_queue_when_cancelled() -> None:
     async def main() -> Sequence[str]:
-        pace, order = Pace(), []
+        pace, order = ExpansionPacer(), []
 
         async def take(name: str) -> None:
             await pace.take(SLICE)
@@ -290,7 +289,7 @@ def test_who_expands_waits_in_order_and_leaves_the_queue_when_cancelled() -> Non
 
 def test_one_whose_turn_has_come_and_who_is_cancelled_hands_it_on() -> None:
     async def main() -> None:
-        pace = Pace()
+        pace = ExpansionPacer()
         await pace.take(SLICE)
         first, second = (asyncio.create_task(pace.take(1)) for _ in range(2))
         await asyncio.sleep(0)

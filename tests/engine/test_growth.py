@@ -11,16 +11,27 @@ from tests.engine.play import after, echo, fail, for_ever, give, node, play, scr
 from weft.core.errors import BuildError, UnknownReference
 from weft.core.events import GraphGrew, NodeWaiting, Outcome
 from weft.core.ids import NodeId
-from weft.engine import Edge, Grow, Inputs, Join, Node, NodeContext, Retry, Skip, Work, first_valid
-from weft.engine.node import Then
+from weft.engine import (
+    Edge,
+    Expand,
+    Inputs,
+    Join,
+    Node,
+    NodeContext,
+    NodeFn,
+    Retry,
+    Skip,
+    first_valid,
+)
+from weft.engine.graph.node import Then
 
 
 def grow(
     *children: Node, results: tuple[str, ...] | None = None, then: Then | None = None, **more: Any
-) -> Work:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+) -> NodeFn:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         ids = tuple(child.id for child in children) if results is None else results
-        return Grow(children, tuple(map(NodeId, ids)), then=then, **more)
+        return Expand(children, tuple(map(NodeId, ids)), then=then, **more)
 
     return work
 
@@ -47,7 +58,7 @@ def test_then_goes_on_with_the_values_and_may_grow_again() -> None:
         if len(values) == 3:
             return values
         children = [node(f"a/{len(values)}-{i}", after(1, i)) for i in range(len(values) + 1)]
-        return Grow(tuple(children), tuple(c.id for c in children), then=then)
+        return Expand(tuple(children), tuple(c.id for c in children), then=then)
 
     played = play(node("a", grow(node("a/x", after(1, "X")), then=then)))
     assert played.value("a") == [0, 1, 2]
@@ -78,12 +89,12 @@ def test_children_may_use_what_exists_outside() -> None:
 
 
 def test_growth_nests_deeply() -> None:
-    def nested(depth: int) -> Work:
+    def nested(depth: int) -> NodeFn:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
             if depth == 0:
                 return "bottom"
             child = node(f"{context.node}/{depth}", nested(depth - 1))
-            return Grow((child,), (child.id,))
+            return Expand((child,), (child.id,))
 
         return work
 
@@ -184,9 +195,9 @@ def test_works_that_await_each_other_are_told_so() -> None:
         await asyncio.sleep(1)
         await context.outcome(NodeId("a"))
 
-    async def third(context: NodeContext, inputs: Inputs) -> Grow:
+    async def third(context: NodeContext, inputs: Inputs) -> Expand:
         await asyncio.sleep(1)
-        return Grow((node("b/x", echo, "a"),), (NodeId("b/x"),))
+        return Expand((node("b/x", echo, "a"),), (NodeId("b/x"),))
 
     for other in (second, third):
         played = play(node("a", first), node("b", other))
@@ -273,11 +284,11 @@ def test_growth_that_waits_for_an_enclosing_scope_is_refused(target: str) -> Non
 
 
 def test_growth_of_two_nodes_that_wait_for_each_other_is_refused_to_the_second() -> None:
-    async def wait_for_b(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow((node("a/x", echo, "b"),), (NodeId("a/x"),))
+    async def wait_for_b(context: NodeContext, inputs: Inputs) -> Expand:
+        return Expand((node("a/x", echo, "b"),), (NodeId("a/x"),))
 
-    async def wait_for_a(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow((node("b/x", echo, "a"),), (NodeId("b/x"),))
+    async def wait_for_a(context: NodeContext, inputs: Inputs) -> Expand:
+        return Expand((node("b/x", echo, "a"),), (NodeId("b/x"),))
 
     played = play(node("a", wait_for_b), node("b", wait_for_a))
     assert played.error("b") == "CycleError"
@@ -331,9 +342,9 @@ def test_a_fallback_and_a_degrade_node_are_checked_when_the_graph_is_built() -> 
 
 
 def test_a_child_may_wait_for_a_child_of_another_scope() -> None:
-    async def slow(context: NodeContext, inputs: Inputs) -> Grow:
+    async def slow(context: NodeContext, inputs: Inputs) -> Expand:
         await asyncio.sleep(1)
-        return Grow((node("b/x", echo, Edge(NodeId("a/x"), "v")),), (NodeId("b/x"),))
+        return Expand((node("b/x", echo, Edge(NodeId("a/x"), "v")),), (NodeId("b/x"),))
 
     played = play(node("a", grow(node("a/x", after(3, "X")))), node("b", slow))
     assert played.value("b") == [{"v": "X"}]

@@ -15,19 +15,19 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import (
     ALL,
-    Ask,
+    AskHuman,
+    BudgetLimit,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
-    Limit,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Retry,
     Skip,
-    Streamed,
-    Work,
+    StreamedItems,
     best_effort,
     first_valid,
     quorum,
@@ -54,7 +54,7 @@ class Deaf(WeftError):
     retry_after_s = "soon"
 
 
-def beside(work: Work, **policy: Any) -> Played:
+def beside(work: NodeFn, **policy: Any) -> Played:
     """Play `work` beside a healthy node and with one that depends on it."""
     played = play(
         node("bad", work, **policy),
@@ -152,7 +152,17 @@ class Liar:
 
 @pytest.mark.parametrize(
     "value",
-    [None, Liar(), Grow, Ask, Skip, NodeId, Streamed((NodeId("x"),)), Ellipsis, NotImplemented],
+    [
+        None,
+        Liar(),
+        Expand,
+        AskHuman,
+        Skip,
+        NodeId,
+        StreamedItems((NodeId("x"),)),
+        Ellipsis,
+        NotImplemented,
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_any_value_is_handed_on_as_it_is(value: Any) -> None:
@@ -172,8 +182,8 @@ def test_any_value_is_handed_on_as_it_is(value: Any) -> None:
 
 def play_quietly(*nodes: Node) -> None:
     """Run without comparing values."""
-    from weft.core.fakes import FakeClock
     from weft.engine import Graph, Run
+    from weft.testing import FakeClock
 
     clock = FakeClock()
     result = clock.run(ended(Run(Graph("quiet", nodes), clock=clock)))
@@ -193,7 +203,7 @@ def test_a_value_of_a_hundred_megabytes_is_handed_on_and_not_copied() -> None:
     assert seen == [True, True]
 
 
-def growing(grow: Any) -> Work:
+def growing(grow: Any) -> NodeFn:
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         return grow
 
@@ -206,34 +216,34 @@ X = Node(NodeId("bad/x"), give(1))
 @pytest.mark.parametrize(
     "grow",
     [
-        Grow(None, ()),  # type: ignore[arg-type]
-        Grow((None,), ()),  # type: ignore[arg-type]
-        Grow(("x",), ("x",)),  # type: ignore[arg-type]
-        Grow((X,), None),  # type: ignore[arg-type]
-        Grow((X,), ([],)),  # type: ignore[arg-type]
-        Grow((X,), (X,)),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), join=None),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), width="2"),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), width=-1),  # type: ignore[arg-type]
-        Grow((X, X), ("bad/x",)),  # type: ignore[arg-type]
-        Grow((Node(NodeId("bad"), give(1)),), (NodeId("bad"),)),
-        Grow((Node(NodeId("good"), give(1)),), (NodeId("good"),)),
-        Grow((Node(NodeId("bad/x"), give(1), (Edge(NodeId("bad"), "v"),)),), ()),
-        Grow((Node(NodeId("bad/x"), give(1), None),), ()),  # type: ignore[arg-type]
-        Grow((Node(NodeId("bad/x"), give(1), policy=None),), ()),  # type: ignore[arg-type]
-        Grow((Node(["x"], give(1)),), ()),  # type: ignore[arg-type]
-        Grow((Node(NodeId("bad/x"), give(1), policy=Policy(weight="heavy")),), ()),  # type: ignore[arg-type]
-        Grow((), ("good",)),  # type: ignore[arg-type]
-        Grow((), (), join=Join("any")),
-        Grow((), (), join=quorum(1)),
-        Grow((), (), join=first_valid()),
-        Grow((X,), ("bad/x",), join=Join("nonsense")),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), join=quorum(0)),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), join=quorum(2)),  # type: ignore[arg-type]
-        Grow((X,), ("bad/x",), then=3),  # type: ignore[arg-type]
+        Expand(None, ()),  # type: ignore[arg-type]
+        Expand((None,), ()),  # type: ignore[arg-type]
+        Expand(("x",), ("x",)),  # type: ignore[arg-type]
+        Expand((X,), None),  # type: ignore[arg-type]
+        Expand((X,), ([],)),  # type: ignore[arg-type]
+        Expand((X,), (X,)),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), join=None),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), width="2"),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), width=-1),  # type: ignore[arg-type]
+        Expand((X, X), ("bad/x",)),  # type: ignore[arg-type]
+        Expand((Node(NodeId("bad"), give(1)),), (NodeId("bad"),)),
+        Expand((Node(NodeId("good"), give(1)),), (NodeId("good"),)),
+        Expand((Node(NodeId("bad/x"), give(1), (Edge(NodeId("bad"), "v"),)),), ()),
+        Expand((Node(NodeId("bad/x"), give(1), None),), ()),  # type: ignore[arg-type]
+        Expand((Node(NodeId("bad/x"), give(1), policy=None),), ()),  # type: ignore[arg-type]
+        Expand((Node(["x"], give(1)),), ()),  # type: ignore[arg-type]
+        Expand((Node(NodeId("bad/x"), give(1), policy=Policy(weight="heavy")),), ()),  # type: ignore[arg-type]
+        Expand((), ("good",)),  # type: ignore[arg-type]
+        Expand((), (), join=Join("any")),
+        Expand((), (), join=quorum(1)),
+        Expand((), (), join=first_valid()),
+        Expand((X,), ("bad/x",), join=Join("nonsense")),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), join=quorum(0)),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), join=quorum(2)),  # type: ignore[arg-type]
+        Expand((X,), ("bad/x",), then=3),  # type: ignore[arg-type]
     ],
 )
-def test_a_growth_that_makes_no_sense_fails_its_node_only(grow: Grow) -> None:
+def test_a_growth_that_makes_no_sense_fails_its_node_only(grow: Expand) -> None:
     assert beside(growing(grow)).statuses["bad"] == "failed"
 
 
@@ -258,24 +268,24 @@ def test_appending_what_makes_no_sense_fails_in_the_work() -> None:
 
 @pytest.mark.parametrize("join", [ALL, best_effort()])
 def test_a_growth_of_nothing_is_an_empty_list(join: Join) -> None:
-    assert beside(growing(Grow((), (), join=join))).value("bad") == []
+    assert beside(growing(Expand((), (), join=join))).value("bad") == []
 
 
 def test_ids_outside_the_scope_are_still_children() -> None:
     stray = Node(NodeId("elsewhere"), after(2, 1))
-    played = beside(growing(Grow((stray,), (stray.id,))))
+    played = beside(growing(Expand((stray,), (stray.id,))))
     assert played.value("bad") == [1]
     assert played.ended_s("elsewhere") == 2
 
 
 @pytest.mark.parametrize("mode", ["all", "any", "best_effort"])
 def test_a_node_that_grows_again_a_thousand_times(mode: Any) -> None:
-    def step(number: int) -> Grow:
+    def step(number: int) -> Expand:
         async def then(context: NodeContext, values: list[int]) -> Any:
             return step(number + 1) if number < 1_000 else values
 
         child = Node(NodeId(f"bad/{number}"), give(number))
-        return Grow((child,), (child.id,), then=then, join=Join(mode))
+        return Expand((child,), (child.id,), then=then, join=Join(mode))
 
     assert beside(growing(step(1))).value("bad") == [1_000]
 
@@ -310,7 +320,7 @@ def test_spending_after_the_end_can_still_stop_the_run() -> None:
         asyncio.get_running_loop().call_later(1, context.spend, Usage(prompt_tokens=10))
         return "done"
 
-    played = play(node("a", work), node("b", for_ever), limit=Limit(Budget(tokens=10)))
+    played = play(node("a", work), node("b", for_ever), limit=BudgetLimit(Budget(tokens=10)))
     assert played.statuses == {"a": "succeeded", "b": "cancelled"}
     assert played.result.wall_s == 1
 
@@ -357,8 +367,8 @@ def test_ten_thousand_nodes_appended_one_by_one() -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_question_that_makes_no_sense_is_still_a_question(times: int) -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Ask:
-        return Ask(None, None, None)  # type: ignore[arg-type]
+    async def work(context: NodeContext, inputs: Inputs) -> AskHuman:
+        return AskHuman(None, None, None)  # type: ignore[arg-type]
 
     def answer(run: Any) -> None:
         for _ in range(times):
@@ -370,7 +380,7 @@ def test_a_question_that_makes_no_sense_is_still_a_question(times: int) -> None:
 
 def test_an_ask_whose_continuation_is_no_function_fails() -> None:
     played = play(
-        node("bad", give(Ask("go?", then=3))),  # type: ignore[arg-type]
+        node("bad", give(AskHuman("go?", then=3))),  # type: ignore[arg-type]
         node("good", after(5, "G")),
         at={1: lambda run: run.answer(NodeId("bad"), 1)},
     )

@@ -13,7 +13,7 @@ from weft.core.ids import NodeId
 from weft.engine import (
     ANY,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
     Node,
@@ -289,9 +289,9 @@ def test_a_loser_is_cancelled_with_everything_inside_it() -> None:
             seen.append(context.node)
             raise
 
-    async def outer(context: NodeContext, inputs: Inputs) -> Grow:
+    async def outer(context: NodeContext, inputs: Inputs) -> Expand:
         child = Node(NodeId(f"{context.scope}/in"), inner)
-        return Grow((child,), (child.id,))
+        return Expand((child,), (child.id,))
 
     played = play(
         node("slow", outer),
@@ -343,13 +343,13 @@ def test_a_branch_that_feeds_two_inputs_is_one_branch() -> None:
     ],
 )
 def test_children_are_joined_like_inputs(join: Join, expected: list[int] | None) -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = (
             node("p/a", fail(BOOM)),
             node("p/b", after(1, 2)),
             node("p/c", after(2, 3)),
         )
-        return Grow(children, tuple(child.id for child in children), join=join)
+        return Expand(children, tuple(child.id for child in children), join=join)
 
     played = play(node("p", work))
     if expected is None:
@@ -360,27 +360,27 @@ def test_children_are_joined_like_inputs(join: Join, expected: list[int] | None)
 
 
 def test_a_child_that_its_parent_joins_is_needed_by_it() -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = (
             node("p/slow", after(5, "slow")),
             node("p/fast", after(1, "fast")),
             node("p/first", echo, "p/slow", "p/fast", join=first_valid()),
         )
-        return Grow(children, (NodeId("p/slow"), NodeId("p/first")))
+        return Expand(children, (NodeId("p/slow"), NodeId("p/first")))
 
     played = play(node("p", work))
     assert played.value("p") == ["slow", {"p/fast": "fast"}]
 
 
 def test_an_appended_join_that_is_decided_at_once_lets_go_only_what_nobody_needs() -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = (
             node("p/first", echo, "before", "p/idle", "p/used", join=first_valid()),
             node("p/idle", after(5, "idle")),
             node("p/used", after(5, "used")),
             node("p/user", echo, "p/used"),
         )
-        return Grow(children, (NodeId("p/first"), NodeId("p/user")))
+        return Expand(children, (NodeId("p/first"), NodeId("p/user")))
 
     played = play(node("before", give("B")), node("p", work, Edge(NodeId("before"))))
     assert played["p/idle"].status == "cancelled"

@@ -11,11 +11,11 @@ from tests.engine.play import after, echo, fail, for_ever, give, node, play, scr
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, inside
-from weft.engine import Edge, Inputs, Node, NodeContext, Retry, Skip, Work
+from weft.engine import Edge, Inputs, Node, NodeContext, NodeFn, Retry, Skip
 from weft.engine.kinds import Body, Fragment, branch, loop, subgraph
 
 
-def one(work: Work) -> Body:
+def one(work: NodeFn) -> Body:
     """A body of one node called like its scope, which receives the bindings."""
 
     def body(scope: NodeId, bindings: Mapping[str, Any]) -> Fragment:
@@ -41,7 +41,7 @@ def test_a_loop_repeats_until_its_condition_holds() -> None:
 
 
 def test_a_loop_stops_at_its_limit() -> None:
-    def counting(on_limit: str) -> Work:
+    def counting(on_limit: str) -> NodeFn:
         return loop(one(add_one), until=lambda v, n: False, max_iterations=4, on_limit=on_limit)
 
     assert play(node("l", counting("last"))).value("l") == 4

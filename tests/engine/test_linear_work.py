@@ -12,13 +12,12 @@ import pytest
 
 from tests.engine.play import echo, fail, give, node
 from weft.core.events import Outcome
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, inside
 from weft.engine import (
     ANY,
     Edge,
+    Expand,
     Graph,
-    Grow,
     Inputs,
     Join,
     Node,
@@ -28,9 +27,10 @@ from weft.engine import (
     best_effort,
     first_valid,
 )
-from weft.engine import join as join_module
-from weft.engine.join import JoinCount
+from weft.engine.graph import join as join_module
+from weft.engine.graph.join import JoinCount
 from weft.engine.kinds import Fragment, fold, loop, map_over
+from weft.testing import FakeClock
 
 ENGINE = str(Path(join_module.__file__).parent)
 SMALL, LARGE = 200, 800
@@ -125,9 +125,9 @@ def awaited(size: int) -> list[Node]:
 
 
 def decided_early(size: int) -> list[Node]:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = tuple(Node(NodeId(f"a/{i}"), give(1)) for i in range(size))
-        return Grow(children, tuple(child.id for child in children), join=ANY)
+        return Expand(children, tuple(child.id for child in children), join=ANY)
 
     return [node("a", work)]
 

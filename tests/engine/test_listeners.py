@@ -21,8 +21,8 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
-from weft.engine.result import RunResult
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
+from weft.engine.runner.result import RunResult
 
 
 def test_every_listener_sees_the_same_events_in_the_same_order() -> None:

@@ -24,29 +24,29 @@ from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId, inside
 from weft.engine import (
+    BudgetLimit,
     Edge,
+    Expand,
     Graph,
-    Grow,
     Inputs,
     Join,
-    Limit,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Retry,
     Run,
     Skip,
-    Streamed,
-    Work,
+    StreamedItems,
     best_effort,
     first_valid,
     quorum,
 )
+from weft.engine.graph.node import ANY
 from weft.engine.kinds import Body, Fragment, fold, map_over, reduce_with
-from weft.engine.node import ANY
 
 
-def each(work: Work, **policy: Any) -> Body:
+def each(work: NodeFn, **policy: Any) -> Body:
     """A body of one node that does `work` with "item" and "index" among its inputs."""
 
     def body(scope: NodeId, bindings: Mapping[str, Any]) -> Fragment:
@@ -309,11 +309,11 @@ def test_items_of_a_growth_that_goes_on_do_not_stream() -> None:
             return values + more
 
         child = node("one[1]", after(2, 2))
-        return Grow((child,), (child.id,), then=last, items=True)
+        return Expand((child,), (child.id,), then=last, items=True)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         child = node("one[0]", after(1, 1))
-        return Grow((child,), (child.id,), then=again, items=True)
+        return Expand((child,), (child.id,), then=again, items=True)
 
     played = play(
         node("one", work),
@@ -428,7 +428,7 @@ def test_a_fold_that_is_cancelled_leaves_no_generator_behind() -> None:
 def test_a_streaming_consumer_may_end_before_its_source() -> None:
     async def first_only(context: NodeContext, inputs: Inputs) -> Any:
         streamed = inputs["xs"]
-        assert isinstance(streamed, Streamed)
+        assert isinstance(streamed, StreamedItems)
         async for value in context.items(streamed):
             return value
         return None
@@ -450,7 +450,7 @@ def test_a_cancelled_map_ends_its_streaming_consumer() -> None:
 
 
 def test_each_item_may_have_a_budget_of_its_own() -> None:
-    body = each(wait_item, limit=Limit(Budget(seconds=2)))
+    body = each(wait_item, limit=BudgetLimit(Budget(seconds=2)))
     played = play(mapped("m", body, [1, 3], join=best_effort(None)))
     assert played.value("m") == [10, None]
     assert played.error("m[1]") == "BudgetExceeded"

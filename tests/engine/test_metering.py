@@ -7,8 +7,8 @@ import time
 
 import weft
 from weft.core.events import Event, RunFinished, RunMeasured
-from weft.core.fakes import FakeClock, MemoryJournal
 from weft.core.ports.journal import Record
+from weft.testing import FakeClock, MemoryJournal
 
 
 @weft.tool(effect="pure")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.engine.play import node, play
 from weft.core.budget import Budget
-from weft.engine import Grow, Inputs, Limit, NodeContext
+from weft.engine import BudgetLimit, Expand, Inputs, NodeContext
 
 
 async def ahead(context: NodeContext, inputs: Inputs) -> tuple[float, float]:
@@ -43,9 +43,9 @@ def test_all_items_of_a_map_ask_from_the_same_place_and_other_nodes_from_others(
     async def place(context: NodeContext, inputs: Inputs) -> str:
         return context.program.node
 
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
         nodes = tuple(node(f"{context.scope}[{i}]", place) for i in range(3))
-        return Grow(nodes, tuple(n.id for n in nodes))
+        return Expand(nodes, tuple(n.id for n in nodes))
 
     played = play(node("map", grows), node("after", place, "map"))
     items = set(played.value("map"))
@@ -54,9 +54,9 @@ def test_all_items_of_a_map_ask_from_the_same_place_and_other_nodes_from_others(
 
 
 def test_what_a_program_appends_is_ahead_of_it_too() -> None:
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
         nodes = tuple(node(f"{context.scope}/{i}", ahead, weight=i + 1) for i in range(3))
-        return Grow(nodes, tuple(n.id for n in nodes))
+        return Expand(nodes, tuple(n.id for n in nodes))
 
     played = play(node("map", grows, weight=1), node("after", ahead, "map", weight=4))
     assert played.value("map") == [(6, 8), (7, 8), (8, 8)]
@@ -95,19 +95,19 @@ def test_the_time_left_is_the_least_of_timeout_budget_and_deadline() -> None:
         return context.time_left()
 
     def grows(context: NodeContext, inputs: Inputs) -> Any:
-        async def work() -> Grow:
-            return Grow((child,), (child.id,))
+        async def work() -> Expand:
+            return Expand((child,), (child.id,))
 
         child = node(f"{context.scope}/x", left)
         return work()
 
-    limit = Limit(Budget(seconds=20))
+    limit = BudgetLimit(Budget(seconds=20))
     assert play(node("a", left)).value("a") is None
     assert play(node("a", left), deadline_s=10).value("a") == 9
     assert play(node("a", left, timeout_s=5), deadline_s=10).value("a") == 4
     assert play(node("a", grows, timeout_s=5)).value("a/x") == 4
     assert play(node("a", grows, limit=limit)).value("a/x") == 19
-    degrading = Limit(Budget(seconds=20), "degrade")
+    degrading = BudgetLimit(Budget(seconds=20), "degrade")
     assert play(node("a", grows, limit=degrading)).value("a/x") is None
 
 
@@ -115,9 +115,9 @@ def test_the_work_left_is_that_of_nodes_which_spend() -> None:
     async def work(context: NodeContext, inputs: Inputs) -> float | None:
         return context.program.work
 
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
         nodes = tuple(node(f"{context.scope}/{i}", work, weight=2, spends=True) for i in range(2))
-        return Grow(nodes, tuple(n.id for n in nodes))
+        return Expand(nodes, tuple(n.id for n in nodes))
 
     played = play(
         node("model", work, weight=5, spends=True),

@@ -12,8 +12,8 @@ from tests.engine.play import Played, after, echo, fail, give, node, play, scrip
 from weft.core.errors import ModelOverloaded, ModelRequestError, ModelUnavailable, WeftError
 from weft.core.events import NodeRerouted, NodeRetrying
 from weft.core.ids import NodeId
-from weft.engine import Edge, Grow, Inputs, NodeContext, Retry, Skip
-from weft.engine.backoff import delay_s
+from weft.engine import Edge, Expand, Inputs, NodeContext, Retry, Skip
+from weft.engine.scheduler.policies import delay_s
 
 AGAIN = ModelUnavailable("the stream broke")
 NEVER = ModelRequestError("no such parameter")
@@ -158,12 +158,12 @@ def test_a_fallback_stands_in_for_a_join_that_was_not_satisfied() -> None:
     assert (played.value("a"), played["a"].attempts) == ("S", 0)
 
 
-def failing_map(context: NodeContext, inputs: Inputs) -> Grow:
+def failing_map(context: NodeContext, inputs: Inputs) -> Expand:
     children = (node(f"{context.scope}[0]", give(1)), node(f"{context.scope}[1]", fail(AGAIN, 1)))
-    return Grow(children, tuple(child.id for child in children))
+    return Expand(children, tuple(child.id for child in children))
 
 
-async def grow_and_fail(context: NodeContext, inputs: Inputs) -> Grow:
+async def grow_and_fail(context: NodeContext, inputs: Inputs) -> Expand:
     return failing_map(context, inputs)
 
 
@@ -189,9 +189,9 @@ def test_a_later_attempt_absorbs_the_failures_of_an_earlier_one() -> None:
 
 
 def test_a_composite_is_retried_as_a_whole_with_new_ids() -> None:
-    async def second(context: NodeContext, inputs: Inputs) -> Grow:
+    async def second(context: NodeContext, inputs: Inputs) -> Expand:
         child = node(f"{context.scope}[0]", give(2))
-        return Grow((child,), (child.id,))
+        return Expand((child,), (child.id,))
 
     played = play(node("a", script(grow_and_fail, second), retry=PLAIN))
     assert played.value("a") == [2]

@@ -27,24 +27,24 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage
+from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import (
-    Ask,
+    AskHuman,
+    BudgetLimit,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
-    Limit,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Retry,
     Run,
     Skip,
-    Work,
     best_effort,
     quorum,
 )
-from weft.engine.journal.recalled import RecordedRecall
 from weft.engine.kinds import Fragment, fold, loop, map_over, reduce_with, subgraph
 
 BOOM = NodeFailed("boom")
@@ -58,7 +58,7 @@ class Works:
     def __init__(self) -> None:
         self.done: Counter[str] = Counter()
 
-    def __call__(self, work: Work) -> Work:
+    def __call__(self, work: NodeFn) -> NodeFn:
         async def counted(context: NodeContext, inputs: Inputs) -> Any:
             self.done[context.node] += 1
             return await work(context, inputs)
@@ -91,7 +91,7 @@ def retried(w: Works) -> Sequence[Node]:
     ]
 
 
-def item_body(w: Works, work: Work) -> Callable[..., Fragment]:
+def item_body(w: Works, work: NodeFn) -> Callable[..., Fragment]:
     def body(scope: NodeId, bindings: Any) -> Fragment:
         edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
         given = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
@@ -178,16 +178,16 @@ def tolerant(w: Works) -> Sequence[Node]:
             both,
         )
 
-    async def shaky(context: NodeContext, _: Inputs) -> Grow:
+    async def shaky(context: NodeContext, _: Inputs) -> Expand:
         places = [inside(context.scope, name) for name in ("first", "second")]
         works = (give(1), fail(AGAIN, 1) if context.attempt == 1 else after(1, 2))
         nodes = tuple(Node(p, w(work)) for p, work in zip(places, works, strict=True))
-        return Grow(nodes, tuple(places))
+        return Expand(nodes, tuple(places))
 
-    async def race(context: NodeContext, _: Inputs) -> Grow:
+    async def race(context: NodeContext, _: Inputs) -> Expand:
         works = (fail(BOOM, 1), after(3, "slow"), after(2, "quick"))
         nodes = tuple(Node(inside(context.scope, f"{n}"), w(work)) for n, work in enumerate(works))
-        return Grow(nodes, tuple(one.id for one in nodes), join=Join("any"))
+        return Expand(nodes, tuple(one.id for one in nodes), join=Join("any"))
 
     return [
         node("sub", w(subgraph(body))),
@@ -227,8 +227,8 @@ def raced(w: Works) -> Sequence[Node]:
     children = tuple(Node(NodeId(f"grow/{i}"), w(after(4 - i, i))) for i in range(3))
     ids = tuple(child.id for child in children)
 
-    async def grow(_: NodeContext, __: Inputs) -> Grow:
-        return Grow(children, ids, then=late, join=quorum(2))
+    async def grow(_: NodeContext, __: Inputs) -> Expand:
+        return Expand(children, ids, then=late, join=quorum(2))
 
     async def late(_: NodeContext, values: Any) -> Any:
         await asyncio.sleep(2)
@@ -244,19 +244,19 @@ def raced(w: Works) -> Sequence[Node]:
 
 
 def asking(w: Works) -> Sequence[Node]:
-    async def twice(_: NodeContext, __: Inputs) -> Ask:
-        async def then(_: NodeContext, first: Any) -> Ask:
+    async def twice(_: NodeContext, __: Inputs) -> AskHuman:
+        async def then(_: NodeContext, first: Any) -> AskHuman:
             async def both(_: NodeContext, second: Any) -> Any:
                 await asyncio.sleep(1)
                 return [first, second]
 
-            return Ask("and then?", then=both)
+            return AskHuman("and then?", then=both)
 
-        return Ask("what?", then=then)
+        return AskHuman("what?", then=then)
 
     return [
         node("one", w(twice)),
-        node("two", w(give(Ask("who?")))),
+        node("two", w(give(AskHuman("who?")))),
         node("end", w(echo), "one", "two"),
     ]
 
@@ -340,7 +340,7 @@ SHAPES: list[Nodes] = [
     spending,
 ]
 SETTINGS: dict[str, dict[str, Any]] = {
-    "spending": {"limit": Limit(Budget(tokens=35), "degrade")},
+    "spending": {"limit": BudgetLimit(Budget(tokens=35), "degrade")},
     "chain": {"max_concurrency": 1},
     "mapped": {"max_concurrency": 2},
     "appending": {"max_concurrency": 1},
@@ -398,7 +398,7 @@ def test_a_question_that_is_open_is_not_asked_anew() -> None:
 
 def test_a_question_that_is_another_now_or_of_another_run_is_new() -> None:
     def asks(question: str) -> Sequence[Node]:
-        return [node("a", give(Ask(question, {"type": "string"})))]
+        return [node("a", give(AskHuman(question, {"type": "string"})))]
 
     answered = {1: lambda run: run.answer(NodeId("a"), "yes")}
     whole = record(asks("now?"), at=answered)
@@ -410,7 +410,7 @@ def test_a_question_that_is_another_now_or_of_another_run_is_new() -> None:
 
     assert told(go_on(asks("now?"), cut, at=answered)) == [True]
     assert told(go_on(asks("later?"), cut, at=answered)) == [False]
-    forked = record(asks("now?"), recall=RecordedRecall(cut, part=1), at=answered)
+    forked = record(asks("now?"), recall=RecordedResumeState(cut, part=1), at=answered)
     assert told(forked) == [False]
     cancelled = record(asks("now?"), at={1: lambda run: run.cancel()})
     assert told(go_on(asks("now?"), cancelled.records, at=answered)) == [False]

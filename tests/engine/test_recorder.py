@@ -29,14 +29,14 @@ from weft.core.events import (
     RunResumed,
     RunStarted,
 )
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import TextDelta
 from weft.core.ports.journal import Letter, Record, RunHeader
-from weft.engine import Ask, Graph, Inputs, Node, NodeContext, Run
-from weft.engine.journal import SqliteJournal
-from weft.engine.recorder import Durability, Recorder
-from weft.engine.result import RunResult
+from weft.durability.journal import SqliteJournal
+from weft.engine import AskHuman, Graph, Inputs, Node, NodeContext, Run
+from weft.engine.runner.recorder import Durability, RunRecorder
+from weft.engine.runner.result import RunResult
+from weft.testing.journal import MemoryJournal
 
 
 class Broken(MemoryJournal):
@@ -125,8 +125,8 @@ def test_with_exit_only_the_end_and_questions_are_written() -> None:
         1
     ]  # type: ignore[method-assign, func-returns-value, assignment]
 
-    async def ask(_: NodeContext, __: Inputs) -> Ask:
-        return Ask("sure?")
+    async def ask(_: NodeContext, __: Inputs) -> AskHuman:
+        return AskHuman("sure?")
 
     nodes = [node("a", after(1, 1)), node("b", ask, "a"), node("c", after(1, 2), "b")]
     found = record(
@@ -150,7 +150,7 @@ def test_a_slow_journal_is_written_to_in_a_thread_while_works_go_on() -> None:
     async def main() -> RunResult:
         journal.begin(RunHeader(RUN, "slow", "2026-01-01T00:00:00+00:00", "0"))
         graph = Graph("slow", [node("a", begins("a")), node("b", begins("b"), "a")])
-        run = asyncio.create_task(Run(graph, run=RUN, recorder=Recorder(journal, RUN)).wait())
+        run = asyncio.create_task(Run(graph, run=RUN, recorder=RunRecorder(journal, RUN)).wait())
         while not journal.threads:
             await asyncio.sleep(0)
         for _ in range(20):
@@ -186,7 +186,7 @@ def test_while_another_process_writes_the_loop_goes_on_and_nothing_is_lost(tmp_p
 
     async def main(journal: SqliteJournal, other: sqlite3.Connection) -> RunResult:
         claim = journal.begin(RunHeader(RUN, "busy", "2026-01-01T00:00:00+00:00", "0"))
-        recorder = Recorder(journal, RUN)
+        recorder = RunRecorder(journal, RUN)
         graph = Graph("busy", [node("a", work), node("b", work, "a")])
         other.execute("BEGIN IMMEDIATE")
         run = Run(graph, run=RUN, recorder=recorder, listeners=[events.append])
@@ -239,7 +239,7 @@ def test_what_must_be_durable_is_written_with_all_that_came_before(quick: bool) 
 
     async def main() -> None:
         journal.begin(RunHeader(RUN, "test", "2026-01-01T00:00:00+00:00", "0"))
-        recorder = Recorder(journal, RUN, "exit")
+        recorder = RunRecorder(journal, RUN, "exit")
 
         async def work(context: NodeContext, _: Inputs) -> None:
             context.stream("words")
@@ -261,7 +261,7 @@ def test_a_call_that_cannot_be_recorded_is_told_and_the_run_ends() -> None:
 
     async def main() -> RunResult:
         journal.begin(RunHeader(RUN, "test", "2026-01-01T00:00:00+00:00", "0"))
-        recorder = Recorder(journal, RUN)
+        recorder = RunRecorder(journal, RUN)
 
         async def work(_: NodeContext, __: Inputs) -> None:
             try:
@@ -305,7 +305,7 @@ def test_pieces_of_a_model_keep_their_times() -> None:
 
     async def main() -> None:
         journal.begin(RunHeader(RUN, "test", "2026-01-01T00:00:00+00:00", "0"))
-        recorder = Recorder(journal, RUN)
+        recorder = RunRecorder(journal, RUN)
         for at_s in (1.0, 2.0):
             piece = ((at_s, TextDelta(f"{at_s}")),)
             await recorder.write(ModelStreamed(NodeId("a"), 1, call, piece, at_s))
@@ -320,8 +320,8 @@ def test_pieces_of_a_model_keep_their_times() -> None:
 # -- letters -----------------------------------------------------------------------------------
 
 
-async def _ask(_: NodeContext, __: Inputs) -> Ask:
-    return Ask("sure?")
+async def _ask(_: NodeContext, __: Inputs) -> AskHuman:
+    return AskHuman("sure?")
 
 
 def test_a_letter_answers_a_question_of_a_run_under_way() -> None:

@@ -15,14 +15,14 @@ from tests.engine.play import WatchedClock as Clock
 from tests.engine.play import after, ended, node
 from weft.core.calls import CallId, ToolCalled
 from weft.core.errors import StoreError
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter, Record, RunHeader
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import journal as module
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.sqlite import journal as module
-from weft.engine.recorder import Recorder
-from weft.engine.result import RunResult
+from weft.engine.runner.recorder import RunRecorder
+from weft.engine.runner.result import RunResult
+from weft.testing.journal import MemoryJournal
 
 RUN = RunId("run-1")
 HEADER = RunHeader(RUN, "waits", "2026-01-01T00:00:00+00:00", "0")
@@ -52,7 +52,7 @@ class Locked(MemoryJournal):
         return super().letters(run, wait=wait)
 
 
-def watched(recorder: Recorder, clock: Clock) -> Recorder:
+def watched(recorder: RunRecorder, clock: Clock) -> RunRecorder:
     """Time passes as it does while the recorder's thread works, and jumps while it waits."""
     working: set[asyncio.Future[Any]] = set()
     in_thread = recorder._in_thread
@@ -68,13 +68,13 @@ def watched(recorder: Recorder, clock: Clock) -> Recorder:
     return recorder
 
 
-def played(journal: Journal, nodes: list[Node], patience_s: float) -> tuple[RunResult, Recorder]:
+def played(journal: Journal, nodes: list[Node], patience_s: float) -> tuple[RunResult, RunRecorder]:
     """A run of `nodes` to its end, in virtual time."""
     clock = Clock()
 
-    async def main() -> tuple[RunResult, Recorder]:
+    async def main() -> tuple[RunResult, RunRecorder]:
         journal.begin(HEADER)
-        recorder = watched(Recorder(journal, RUN, patience_s=patience_s), clock)
+        recorder = watched(RunRecorder(journal, RUN, patience_s=patience_s), clock)
         run = Run(Graph("waits", nodes), run=RUN, clock=clock, recorder=recorder)
         return await ended(run), recorder
 
@@ -135,7 +135,7 @@ def test_a_call_that_must_not_be_repeated_is_not_made_before_its_intent_is_kept(
 
     async def main() -> RunResult:
         journal.begin(HEADER)
-        recorder = watched(Recorder(journal, RUN, patience_s=60.0), clock)
+        recorder = watched(RunRecorder(journal, RUN, patience_s=60.0), clock)
 
         async def work(_: NodeContext, __: Inputs) -> str:
             await recorder.write(intent, durable=True)

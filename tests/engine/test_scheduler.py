@@ -17,32 +17,31 @@ from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import (
     ANY,
-    Ask,
+    AskHuman,
+    BudgetLimit,
+    Expand,
     Graph,
-    Grow,
     Inputs,
-    Limit,
     Node,
     NodeContext,
+    NodeFn,
     Retry,
     RunOptions,
-    Work,
     first_valid,
-    lifecycle,
-    scheduler,
 )
-from weft.engine.commands import (
+from weft.engine.scheduler import lifecycle, scheduler
+from weft.engine.scheduler.commands import (
     Answered,
     CancelRequested,
     ClearTimers,
-    Fired,
     Raised,
     Returned,
     SetTimer,
     Start,
     Stop,
+    TimerFired,
 )
-from weft.engine.scheduler import Scheduler
+from weft.engine.scheduler.scheduler import Scheduler
 
 
 def scheduled(*nodes: Node, **options: Any) -> Scheduler:
@@ -87,14 +86,16 @@ def test_answers_that_come_late_are_ignored() -> None:
     retry = Retry(attempts=2, delay_s=1, jitter=0)
     decide = scheduled(node("a", echo, retry=retry, timeout_s=5))
     first = starts(decide.begin())["a"]
-    commands = decide.advance([Fired(first.state, 1, "timeout")], 5.0)
+    commands = decide.advance([TimerFired(first.state, 1, "timeout")], 5.0)
     assert Stop(first.state) in commands
     assert decide.advance([returned(first, "late")], 5.5) == []
     assert decide.advance([Raised(first.state, first.epoch, NodeFailed("late"))], 5.5) == []
     (timer,) = [c for c in commands if isinstance(c, SetTimer)]
     assert (timer.kind, timer.delay_s) == ("retry", 1)
-    second = starts(decide.advance([Fired(*timer[:3])], 6.0))["a"]
-    assert decide.advance([Fired(first.state, 1, "timeout"), Fired(*timer[:3])], 6.5) == []
+    second = starts(decide.advance([TimerFired(*timer[:3])], 6.0))["a"]
+    assert (
+        decide.advance([TimerFired(first.state, 1, "timeout"), TimerFired(*timer[:3])], 6.5) == []
+    )
     assert ends(decide.advance([returned(second, "on time")], 7.0)) == {"a": "succeeded"}
 
 
@@ -103,14 +104,14 @@ def test_a_timer_that_fires_after_it_was_cleared_does_nothing() -> None:
     begun = starts(decide.begin())
     commands = decide.advance([returned(begun["a"], 1)], 5.0)
     assert ClearTimers(begun["a"].state) in commands
-    assert decide.advance([Fired(begun["a"].state, 1, "timeout")], 5.0) == []
+    assert decide.advance([TimerFired(begun["a"].state, 1, "timeout")], 5.0) == []
 
 
 def test_a_timer_that_fires_after_the_fallback_began_leaves_it_alone() -> None:
     decide = scheduled(node("a", echo, timeout_s=5, fallback=node("spare", echo)))
     a = starts(decide.begin())["a"]
     failed = Raised(a.state, a.epoch, NodeFailed("x"))
-    commands = decide.advance([failed, Fired(a.state, 1, "timeout")], 5.0)
+    commands = decide.advance([failed, TimerFired(a.state, 1, "timeout")], 5.0)
     assert list(starts(commands)) == ["a/spare"]
     assert not ends(commands)
 
@@ -126,7 +127,7 @@ def test_after_the_end_nothing_happens_any_more() -> None:
     decide = scheduled(node("a", echo), deadline_s=5)
     a = starts(decide.begin())["a"]
     decide.advance([returned(a, 1)], 5.0)
-    assert decide.advance([Fired(None, 0, "deadline"), CancelRequested("late")], 5.0) == []
+    assert decide.advance([TimerFired(None, 0, "deadline"), CancelRequested("late")], 5.0) == []
     assert decide.ended_by is None
 
 
@@ -152,10 +153,18 @@ def test_the_decisions_know_no_event_loop_clock_or_thread() -> None:
                 else [alias.name for alias in found.names]
             )
         }
-        assert imported <= {"__future__", "collections", "dataclasses", "typing", "weft"}
+        assert imported <= {
+            "__future__",
+            "collections",
+            "dataclasses",
+            "heapq",
+            "itertools",
+            "typing",
+            "weft",
+        }
 
 
-def takes(seconds: float, value: Any = "done") -> Work:
+def takes(seconds: float, value: Any = "done") -> NodeFn:
     async def work(_: NodeContext, inputs: Inputs) -> Any:
         await pause(seconds)
         if isinstance(value, Exception):
@@ -177,11 +186,11 @@ def outcomes(executor: VirtualExecutor) -> dict[str, tuple[str, float]]:
 
 
 def test_a_whole_run_needs_no_event_loop() -> None:
-    async def grows(context: NodeContext, inputs: Inputs) -> Grow:
+    async def grows(context: NodeContext, inputs: Inputs) -> Expand:
         await pause(1)
         context.append([node("g/side", takes(9))])
         children = node("g/x", takes(2)), node("g/y", takes(3), "g/x")
-        return Grow(children, tuple(child.id for child in children))
+        return Expand(children, tuple(child.id for child in children))
 
     async def flaky(context: NodeContext, inputs: Inputs) -> str:
         if context.attempt == 1:
@@ -192,7 +201,7 @@ def test_a_whole_run_needs_no_event_loop() -> None:
         node("g", grows),
         node("flaky", flaky, retry=Retry(delay_s=4, jitter=0)),
         node("slow", takes(50), timeout_s=7),
-        node("asks", give(Ask("go?"))),
+        node("asks", give(AskHuman("go?"))),
         node("j", echo, "flaky", "slow", join=first_valid()),
         answer="yes",
     )
@@ -214,7 +223,7 @@ def test_a_budget_stops_a_run_without_an_event_loop() -> None:
         context.spend(Usage(prompt_tokens=5))
         await pause(2)
 
-    executor = ran(node("a", spends), node("b", takes(99)), limit=Limit(Budget(tokens=5)))
+    executor = ran(node("a", spends), node("b", takes(99)), limit=BudgetLimit(Budget(tokens=5)))
     assert outcomes(executor) == {"a": ("cancelled", 2), "b": ("cancelled", 2)}
 
 

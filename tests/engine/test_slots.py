@@ -10,7 +10,7 @@ import pytest
 from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId
-from weft.engine import Ask, Grow, Inputs, Node, NodeContext, Retry, Work
+from weft.engine import AskHuman, Expand, Inputs, Node, NodeContext, NodeFn, Retry
 
 
 class Counted:
@@ -20,7 +20,7 @@ class Counted:
         self.now = 0
         self.most = 0
 
-    def work(self, seconds: float = 1.0, value: Any = 1) -> Work:
+    def work(self, seconds: float = 1.0, value: Any = 1) -> NodeFn:
         async def work(_: NodeContext, inputs: Inputs) -> Any:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -100,9 +100,9 @@ def test_ties_go_in_declared_order() -> None:
 
 
 def test_appended_nodes_are_as_urgent_as_what_waits_for_their_parent() -> None:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = (node("grow/x", give(1)),)
-        return Grow(children, ("grow/x",))  # type: ignore[arg-type]
+        return Expand(children, ("grow/x",))  # type: ignore[arg-type]
 
     played = play(
         node("grow", work),
@@ -123,9 +123,9 @@ def test_a_context_knows_its_urgency() -> None:
     assert [played.value(n) for n in "abc"] == [2500, 2000, 1000]
 
 
-def composite(*children: Node) -> Work:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow(children, tuple(child.id for child in children))
+def composite(*children: Node) -> NodeFn:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+        return Expand(children, tuple(child.id for child in children))
 
     return work
 
@@ -134,11 +134,11 @@ def composite(*children: Node) -> Work:
     "work",
     [
         composite(node("a/x", after(5, 1))),
-        give(Ask("go?")),
+        give(AskHuman("go?")),
         script(ModelUnavailable("x"), "again"),
     ],
 )
-def test_what_waits_holds_no_slot(work: Work) -> None:
+def test_what_waits_holds_no_slot(work: NodeFn) -> None:
     played = play(
         node("a", work, weight=9, resource="r", retry=Retry(delay_s=5, jitter=0)),
         node("b", after(1, "B"), resource="r"),

@@ -10,35 +10,35 @@ import pytest
 from tests.engine.play import after, echo, fail, for_ever, give, node, play
 from weft.core.budget import Budget
 from weft.core.errors import Failure, ModelUnavailable, UnknownReference
-from weft.core.fakes import MemoryStore
 from weft.core.ids import NodeId
 from weft.core.values import Usage
 from weft.engine import (
     ALL,
-    Cache,
-    Grow,
+    BudgetLimit,
+    Expand,
     Inputs,
     Join,
-    Limit,
     Node,
+    NodeCache,
     NodeContext,
+    NodeFn,
     Partial,
     Retry,
     Skip,
-    Work,
     best_effort,
     first_valid,
 )
 from weft.engine.kinds import Fragment, loop
+from weft.testing import MemoryStore
 
 BOOM = ValueError("boom")
 CUT = Partial(7, Failure("ReasoningError", "it was cut off"))
 
 
-def grow(*children: Node, join: Join = ALL, results: tuple[str, ...] | None = None) -> Work:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+def grow(*children: Node, join: Join = ALL, results: tuple[str, ...] | None = None) -> NodeFn:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         ids = tuple(child.id for child in children) if results is None else results
-        return Grow(children, tuple(map(NodeId, ids)), join=join)
+        return Expand(children, tuple(map(NodeId, ids)), join=join)
 
     return work
 
@@ -81,7 +81,7 @@ def test_what_was_partial_in_an_attempt_that_was_repeated_is_not_missed() -> Non
 def test_a_partial_value_is_not_cached() -> None:
     store = MemoryStore()
     for _ in range(2):
-        done = play(node("a", give(CUT), cache=Cache("one")), store=store)
+        done = play(node("a", give(CUT), cache=NodeCache("one")), store=store)
         assert done.result.status == "partial"
 
 
@@ -104,8 +104,8 @@ def test_a_partial_value_is_not_cached() -> None:
         ([failing(on_failure="skip"), node("b", fail(BOOM))], {}, "failed"),
         ([node("a", for_ever)], {"deadline_s": 1}, "partial"),
         ([failing(), node("b", for_ever)], {"deadline_s": 1}, "partial"),
-        ([node("a", spend_all)], {"limit": Limit(Budget(tokens=9))}, "partial"),
-        ([node("a", spend_all)], {"limit": Limit(Budget(tokens=9), "degrade")}, "succeeded"),
+        ([node("a", spend_all)], {"limit": BudgetLimit(Budget(tokens=9))}, "partial"),
+        ([node("a", spend_all)], {"limit": BudgetLimit(Budget(tokens=9), "degrade")}, "succeeded"),
         ([node("a", for_ever)], {"at": {1: lambda run: run.cancel()}}, "cancelled"),
         ([failing(), node("b", for_ever)], {"at": {1: lambda run: run.cancel()}}, "cancelled"),
         (
@@ -173,13 +173,13 @@ def test_a_failure_tolerated_in_an_earlier_iteration_stays_absorbed() -> None:
 
 
 def test_a_growth_that_tolerated_failures_and_grew_again_absorbs_them() -> None:
-    async def again(context: NodeContext, values: list[Any]) -> Grow:
-        return Grow((node("p/second", give(2)),), (NodeId("p/second"),))
+    async def again(context: NodeContext, values: list[Any]) -> Expand:
+        return Expand((node("p/second", give(2)),), (NodeId("p/second"),))
 
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         children = node("p/bad", fail(BOOM)), node("p/good", give(1))
         ids = tuple(child.id for child in children)
-        return Grow(children, ids, join=best_effort(), then=again)
+        return Expand(children, ids, join=best_effort(), then=again)
 
     played = play(node("p", work))
     assert played.value("p") == [2]
@@ -191,7 +191,7 @@ def test_children_of_an_attempt_that_was_repeated_are_absorbed() -> None:
         if context.attempt == 2:
             return "fine"
         child = node("p/x", fail(ModelUnavailable("x")))
-        return Grow((child,), (child.id,))
+        return Expand((child,), (child.id,))
 
     played = play(node("p", work, retry=Retry(delay_s=1)))
     assert played.result.status == "succeeded"

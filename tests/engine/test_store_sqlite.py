@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from weft.core.errors import StoreError
-from weft.core.fakes import FakeClock
-from weft.core.ports import Entry
-from weft.engine.store_sqlite import SqliteStore
+from weft.core.ports import StoreEntry
+from weft.durability.result_store import SqliteStore
+from weft.testing import FakeClock
 
 
 class Pair(NamedTuple):
@@ -39,14 +39,14 @@ async def _put(path: Path, key: str, value: Any, **rest: Any) -> None:
         await store.put(key, value, **rest)
 
 
-async def _get(path: Path, key: str) -> Entry | None:
+async def _get(path: Path, key: str) -> StoreEntry | None:
     async with aclosing(SqliteStore(path)) as store:
         return await store.get(key)
 
 
 def test_values_outlive_the_store(path: Path) -> None:
     asyncio.run(_put(path, "k", {"a": [1, 2.5, None]}))
-    assert asyncio.run(_get(path, "k")) == Entry({"a": [1, 2.5, None]})
+    assert asyncio.run(_get(path, "k")) == StoreEntry({"a": [1, 2.5, None]})
 
 
 def test_expiry_outlives_the_store(path: Path) -> None:
@@ -56,13 +56,13 @@ def test_expiry_outlives_the_store(path: Path) -> None:
         async with aclosing(SqliteStore(path, clock)) as store:
             await store.put("k", 1, ttl_s=60)
 
-    async def read() -> Entry | None:
+    async def read() -> StoreEntry | None:
         async with aclosing(SqliteStore(path, clock)) as store:
             return await store.get("k")
 
     clock.run(write())
     clock.advance(59)
-    assert clock.run(read()) == Entry(1)
+    assert clock.run(read()) == StoreEntry(1)
     clock.advance(1)
     assert clock.run(read()) is None
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_no_store_is_a_typed_error_and_stays_untouched(
 
 
 def test_a_lock_that_stays_is_retryable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.engine.store_sqlite._BUSY_S", 0.01)
+    monkeypatch.setattr("weft.durability.result_store._BUSY_S", 0.01)
     asyncio.run(_put(path, "k", 1))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -200,10 +200,10 @@ def test_a_closed_store_says_so(path: Path) -> None:
 
 _WRITER = """
 import asyncio, sys
-from weft.engine import store_sqlite
-from weft.engine.store_sqlite import SqliteStore
+from weft.durability import result_store
+from weft.durability.result_store import SqliteStore
 
-store_sqlite._BUSY_S = 120.0  # another writer may stand still in the middle of a write
+result_store._BUSY_S = 120.0  # another writer may stand still in the middle of a write
 
 async def main(path, name):
     store = SqliteStore(path)
@@ -243,18 +243,18 @@ def test_processes_share_one_file_and_end_by_themselves(path: Path) -> None:
         async with aclosing(SqliteStore(path)) as store:
             for name in "abc":
                 for number in range(100):
-                    assert await store.get(f"{name}-{number}") == Entry(number)
-            assert await store.get("shared") == Entry(99)
+                    assert await store.get(f"{name}-{number}") == StoreEntry(number)
+            assert await store.get("shared") == StoreEntry(99)
 
     asyncio.run(check())
 
 
 _READER = """
 import asyncio, sys
-from weft.engine import store_sqlite
-from weft.engine.store_sqlite import SqliteStore
+from weft.durability import result_store
+from weft.durability.result_store import SqliteStore
 
-store_sqlite._BUSY_S = 120.0  # another writer may stand still in the middle of a write
+result_store._BUSY_S = 120.0  # another writer may stand still in the middle of a write
 
 async def main(path):
     store = SqliteStore(path)

@@ -7,8 +7,8 @@ import pytest
 from tests.engine.play import echo, node, play
 from weft.core.ids import NodeId
 from weft.engine import Inputs, NodeContext
-from weft.engine.frontier import Frontier
-from weft.engine.state import NodeState
+from weft.engine.scheduler.frontier import Frontier
+from weft.engine.scheduler.state import NodeState
 
 
 def test_each_step_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,14 @@ import pytest
 from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId
-from weft.engine import Ask, Grow, Inputs, Node, NodeContext, Retry, Work
+from weft.engine import AskHuman, Expand, Inputs, Node, NodeContext, NodeFn, Retry
+from weft.engine.graph.node import Then
 from weft.engine.kinds import ask
-from weft.engine.node import Then
 
 
-def grow(*children: Node, then: Then | None = None) -> Work:
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
-        return Grow(children, tuple(child.id for child in children), then=then)
+def grow(*children: Node, then: Then | None = None) -> NodeFn:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+        return Expand(children, tuple(child.id for child in children), then=then)
 
     return work
 
@@ -130,7 +130,7 @@ def test_the_deadline_reaches_retries_questions_and_children() -> None:
     retry = Retry(attempts=2, delay_s=100, jitter=0, max_delay_s=100)
     played = play(
         node("backoff", fail(ModelUnavailable("x")), retry=retry),
-        node("asking", give(Ask("go?"))),
+        node("asking", give(AskHuman("go?"))),
         node("growing", grow(node("growing/x", for_ever))),
         node("queued", give(1), resource="r"),
         node("holding", for_ever, resource="r", weight=2),

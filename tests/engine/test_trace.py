@@ -29,15 +29,20 @@ from weft.core.events import (
     RunResumed,
     RunStarted,
 )
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
-from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, Work
-from weft.engine.advice import SpeedAdvice, speed_advice
-from weft.engine.bound import least_wall_s
-from weft.engine.critical import critical_path, family, shares
+from weft.engine import Edge, Graph, Inputs, Node, NodeContext, NodeFn, Policy, Retry, Run
+from weft.engine.analysis.critical_path import (
+    SpeedAdvice,
+    critical_path,
+    family,
+    least_wall_s,
+    shares,
+    speed_advice,
+)
+from weft.engine.analysis.trace import Trace
 from weft.engine.kinds import Body, Fragment, map_over
-from weft.engine.trace import Trace
+from weft.testing import FakeClock
 
 
 def traced(events: list[Event]) -> Trace:
@@ -400,7 +405,7 @@ def test_ten_thousand_items_are_walked_in_linear_work() -> None:
     assert trace.max_running == 10_000
 
 
-def works(seconds: float, value: object = None, **raises: Exception) -> Work:
+def works(seconds: float, value: object = None, **raises: Exception) -> NodeFn:
     async def work(context: NodeContext, inputs: Inputs) -> object:
         await asyncio.sleep(seconds)
         if context.attempt == 1 and "first" in raises:
@@ -420,7 +425,7 @@ def test_a_real_run_is_covered_by_work_and_delays_alone() -> None:
 
         return body
 
-    def node(name: str, work: Work, *sources: str, stream: bool = False, **policy: Any) -> Node:
+    def node(name: str, work: NodeFn, *sources: str, stream: bool = False, **policy: Any) -> Node:
         edges = tuple(Edge(NodeId(source), source, stream) for source in sources)
         return Node(NodeId(name), work, edges, policy=Policy(**policy))
 

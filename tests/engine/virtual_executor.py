@@ -12,27 +12,26 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from weft.core.conversion import convert
-from weft.core.errors import NodeFailed
+from weft.core.errors import NodeFailed, convert
 from weft.core.events import Event, HumanAsked, NodeFinished, Outcome
 from weft.core.ids import NodeId, attempt
 from weft.core.values import Usage
 from weft.engine import Graph, Node, RunOptions
-from weft.engine.commands import (
+from weft.engine.scheduler.commands import (
     Answered,
     CancelRequested,
     ClearTimers,
     Command,
-    Fired,
     Raised,
     Returned,
     SetTimer,
     Signal,
     Start,
     Stop,
+    TimerFired,
 )
-from weft.engine.scheduler import Scheduler
-from weft.engine.state import NodeState
+from weft.engine.scheduler.scheduler import Scheduler
+from weft.engine.scheduler.state import NodeState
 
 
 class pause:  # noqa: N801 - it reads like a function: `await pause(3)`
@@ -85,7 +84,7 @@ class VirtualExecutor:
         self.events: list[Event] = []
         self._answer = answer
         self._serial = 0
-        self._moments: list[tuple[float, int, Resume | Fired | CancelRequested]] = []
+        self._moments: list[tuple[float, int, Resume | TimerFired | CancelRequested]] = []
         self._running: dict[NodeState, int] = {}
         self._cleared: dict[NodeState, int] = {}
         self._inbox: list[Signal] = []
@@ -103,7 +102,7 @@ class VirtualExecutor:
             signals.sort(key=lambda s: getattr(getattr(s, "state", None), "order", -1))
             self.perform(self.scheduler.advance(signals, self.now))
         for _, _, what in self._moments:
-            if isinstance(what, tuple) and not isinstance(what, Fired):
+            if isinstance(what, tuple) and not isinstance(what, TimerFired):
                 what[2].close()
         ended = [event for event in self.events if isinstance(event, NodeFinished)]
         assert len({event.node for event in ended}) == len(ended)
@@ -119,7 +118,7 @@ class VirtualExecutor:
                 case Stop(state):
                     del self._running[state]
                 case SetTimer(state, epoch, kind, delay_s):
-                    self._at(self.now + delay_s, Fired(state, epoch, kind))
+                    self._at(self.now + delay_s, TimerFired(state, epoch, kind))
                 case ClearTimers(state):
                     self._cleared[state] = self._serial
                 case HumanAsked(node):
@@ -128,7 +127,7 @@ class VirtualExecutor:
                 case _:
                     self.events.append(command)
 
-    def _at(self, seconds: float, what: Resume | Fired | CancelRequested) -> None:
+    def _at(self, seconds: float, what: Resume | TimerFired | CancelRequested) -> None:
         self._serial += 1
         heappush(self._moments, (seconds, self._serial, what))
 
@@ -137,7 +136,7 @@ class VirtualExecutor:
         self.now = max(self.now, moment)
         if isinstance(what, CancelRequested):
             self._inbox.append(what)
-        elif isinstance(what, Fired):
+        elif isinstance(what, TimerFired):
             if what.state is None or serial > self._cleared.get(what.state, 0):
                 self._inbox.append(what)
         else:

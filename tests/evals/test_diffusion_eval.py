@@ -18,13 +18,13 @@ from evals.reasoning.plot import draw
 from weft.core.errors import InternalError
 from weft.core.values import Lossy
 from weft.decoding.decoders import parse_decode
-from weft.decoding.diffusion.counters import Counters
+from weft.decoding.diffusion.denoising import DenoisingCounters
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, FREE
-from weft.decoding.diffusion.train.lists.drawing import held_out
-from weft.decoding.option_text import spelt
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.options import format_decoder
+from weft.decoding.sampling import SamplingParams
+from weft.training.diffusion.list_model.questions import held_out
 
-GREEDY, SAMPLED = Shaping(0.0), Shaping(1.0)
+GREEDY, SAMPLED = SamplingParams(0.0), SamplingParams(1.0)
 MODULES = {"lists": lists, "one_step": one_step, "trained": trained, "caches": caches}
 
 
@@ -89,14 +89,14 @@ def test_every_preset_that_needs_no_other_model_is_asked() -> None:
 
 def test_every_system_can_be_asked_for_as_people_write_it() -> None:
     for system in systems():
-        spec = parse_decode(spelt(Lossy(system.preset, tuple(system.options.items()))))
+        spec = parse_decode(format_decoder(Lossy(system.preset, tuple(system.options.items()))))
         assert (spec.method, dict(spec.options)) == (system.preset, dict(system.options))
 
 
 def test_gains_are_of_the_same_questions() -> None:
     def said(ids: tuple[int, ...] | None, passes: int) -> Answered:
         question = questions("copy", (3,), 1)[0]
-        counters = Counters(kept=3)
+        counters = DenoisingCounters(kept=3)
         counters.passes["denoise"] = passes
         return Answered(question, question.items if ids is None else ids, counters)
 

@@ -14,7 +14,7 @@ from evals.speculative import easyspec
 from evals.speculative.cases.prompt import Prompt
 from tests.serving.local.conftest import tiny_path
 from weft.core.values import Message
-from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
+from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
 
 __all__ = ["tiny_path"]
 
@@ -22,7 +22,7 @@ __all__ = ["tiny_path"]
 def test_drafts_are_timed_against_sequential_ones_and_change_no_text(
     tiny_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = Layout(tiny_path, ranks=1, group=1, dtype="float32")
+    one = ShardLayout(tiny_path, ranks=1, group=1, dtype="float32")
     few = {"sequential": one, "group_2": replace(one, group=2)}
     monkeypatch.setattr(easyspec, "layouts", lambda _path: few)
     monkeypatch.setattr(easyspec, "SHORT_LAYERS", 2)

@@ -14,9 +14,9 @@ from evals.reasoning.equal_budget import Contender, Item, Result, Terms, compete
 from evals.reasoning.models.evaluation import BASELINE, contenders
 from evals.reasoning.models.expression import Unreadable, steps_of
 from evals.reasoning.models.tasks import Task, expression_key, solves
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ports import Capabilities, ModelClient
 from weft.reasoning.question import Question
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 PROBLEM = Problem((5, 2, 4), 14)
 

@@ -21,10 +21,10 @@ from evals.planning.healing.oracle import Made, objections, reachable
 from evals.planning.healing.scenario import Case, Ended, Scenario, judge
 from evals.planning.healing.systems import SYSTEMS
 from evals.planning.healing.workshop import Workshop
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
-from weft.planner.routing import Errand, Goal, RoutedTool, ToolGraph
+from weft.planner.routing import Goal, RoutedTool, RouteGoal, ToolGraph
+from weft.testing import FakeClock
 
 GRAPH = ToolGraph(
     [
@@ -57,7 +57,7 @@ def test_honest_values(value: object, made: dict[str, Made], honest: bool) -> No
 
 
 def test_a_wrong_value_that_is_handed_over_is_a_silent_failure() -> None:
-    scenario = Scenario("g", 0.0, Case(GRAPH, HAVE, Errand(Goal("c"))))
+    scenario = Scenario("g", 0.0, Case(GRAPH, HAVE, RouteGoal(Goal("c"))))
     workshop = Workshop(GRAPH, {})
     lied = judge(scenario, Ended("c", {"c": None}, NOTHING, 0, 0.0), workshop)
     assert (lied.solved, lied.correct, lied.silent) == (False, False, 1)
@@ -67,7 +67,7 @@ def test_a_wrong_value_that_is_handed_over_is_a_silent_failure() -> None:
 
 def test_a_goal_is_known_by_what_it_wants() -> None:
     """One that was lowered twice is named after both steps, and is the same."""
-    both = Case(GRAPH, HAVE, Errand(Goal("both", ("a", "b", "c"))))
+    both = Case(GRAPH, HAVE, RouteGoal(Goal("both", ("a", "b", "c"))))
     scenario = Scenario("g", 0.4, both, {"a": "raises", "c": "raises"})
     workshop = Workshop(GRAPH, scenario.faults)
     workshop.made["r1"] = Made("b", {"x": "start"})
@@ -104,7 +104,7 @@ def _wants(name: str) -> Sequence[str]:
 
 def test_no_scenario_is_left_out_and_all_shares_have_the_same_cases() -> None:
     def draw(rng: random.Random) -> Case:
-        return Case(GRAPH, {"s": rng.random()}, Errand(Goal("c")))
+        return Case(GRAPH, {"s": rng.random()}, RouteGoal(Goal("c")))
 
     found = list(scenarios("g", draw, 10))
     assert found == list(scenarios("g", draw, 10))

@@ -17,8 +17,7 @@ from evals.speculative.systems import System
 from tests.serving.local.conftest import tiny_path
 from weft.core.values import Lossless, Message
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 __all__ = ["tiny_path"]
 
@@ -53,16 +52,16 @@ def test_a_decoder_is_compared_in_every_setting(
 def test_margins_are_those_of_the_plain_model(tiny_path: Path) -> None:
     margin = Margin(tiny_path)
     prompt, seed = PROMPTS[0], 3
-    assert margin.between(prompt, Shaping(0.0), seed, (1, 2), (1, 2, 3)) == inf
+    assert margin.between(prompt, SamplingParams(0.0), seed, (1, 2), (1, 2, 3)) == inf
     network, text = margin._model.network, margin._model.encoded(prompt)
     logits = network.forward([Span(0, range(len(text)), text, 1)])[0].logits[-1]
     order = logits.argsort()[::-1]
     best, second = int(order[0]), int(order[1])
-    found = margin.between(prompt, Shaping(0.0), seed, (best,), (second,))
+    found = margin.between(prompt, SamplingParams(0.0), seed, (best,), (second,))
     assert found == pytest.approx(float(logits[best] - logits[second]), abs=1e-4)
-    shaping = Shaping(1.0, top_k=4)
+    shaping = SamplingParams(1.0, top_k=4)
     law = shaping.law(logits)
-    drawn = Keyed(seed).token(law, 0)
+    drawn = CounterRng(seed).token(law, 0)
     assert margin.between(prompt, shaping, seed, (drawn,), (int(order[50]),)) == inf
     others = [token for token in range(len(law)) if law[token] and token != drawn]
     assert all(0 < margin.between(prompt, shaping, seed, (drawn,), (t,)) < 1 for t in others)

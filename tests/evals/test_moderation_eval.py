@@ -12,9 +12,9 @@ from evals.diffusion.attacks import TOPIC
 from evals.diffusion.moderation import Verdict, judged, leaked, pairs, verdict_rows
 from evals.diffusion.topics import TOPICS
 from evals.engine.rows import Lookup
-from weft.core.fakes import FakeClock, FakeModel
 from weft.core.ports import ModelRequest
 from weft.serving.moderation.judges import RULES
+from weft.testing import FakeClock, FakeModel
 
 _COMMON = {"somebody", "without", "with", "from", "about", "that", "their"}
 

@@ -35,10 +35,10 @@ from evals.serving.systems.on_weft import (
 )
 from evals.serving.systems.plain import Plain
 from evals.serving.traffic import KINDS, MOST_CONTEXT, Traffic
-from weft.core.fakes import FakeClock
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.core.values import Completion, Usage
 from weft.serving.fleet import Fleet, FleetOptions
+from weft.testing import FakeClock
 
 TRAFFIC = Traffic(Prose(lambda text: [ord(letter) for letter in text]))
 DOCUMENT = tuple(range(300))

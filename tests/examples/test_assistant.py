@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 import weft
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
-from weft.workflow.as_model import FlowModel
+from weft.testing import FakeModel
+from weft.workflow.apps.flow_model import FlowModel
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "assistant" / "assistant.yaml"
 

@@ -12,12 +12,12 @@ import pytest
 
 import weft
 from weft.core.errors import ModelNotFound
-from weft.core.fakes import FakeModel, MemoryStore
 from weft.core.values import Denoised
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
 from weft.serving.weights import locate
+from weft.testing import FakeModel, MemoryStore
 from weft.workflow import FlowResult
-from weft.workflow.models import Models
+from weft.workflow.runtime.models.factory import Models
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.rglob("*.yaml"))

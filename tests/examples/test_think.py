@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.core.fakes import FakeModel, MemoryStore
 from weft.core.ports import ModelRequest
-from weft.workflow.models import Models
+from weft.testing import FakeModel, MemoryStore
+from weft.workflow.runtime.models.factory import Models
 
 FOLDER = Path(__file__).parents[2] / "examples" / "think"
 

@@ -15,7 +15,7 @@ from weft.agents.tools import Toolbox
 from weft.core.errors import ModelNotFound
 from weft.core.ports import ModelClient
 from weft.engine import RunOptions
-from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import Constrain
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.openai import OpenAIModel
 

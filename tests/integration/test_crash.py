@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.journal.patience import PATIENCE_S
 from tests.integration.crash.killed import Survived, survived, undisturbed
-from weft.engine.recorder import Durability
+from weft.engine.runner.recorder import Durability
 
 _KINDS: tuple[Durability, ...] = ("sync", "sync", "sync", "async", "exit")
 _SEEDS_OF_A_LONG_TEST = 260
@@ -18,7 +18,7 @@ _SEEDS_OF_A_LONG_TEST = 260
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.engine.journal.sqlite.schema.BUSY_S", PATIENCE_S)
+    monkeypatch.setattr("weft.durability.journal.sqlite.tables.BUSY_S", PATIENCE_S)
 
 
 def killed_runs(folder: Path, seeds: range, ways: int) -> tuple[int, int]:

@@ -17,12 +17,12 @@ from tests.integration.oracle import Oracle
 from tests.integration.tiny_llama import make_tiny_llama
 from weft.core.ports import ModelRequest, Program, Sampling, complete
 from weft.core.values import Completion
-from weft.serving.vllm.drafting.channel.telling import tell
-from weft.serving.vllm.model import VllmModel
-from weft.serving.vllm.places import drafting_folder
-from weft.serving.vllm.registry import entries, locked
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.speculative import parse_decode
+from weft.serving.vllm.client.model import VllmModel
+from weft.serving.vllm.drafting.shared_texts import tell
+from weft.serving.vllm.launch.decoders import parse_speculative
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise.places import drafting_folder
+from weft.serving.vllm.supervise.registry import entries, locked
 
 pytestmark = pytest.mark.vllm
 TOKENS = 48
@@ -54,7 +54,7 @@ async def serving(folder: Path, decode: str) -> AsyncIterator[VllmModel]:
     spec = ServeSpec(
         str(folder),
         dtype="float32",
-        decode=parse_decode(decode),
+        decode=parse_speculative(decode),
         max_context_tokens=1024,
         kv_cache_bytes=2**28,
     )
@@ -130,18 +130,18 @@ def test_a_proposer_that_breaks_loses_no_request(
     """Every second draft raises, and it is told nothing of the batch: greedy, then both kinds."""
     (tmp_path / "breaking.py").write_text(
         "from weft.serving.vllm.plugin.proposer import WeftProposer\n"
-        "from weft.serving.vllm.drafting.line import Line\n"
+        "from weft.serving.vllm.drafting.requests import RequestHistory\n"
         "class Breaking(WeftProposer):\n"
         "    batch = property(lambda self: None, lambda self, value: None)\n"
         "calls = 0\n"
-        "draft = Line.draft\n"
+        "draft = RequestHistory.draft\n"
         "def breaks(self, *given):\n"
         "    global calls\n"
         "    calls += 1\n"
         "    if calls % 2:\n"
         "        raise RuntimeError('a drafter that breaks')\n"
         "    return draft(self, *given)\n"
-        "Line.draft = breaks\n"
+        "RequestHistory.draft = breaks\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     oracle, tokenizer = Oracle(folder), AutoTokenizer.from_pretrained(folder)

@@ -13,12 +13,12 @@ from typing import Any
 
 import weft
 from tests.workflow.runs.house import House
-from weft.agents.tools.places import threads_awaited
-from weft.core.fakes import FakeModel, Reply
+from weft.agents.tools.threads import threads_awaited
 from weft.core.ports import ModelRequest
-from weft.workflow.document.leaves import AskNode
-from weft.workflow.document.walk import walk
-from weft.workflow.runs.cassette_file import write_cassette
+from weft.testing import FakeModel, Reply
+from weft.workflow.document.spec.document import walk
+from weft.workflow.document.spec.nodes import AskNode
+from weft.workflow.history.cassette_file import write_cassette
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(path.relative_to(EXAMPLES) for path in EXAMPLES.rglob("*.yaml"))
@@ -40,9 +40,9 @@ KINDS = (
 SCRIPT = """
 import sys
 from pathlib import Path
-from weft.workflow.loader import load_unit
-from weft.workflow.runs.cassette_file import read_cassette
-from weft.workflow.runs.replay import replay
+from weft.workflow.document.loader import load_unit
+from weft.workflow.history.cassette_file import read_cassette
+from weft.workflow.history.replay import replay
 
 for cassette, file in zip(sys.argv[1::2], sys.argv[2::2]):
     found = replay(read_cassette(Path(cassette)), load_unit(Path(file)))

@@ -37,7 +37,7 @@ import os
 from pathlib import Path
 
 from weft.core.errors import ModelOverloaded, ModelUnavailable
-from weft.core.fakes import FakeModel, Reply
+from weft.testing import FakeModel, Reply
 
 REPLIES = {
     "echo": lambda said: Reply(said, per_token_s=0.002),

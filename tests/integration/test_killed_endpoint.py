@@ -16,11 +16,11 @@ import pytest
 from tests.serving.openai.asking import question
 from weft.core.errors import ModelUnavailable
 from weft.core.events import Event, NodeRerouted, NodeRetrying
-from weft.core.fakes import FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import ModelClient, complete
-from weft.engine import Graph, Node, Policy, Retry, Run, Work
+from weft.engine import Graph, Node, NodeFn, Policy, Retry, Run
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeModel
 
 Server = subprocess.Popen[str]
 
@@ -39,7 +39,7 @@ def _address(server: Server) -> str:
     return server.stdout.readline().strip()
 
 
-def _asks(model: ModelClient, on_delta: Any = None) -> Work:
+def _asks(model: ModelClient, on_delta: Any = None) -> NodeFn:
     async def work(context: object, inputs: object) -> str:
         return (await complete(model, question(), on_delta)).text
 

@@ -221,7 +221,7 @@ def test_a_server_that_always_dies_is_given_up(trace: Trace) -> None:
 def test_a_server_that_was_given_up_gets_another_chance(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.agents.mcp.link._PAUSE_S", 0.0)
+    monkeypatch.setattr("weft.agents.mcp.reconnect._PAUSE_S", 0.0)
 
     async def use(tools: McpTools) -> None:
         with pytest.raises(ToolRaised, match="during the call"):

@@ -16,12 +16,12 @@ from transformers import AutoTokenizer
 import weft
 from tests.integration.oracle import Oracle
 from tests.integration.tiny_llama import READABLE, make_tiny_llama
-from weft.serving.vllm import registry
-from weft.serving.vllm.detached import Terms, start
-from weft.serving.vllm.processes import end_leftovers, marked
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.stopping import stop
-from weft.workflow.models import Models
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.serve import stop
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, start
+from weft.serving.vllm.supervise.processes import end_leftovers, marked
+from weft.workflow.runtime.models.factory import Models
 
 pytestmark = pytest.mark.vllm
 # Prompts of several lengths, two of which begin alike.
@@ -100,7 +100,7 @@ def test_two_machines_answer_as_one(model: Path, expected: list[str]) -> None:
         extra=(*extra, "--node-rank=1", "--headless"),
     )
     with registry.locked():
-        entry = start(second, Terms())
+        entry = start(second, SupervisionTerms())
     try:
         answers, workers, engines = _run(model, extra=[*extra, "--node-rank=0"], tp=2)
     finally:

@@ -12,7 +12,7 @@ from tests.conformance.model_client import GRAMMAR, SCHEMA, asking
 from tests.live_vllm import NAME, LiveVllm
 from tests.profile import share
 from weft.core.ports import ModelClient, Sampling, complete
-from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import Constrain
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.openai import OpenAIModel
 

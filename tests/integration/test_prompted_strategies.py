@@ -14,7 +14,7 @@ from weft.engine import RunOptions
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Thought
 from weft.serving.local import LocalModel, LocalOptions
 from weft.serving.openai import OpenAIModel

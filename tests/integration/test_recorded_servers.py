@@ -26,7 +26,7 @@ from tests.integration.test_gateway import (
 )
 from tests.integration.test_mcp_server import command, environment
 from tests.integration.test_mcp_server import written as tools_written
-from weft.workflow.mcp_server import RUN_KEY
+from weft.workflow.apps.mcp_server import RUN_KEY
 
 
 def weft(folder: Path, *words: str) -> tuple[int, str]:

@@ -12,21 +12,21 @@ from tests.engine.play import WatchedClock, assert_nothing_left, ended
 from tests.engine.recorded import RUN
 from tests.reasoning.occasions import TYPED, Neighbours, cases, chat, occasion
 from weft.core.calls import ModelAnswered
-from weft.core.fakes import FakeModel
-from weft.core.fakes.journal import MemoryJournal
-from weft.core.fakes.token_model import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
-from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.ports.journal import NumberedRecord, RunHeader
 from weft.core.values import Usage
+from weft.durability.calls import CallLog, RecordingClient
+from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import Graph, Node, Run
-from weft.engine.cassette import CallLog, RecordingClient
-from weft.engine.journal.recalled import RecordedRecall
-from weft.engine.recorder import Recorder
+from weft.engine.runner.recorder import RunRecorder
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import THINK
+from weft.reasoning.strategy import THINK
 from weft.reasoning.thought import Thought
+from weft.testing import FakeModel
+from weft.testing.journal import MemoryJournal
+from weft.testing.token_model import TokenModel, TokenReply
 
 OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
 
@@ -37,17 +37,17 @@ class Thinking:
 
     thought: Thought
     usage: Usage
-    records: list[Numbered]
+    records: list[NumberedRecord]
     requests: int
 
 
-def think(strategy: str, kind: str, past: Sequence[Numbered] = ()) -> Thinking:
+def think(strategy: str, kind: str, past: Sequence[NumberedRecord] = ()) -> Thinking:
     """Think, or go on thinking where `past` stops, in virtual time."""
     asked = occasion(strategy)
     inner = _model(strategy, kind)
     journal, clock = MemoryJournal(), WatchedClock()
     journal.begin(RunHeader(RUN, "think", "2000-01-01T00:00:00+00:00", "0"))
-    recorder = Recorder(journal, RUN)
+    recorder = RunRecorder(journal, RUN)
     calls = CallLog(
         RUN, lambda: recorder.now_s, recorder.write, past=[each.record for each in past]
     )
@@ -58,7 +58,7 @@ def think(strategy: str, kind: str, past: Sequence[Numbered] = ()) -> Thinking:
         Graph("think", [Node(THINK, work, kind="think")]),
         run=RUN,
         clock=clock,
-        recall=RecordedRecall(past) if past else None,
+        recall=RecordedResumeState(past) if past else None,
         recorder=recorder,
     )
 
@@ -106,6 +106,6 @@ def _model(strategy: str, kind: str) -> FakeModel | TokenModel:
     return model
 
 
-def _answered(cut: Sequence[Numbered]) -> int:
+def _answered(cut: Sequence[NumberedRecord]) -> int:
     answers = [each.record for each in cut if isinstance(each.record, ModelAnswered)]
     return sum(answer.failure is None for answer in answers)

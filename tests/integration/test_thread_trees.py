@@ -15,7 +15,7 @@ from weft.engine import RunOptions
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.serving.local import LocalModel
 
 pytestmark = pytest.mark.model

@@ -18,7 +18,7 @@ from tests.integration.crash.ledger import entries
 from tests.integration.crash.part import RUN, Death, Dying, go_on
 from weft.core.errors import RunBusy, RunExists
 from weft.core.events import RunFinished, RunStarted
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 _BUSY = 7
@@ -28,7 +28,7 @@ _PATIENCE_S = 120.0
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.engine.journal.sqlite.schema.BUSY_S", _PATIENCE_S)
+    monkeypatch.setattr("weft.durability.journal.sqlite.tables.BUSY_S", _PATIENCE_S)
 
 
 class Gate:

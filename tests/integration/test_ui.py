@@ -15,10 +15,10 @@ from tests.serving.ui.scripted import (
     info,
     thinking_run,
 )
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
 from weft.core.values import Message, Usage
+from weft.testing.journal import MemoryJournal
 
 __all__ = ["browser"]
 

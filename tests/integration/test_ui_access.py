@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.ui_browser import Watched, browser, watched
 from tests.serving.ui.scripted import asking_run, finished_run
-from weft.core.fakes.journal import MemoryJournal
+from weft.testing.journal import MemoryJournal
 
 __all__ = ["browser"]
 

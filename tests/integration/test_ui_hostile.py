@@ -9,10 +9,10 @@ from tests.serving.ui.scripted import DRAFTED, Script, info, wide_run
 from weft.core.calls import CallId, ModelCalled
 from weft.core.errors import Failure
 from weft.core.events import BudgetReached, NodeRerouted
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId
 from weft.core.ports.model import ModelRequest
 from weft.core.values import Message, ToolCall, Usage
+from weft.testing.journal import MemoryJournal
 
 __all__ = ["browser"]
 

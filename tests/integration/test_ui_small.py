@@ -18,9 +18,9 @@ from tests.serving.ui.scripted import (
     rescued_run,
     thinking_run,
 )
-from weft.core.fakes.journal import MemoryJournal
-from weft.engine.critical import critical_path
-from weft.workflow.runs.story import story_of
+from weft.engine.analysis.critical_path import critical_path
+from weft.testing.journal import MemoryJournal
+from weft.workflow.history.run_history import read_history
 
 __all__ = ["browser"]
 
@@ -49,7 +49,7 @@ _WAITS = """() => {
 
 def steps(journal: MemoryJournal, script: Script) -> int:
     """How many steps the critical path of a run has."""
-    return len(critical_path(story_of(journal, script.run).trace))
+    return len(critical_path(read_history(journal, script.run).trace))
 
 
 @pytest.mark.parametrize("wide", [390, 640, 1000])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.ui_browser import browser, painted, watched
 from tests.serving.ui.scripted import finished_run, rescued_run
-from weft.core.fakes.journal import MemoryJournal
+from weft.testing.journal import MemoryJournal
 
 __all__ = ["browser"]
 

@@ -10,9 +10,9 @@ from tests.integration.ui_browser import Watched, browser, watched
 from tests.serving.ui.scripted import Script, info
 from tests.serving.ui.test_effects import paying_run
 from weft.core.events import RunResumed
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
+from weft.testing.journal import MemoryJournal
 
 __all__ = ["browser"]
 

@@ -12,8 +12,8 @@ from weft.core.calls import CallEvent
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Message
-from weft.engine.cassette import CallLog, RecordingClient
-from weft.engine.place import PLACE, Place
+from weft.durability.calls import CallLog, RecordingClient
+from weft.engine.scheduler.effects import CALL_SITE, CallSite
 from weft.serving.openai import OpenAIModel
 
 pytestmark = pytest.mark.vllm
@@ -55,7 +55,7 @@ def test_greedy_text_is_that_of_an_undisturbed_answer(live_vllm: LiveVllm, text:
         return CallLog(RunId("run"), lambda: 0.0, write, past=past, log=tell)
 
     async def main() -> None:
-        PLACE.set(Place(NodeId("write"), 1))
+        CALL_SITE.set(CallSite(NodeId("write"), 1))
         async with aclosing(OpenAIModel(live_vllm.base_url, NAME)) as server:
             *there, whole = await events_of(server, request, 999)
             assert isinstance(whole, Completion)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.serving.ui.house import House, house
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ports.journal import Journal
+from weft.testing.journal import MemoryJournal
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

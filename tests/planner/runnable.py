@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from weft.core.errors import ToolRaised
 from weft.core.values import ToolSpec
-from weft.planner.plan import Condition, Plan, Ref, Step
-from weft.planner.plan.plan import Operator
+from weft.planner.plan import Operator, Plan, PlanStep, Ref, StepCondition
 
 _INTEGER = {"type": "integer"}
 _NUMBERS = {"type": "array", "items": _INTEGER}
@@ -123,7 +122,7 @@ def evaluate(
     return found
 
 
-def _evaluate(step: Step, found: Evaluation, broken: Sequence[str]) -> None:
+def _evaluate(step: PlanStep, found: Evaluation, broken: Sequence[str]) -> None:
     here: dict[Any, Any] = dict(found.values)
     if step.when is not None and not _true(step.when, here):
         found.left_out.add(step.number)
@@ -158,7 +157,7 @@ def _value(value: Any, names: Mapping[Any, Any]) -> Any:
     return value
 
 
-def _true(condition: Condition, names: Mapping[Any, Any]) -> bool:
+def _true(condition: StepCondition, names: Mapping[Any, Any]) -> bool:
     value = _value(condition.ref, names)
     match condition.operator:
         case "":
@@ -202,11 +201,11 @@ class _Sources:
     """What may be referred to by now; each list with where an integer is in its items."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
         self.integers: list[Ref] = []
         self.lists: list[tuple[Ref, Ref]] = []
 
-    def add(self, step: Step) -> None:
+    def add(self, step: PlanStep) -> None:
         self.steps.append(step)
         whole = Ref(step.number)
         if step.tool == "add" and step.over is not None:
@@ -218,13 +217,13 @@ class _Sources:
             self.lists.append((whole, Ref("item")))
 
 
-def _step(number: int, sources: _Sources, chance: random.Random, conditions: bool) -> Step:
+def _step(number: int, sources: _Sources, chance: random.Random, conditions: bool) -> PlanStep:
     integers = list(sources.integers)
     over = when = None
     if conditions and integers and chance.random() < 0.3:
         operator: Operator = chance.choice(("", "not", "==", ">"))
         literal = None if operator in ("", "not") else _small(chance)
-        when = Condition(chance.choice(integers), operator, literal)
+        when = StepCondition(chance.choice(integers), operator, literal)
     if sources.lists and chance.random() < 0.4:
         over, item = chance.choice(sources.lists)
         integers += [item, Ref("index")]
@@ -234,12 +233,12 @@ def _step(number: int, sources: _Sources, chance: random.Random, conditions: boo
 
     tool = chance.choice(("add", "add", "spread", "label"))
     if tool == "add":
-        return Step(number, tool, {"a": integer(), "b": integer()}, over, when)
+        return PlanStep(number, tool, {"a": integer(), "b": integer()}, over, when)
     if tool == "spread":
-        return Step(number, tool, {"n": integer()}, over, when)
+        return PlanStep(number, tool, {"n": integer()}, over, when)
     before = [Ref(step.number) for step in sources.steps]
     of = (chance.choice(before) if before else _small(chance), integer())
-    return Step(number, tool, {"text": chance.choice(_WORDS), "of": of}, over, when)
+    return PlanStep(number, tool, {"text": chance.choice(_WORDS), "of": of}, over, when)
 
 
 def _small(chance: random.Random) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from weft.core.schema import array_of, at, declared, mismatch
 from weft.core.values import JsonSchema, ToolSpec
-from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
 from weft.planner.signature import parameters_of, required_by
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True)
@@ -150,7 +150,7 @@ def places(source: Any, schema: JsonSchema | None, depth: int = 3) -> Iterator[t
 def plans(draw: st.DrawFn, tools: tuple[ToolSpec, ...], most: int = 5) -> Plan:
     """A plan over `tools` that checks, with references, maps and conditions where they fit."""
     known: dict[int, JsonSchema | None] = {}
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     for number in range(1, draw(st.integers(0, most)) + 1):
         tool = draw(st.sampled_from(tools))
         steps.append(draw(_steps(tool, number, known)))
@@ -166,7 +166,7 @@ THOUGHTS = st.just("") | st.text(max_size=20)
 @st.composite
 def _steps(
     draw: st.DrawFn, tool: ToolSpec, number: int, known: Mapping[int, JsonSchema | None]
-) -> Step:
+) -> PlanStep:
     there = [place for source, schema in known.items() for place in places(source, schema)]
     lists = [ref for ref, schema in there if not mismatch(schema, {"type": "array"})]
     over = draw(st.none() | st.sampled_from(lists)) if lists else None
@@ -182,25 +182,25 @@ def _steps(
             fitting = [ref for ref, given in there if not mismatch(given, schema)]
             literal = literals(schema or {})
             arguments[name] = draw(literal | st.sampled_from(fitting) if fitting else literal)
-    return Step(number, tool.name, arguments, over, when, draw(THOUGHTS))
+    return PlanStep(number, tool.name, arguments, over, when, draw(THOUGHTS))
 
 
 @st.composite
-def _condition(draw: st.DrawFn, there: list[tuple[Ref, Any]]) -> Condition:
+def _condition(draw: st.DrawFn, there: list[tuple[Ref, Any]]) -> StepCondition:
     """A condition that checks: it compares a result with what that can be."""
     ref, schema = draw(st.sampled_from(there))
     operators = ["", "not", "!=", "=="]
     for ordered, values in ((_NUMBER, _numbers({})), (_TEXT, st.text(max_size=5))):
         if not mismatch(schema, ordered) and draw(st.booleans()):
-            return Condition(ref, draw(st.sampled_from(["<", "<=", ">", ">="])), draw(values))
+            return StepCondition(ref, draw(st.sampled_from(["<", "<=", ">", ">="])), draw(values))
     operator = draw(st.sampled_from(operators))
     match operator:
         case "!=":
-            return Condition(ref, operator, draw(JSON))
+            return StepCondition(ref, operator, draw(JSON))
         case "==":
-            return Condition(ref, operator, draw(st.none() | literals(schema or {})))
+            return StepCondition(ref, operator, draw(st.none() | literals(schema or {})))
         case _:
-            return Condition(ref, operator)
+            return StepCondition(ref, operator)
 
 
 _NUMBER, _TEXT = {"type": "number"}, {"type": "string"}
@@ -217,8 +217,8 @@ _VALUES = st.recursive(
     ),
     max_leaves=5,
 )
-_CONDITIONS = st.builds(Condition, _REFS, st.sampled_from(["", "not"])) | st.builds(
-    Condition, _REFS, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), JSON
+_CONDITIONS = st.builds(StepCondition, _REFS, st.sampled_from(["", "not"])) | st.builds(
+    StepCondition, _REFS, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), JSON
 )
 
 
@@ -227,7 +227,7 @@ def any_plans(draw: st.DrawFn) -> Plan:
     """Any plan that has a text; no tools know anything of what is in it."""
     numbers = sorted(draw(st.sets(st.integers(1, 99), max_size=5)))
     steps = tuple(
-        Step(
+        PlanStep(
             number,
             draw(st.text(max_size=6) | NAMES | st.just("join")),
             draw(st.dictionaries(st.text(max_size=4) | NAMES, _VALUES, max_size=3)),

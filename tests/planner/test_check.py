@@ -15,9 +15,8 @@ from tests.planner.shop import LINES, NUMBER, SHOP, STRING, TEXT, record
 from tests.planner.strategies import JSON, SCHEMAS, literals, plans, registries
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
-from weft.planner.check import PlanLimits, check, check_step
-from weft.planner.fitting import misfit
-from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.check import PlanLimits, check, check_step, misfit
+from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
 from weft.planner.prompt import tools_section
 from weft.planner.text.reader import PlanReader, read
 
@@ -156,12 +155,12 @@ def test_a_plan_made_by_a_program_is_bounded_too() -> None:
     for _ in range(5_000):
         deep = (deep,)
     limits = PlanLimits(steps=1, step=100, depth=4)
-    step = Step(1, "warn", {"text": "a"})
+    step = PlanStep(1, "warn", {"text": "a"})
     for plan, why in [
         (Plan((step, replace(step, number=2))), "more than 1 steps"),
         (Plan((replace(step, arguments={"text": deep}),)), "nest deeper than 4"),
         (Plan((replace(step, arguments={"text": Ref(1, (0,) * 5)}),)), "nest deeper than 4"),
-        (Plan((replace(step, when=Condition(Ref(1), "==", deep)),)), "nest deeper than 4"),
+        (Plan((replace(step, when=StepCondition(Ref(1), "==", deep)),)), "nest deeper than 4"),
         (Plan((replace(step, arguments={"text": "a" * 100}),)), "more than 100 characters"),
         (Plan((replace(step, arguments={"text": float("nan")}),)), "nan is neither"),
         (Plan((replace(step, arguments={"text": "\ud800"}),)), "half a character"),
@@ -172,7 +171,7 @@ def test_a_plan_made_by_a_program_is_bounded_too() -> None:
 
 def test_the_step_of_an_error_is_named_without_a_text() -> None:
     with pytest.raises(PlanError) as caught:
-        check_step(Step(7, "warn", {"text": 1}, line=4), SHOP, {})
+        check_step(PlanStep(7, "warn", {"text": 1}, line=4), SHOP, {})
     assert (caught.value.line, caught.value.column, caught.value.step) == (4, 1, 7)
 
 

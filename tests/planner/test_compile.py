@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.planner.runnable import ComputingTools, call_key, compute, evaluate, plans
 from weft.core.errors import UnknownReference
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
 from weft.engine import Node, NodeContext, Run, RunResult
-from weft.engine.graph import Graph
+from weft.engine.graph.graph import Graph
 from weft.planner.compile import JOIN, graph_of, step_node
-from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
+from weft.testing import FakeClock
 
 
 def run(plan: Plan, tools: ComputingTools) -> RunResult:
@@ -28,7 +28,7 @@ def statuses(result: RunResult) -> dict[str, str]:
     return {node: outcome.status for node, outcome in result.outcomes.items()}
 
 
-ADD = Step(1, "add", {"a": 1, "b": 2})
+ADD = PlanStep(1, "add", {"a": 1, "b": 2})
 
 
 @given(plans(), st.integers(0, 1000))
@@ -83,7 +83,7 @@ def test_a_failed_call_blocks_its_cone_and_nothing_else(plan: Plan, data: st.Dat
 
 
 def test_the_join_has_the_shape_that_was_asked_for() -> None:
-    steps = (ADD, Step(2, "add", {"a": Ref(1, ("sum",)), "b": 1}))
+    steps = (ADD, PlanStep(2, "add", {"a": Ref(1, ("sum",)), "b": 1}))
     one = Plan(steps, (Ref(2, ("sum",)),))
     two = Plan(steps, (Ref(1, ("sum",)), Ref(2, ("parts", 0))))
     assert run(one, ComputingTools()).outcomes[JOIN].value == 4
@@ -96,7 +96,7 @@ def test_the_join_has_the_shape_that_was_asked_for() -> None:
 
 
 def test_a_join_does_without_what_was_left_out_but_not_without_what_failed() -> None:
-    never = Step(2, "add", {"a": 1, "b": 1}, when=Condition(Ref(1, ("sum",)), ">", 3))
+    never = PlanStep(2, "add", {"a": 1, "b": 1}, when=StepCondition(Ref(1, ("sum",)), ">", 3))
     plan = Plan((ADD, never), (Ref(1, ("sum",)), Ref(2)))
     assert run(plan, ComputingTools()).outcomes[JOIN].value == {"$1.sum": 3}
     only = Plan((ADD, never), (Ref(2),))
@@ -112,9 +112,9 @@ def test_an_empty_plan_comes_to_nothing() -> None:
 
 
 def test_a_map_of_a_map_takes_items_one_by_one() -> None:
-    numbers = Step(1, "spread", {"n": 3})
-    each = Step(2, "add", {"a": Ref("item"), "b": 0}, over=Ref(1))
-    again = Step(3, "add", {"a": Ref("item", ("sum",)), "b": Ref("index")}, over=Ref(2))
+    numbers = PlanStep(1, "spread", {"n": 3})
+    each = PlanStep(2, "add", {"a": Ref("item"), "b": 0}, over=Ref(1))
+    again = PlanStep(3, "add", {"a": Ref("item", ("sum",)), "b": Ref("index")}, over=Ref(2))
     started: dict[str, float] = {}
 
     class Uneven(ComputingTools):
@@ -132,17 +132,17 @@ def test_a_map_of_a_map_takes_items_one_by_one() -> None:
 
 
 def test_a_map_may_also_refer_to_the_whole_of_what_it_goes_over() -> None:
-    numbers = Step(1, "spread", {"n": 3})
-    each = Step(2, "add", {"a": Ref("item"), "b": 0}, over=Ref(1))
+    numbers = PlanStep(1, "spread", {"n": 3})
+    each = PlanStep(2, "add", {"a": Ref("item"), "b": 0}, over=Ref(1))
     whole = Ref(2)  # one object in two places
-    again = Step(3, "label", {"text": "x", "of": (whole, Ref("index"))}, over=whole)
+    again = PlanStep(3, "label", {"text": "x", "of": (whole, Ref("index"))}, over=whole)
     result = run(Plan((numbers, each, again), (Ref(3),)), ComputingTools(1))
     found: Any = result.value(JOIN)
     assert [len(value["of"][0]) for value in found] == [3, 3, 3]
 
 
 def test_a_map_over_no_list_is_refused_in_words() -> None:
-    plan = Plan((ADD, Step(2, "add", {"a": 1, "b": 1}, over=Ref(1, ("sum",)))))
+    plan = Plan((ADD, PlanStep(2, "add", {"a": 1, "b": 1}, over=Ref(1, ("sum",)))))
     outcome = run(plan, ComputingTools()).outcomes[NodeId("s2")]
     assert outcome.failure is not None
     assert outcome.failure.message == "step 2 is done for each item of a list, not of a number"
@@ -151,13 +151,13 @@ def test_a_map_over_no_list_is_refused_in_words() -> None:
 def test_a_map_has_a_widest() -> None:
     calls: list[Any] = []
 
-    async def call(_: NodeContext, __: Step, arguments: Any) -> Any:
+    async def call(_: NodeContext, __: PlanStep, arguments: Any) -> Any:
         calls.append(arguments)
 
     async def many(_: NodeContext, __: Any) -> list[int]:
         return list(range(11))
 
-    step = Step(2, "add", {"a": Ref("item"), "b": 1}, over=Ref(1))
+    step = PlanStep(2, "add", {"a": Ref("item"), "b": 1}, over=Ref(1))
     node = step_node(step, call, NodeId("s2"), {1: NodeId("s1")}, max_items=10)
     graph = Graph("wide", (Node(NodeId("s1"), many), node))
     outcome = FakeClock().run(Run(graph).wait()).outcomes[NodeId("s2")]
@@ -168,4 +168,4 @@ def test_a_map_has_a_widest() -> None:
 
 def test_a_reference_to_no_step_is_an_error_before_anything_runs() -> None:
     with pytest.raises(UnknownReference, match="there is no step 7"):
-        graph_of(Plan((Step(1, "add", {"a": Ref(7), "b": 1}),)), ComputingTools())
+        graph_of(Plan((PlanStep(1, "add", {"a": Ref(7), "b": 1}),)), ComputingTools())

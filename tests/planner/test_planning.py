@@ -12,13 +12,12 @@ import pytest
 
 from tests.planner.grammar.drawing import Grammar
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable, PlanError
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Message, ToolSpec, Usage
-from weft.planner.constrain import Constrain
-from weft.planner.limits import PlanLimits
-from weft.planner.plan import Plan, Step
-from weft.planner.planning import Planner
+from weft.planner.grammar.limits import Constrain
+from weft.planner.plan import Plan, PlanLimits, PlanStep
+from weft.planner.planner import Planner
+from weft.testing import FakeClock, FakeModel, Reply
 
 ASKED = (Message("user", "How much?"),)
 NUMBER = {"type": "number"}
@@ -45,7 +44,7 @@ HELD = Capabilities(structured_output=True, grammar=True)
 class Written:
     """What came of one planning."""
 
-    parts: list[tuple[float, Step | Plan]] = field(default_factory=list)
+    parts: list[tuple[float, PlanStep | Plan]] = field(default_factory=list)
     text: str = ""
     tokens: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -293,7 +292,7 @@ def test_an_error_comes_with_what_was_written_and_behind_the_steps_before_it() -
     assert isinstance(written.error, PlanError)
     assert (written.error.line, written.error.step) == (2, 2)
     assert text.startswith(written.error.written)
-    assert [step.tool for _, step in written.parts if isinstance(step, Step)] == ["price"]
+    assert [step.tool for _, step in written.parts if isinstance(step, PlanStep)] == ["price"]
     assert model.cancelled == 1
     assert written.usage.completion_tokens == written.tokens > 0
 
@@ -303,7 +302,7 @@ def test_closing_the_stream_cancels_the_request() -> None:
 
     async def main() -> None:
         stream = Planner(model).stream(ASKED, TOOLS)
-        assert isinstance(await anext(stream), Step)
+        assert isinstance(await anext(stream), PlanStep)
         await stream.aclose()
         assert (model.running, model.cancelled) == (0, 1)
 

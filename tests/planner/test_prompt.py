@@ -10,21 +10,22 @@ import pytest
 from tests.planner.shop import NUMBER, SHOP, STRING, record
 from weft.core.errors import Failure
 from weft.core.values import Message, ToolSpec
-from weft.planner.carried import Blocked, Carried, Done, Failed
-from weft.planner.examples import EXAMPLES
-from weft.planner.plan import Ref, Step
-from weft.planner.prompt import PLAN_PROMPT_VERSION, plan_messages, tools_section
+from weft.planner.plan import PlanStep, Ref
+from weft.planner.progress import BlockedStep, FailedStep, FinishedStep, PlanProgress
+from weft.planner.prompt import EXAMPLES, PLAN_PROMPT_VERSION, plan_messages, tools_section
 from weft.planner.signature import signature, type_text
 from weft.planner.text.reader import read
 from weft.planner.text.writer import write
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "planner"
 QUESTION = "What do tea and coffee cost together?"
-PREVIOUS = Carried(
-    done=(Done(Step(1, "price", {"item": "tea"}), {"amount": 3}, SHOP[0].result),),
-    failed=(Failed(Step(2, "price", {"item": "cofee"}), Failure("ToolRaised", "no\nsuch item")),),
-    blocked=(Blocked(Step(3, "total", {"amounts": (Ref(1, ("amount",)), Ref(2))}), (2,)),),
-    left_out=(Step(4, "warn", {"text": "dear"}),),
+PREVIOUS = PlanProgress(
+    done=(FinishedStep(PlanStep(1, "price", {"item": "tea"}), {"amount": 3}, SHOP[0].result),),
+    failed=(
+        FailedStep(PlanStep(2, "price", {"item": "cofee"}), Failure("ToolRaised", "no\nsuch item")),
+    ),
+    blocked=(BlockedStep(PlanStep(3, "total", {"amounts": (Ref(1, ("amount",)), Ref(2))}), (2,)),),
+    left_out=(PlanStep(4, "warn", {"text": "dear"}),),
     thought="The price of coffee:\n1. join()",
     next_number=5,
 )
@@ -35,7 +36,9 @@ def shown(messages: tuple[Message, ...]) -> str:
 
 
 @pytest.mark.parametrize(("name", "previous"), [("plan", None), ("replan", PREVIOUS)])
-def test_the_prompts_are_those_of_the_golden_files(name: str, previous: Carried | None) -> None:
+def test_the_prompts_are_those_of_the_golden_files(
+    name: str, previous: PlanProgress | None
+) -> None:
     """Changed on purpose? Then the version changes too, and with it the names of the files."""
     messages = plan_messages(QUESTION, SHOP, previous=previous)
     golden = GOLDEN / f"{PLAN_PROMPT_VERSION}_{name}.txt"

@@ -13,8 +13,7 @@ from tests.planner.strategies import any_plans, plans, registries
 from tests.profile import examples
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
-from weft.planner.limits import PlanLimits
-from weft.planner.plan import Condition, Plan, Ref, Step
+from weft.planner.plan import Plan, PlanLimits, PlanStep, Ref, StepCondition
 from weft.planner.text.reader import PlanReader, read
 from weft.planner.text.writer import write
 
@@ -46,20 +45,20 @@ def test_the_plan_of_the_documentation_is_read() -> None:
     plan = read(TEXT, SHOP)
     assert plan == Plan(
         (
-            Step(1, "price", {"item": "tea"}, thought="both prices can be looked up at once"),
-            Step(2, "price", {"item": "coffee"}),
-            Step(3, "total", {"amounts": (Ref(1, ("amount",)), Ref(2, ("amount",)))}),
-            Step(
+            PlanStep(1, "price", {"item": "tea"}, thought="both prices can be looked up at once"),
+            PlanStep(2, "price", {"item": "coffee"}),
+            PlanStep(3, "total", {"amounts": (Ref(1, ("amount",)), Ref(2, ("amount",)))}),
+            PlanStep(
                 4,
                 "describe",
                 {"text": Ref("item", ("title",)), "place": Ref("index")},
                 over=Ref(3, ("lines",)),
             ),
-            Step(
+            PlanStep(
                 5,
                 "warn",
                 {"text": "too dear: over $3"},
-                when=Condition(Ref(3, ("sum",)), ">", 10),
+                when=StepCondition(Ref(3, ("sum",)), ">", 10),
             ),
         ),
         (Ref(3), Ref(4)),
@@ -89,7 +88,7 @@ def test_what_follows_the_join_is_ignored() -> None:
     reader = PlanReader(SHOP)
     reader.feed('1. price(item="tea")\n2. join($1) \n```\n3. nothing(')
     assert reader.feed(b"\xff") == ()
-    assert reader.close() == Plan((Step(1, "price", {"item": "tea"}),), (Ref(1),))
+    assert reader.close() == Plan((PlanStep(1, "price", {"item": "tea"}),), (Ref(1),))
 
 
 @given(any_plans(), st.data())
@@ -154,7 +153,7 @@ def test_bytes_that_are_no_text_are_a_typed_error_at_their_place(noise: bytes, a
 def test_text_may_follow_bytes_but_not_half_a_character() -> None:
     reader = PlanReader()
     reader.feed('1. f(a="é'.encode())
-    assert reader.feed('é")\n') == (Step(1, "f", {"a": "éé"}),)
+    assert reader.feed('é")\n') == (PlanStep(1, "f", {"a": "éé"}),)
     reader.feed("# é".encode()[:-1])
     with pytest.raises(PlanError, match="plan:2:3: the text holds half a character"):
         reader.feed("x")
@@ -163,8 +162,8 @@ def test_text_may_follow_bytes_but_not_half_a_character() -> None:
 def test_readers_share_nothing() -> None:
     one, other = PlanReader(SHOP), PlanReader(SHOP)
     one.feed('# a\n1. price(item="te')
-    assert other.feed('1. price(item="x")\n') == (Step(1, "price", {"item": "x"}),)
-    assert one.feed('a")\n') == (Step(1, "price", {"item": "tea"}, thought="a"),)
+    assert other.feed('1. price(item="x")\n') == (PlanStep(1, "price", {"item": "x"}),)
+    assert one.feed('a")\n') == (PlanStep(1, "price", {"item": "tea"}, thought="a"),)
     with pytest.raises(PlanError):
         one.feed("3. nothing()\n")
     assert other.feed("2. join($1)") == ()
@@ -207,15 +206,15 @@ def test_values(text: str, read_as: object) -> None:
 @pytest.mark.parametrize(
     ("condition", "read_as"),
     [
-        ("if $1.ok", Condition(Ref(1, ("ok",)))),
-        ("if not $1", Condition(Ref(1), "not")),
-        ("if $1.n >= 3", Condition(Ref(1, ("n",)), ">=", 3)),
-        ('if $1 == "x # \\"y"  # why', Condition(Ref(1), "==", 'x # "y')),
-        ("if $1!=[1, {}]", Condition(Ref(1), "!=", (1, {}))),
-        ("for each $2 if $1<-1", Condition(Ref(1), "<", -1)),
+        ("if $1.ok", StepCondition(Ref(1, ("ok",)))),
+        ("if not $1", StepCondition(Ref(1), "not")),
+        ("if $1.n >= 3", StepCondition(Ref(1, ("n",)), ">=", 3)),
+        ('if $1 == "x # \\"y"  # why', StepCondition(Ref(1), "==", 'x # "y')),
+        ("if $1!=[1, {}]", StepCondition(Ref(1), "!=", (1, {}))),
+        ("for each $2 if $1<-1", StepCondition(Ref(1), "<", -1)),
     ],
 )
-def test_conditions(condition: str, read_as: Condition) -> None:
+def test_conditions(condition: str, read_as: StepCondition) -> None:
     assert read(f"3. f() {condition}\n4. join()").steps[0].when == read_as
 
 
@@ -236,7 +235,7 @@ def test_conditions(condition: str, read_as: Condition) -> None:
 )
 def test_what_models_write_in_its_place_is_read(written: str) -> None:
     plan = read(f"{written}\njoin($1)", SHOP)
-    assert plan == Plan((Step(1, "price", {"item": "tea"}),), (Ref(1),))
+    assert plan == Plan((PlanStep(1, "price", {"item": "tea"}),), (Ref(1),))
 
 
 def test_thoughts_belong_to_what_follows_them() -> None:
@@ -250,14 +249,14 @@ def test_what_is_thought_aloud_is_not_carried_out() -> None:
     text = (
         "<think>\n1. prise(it\n2. join(isn't\n</think>\n1. price('a')\n<think>b</think> c\njoin($1)"
     )
-    assert read(text, SHOP) == Plan((Step(1, "price", {"item": "a"}),), (Ref(1),), "c")
+    assert read(text, SHOP) == Plan((PlanStep(1, "price", {"item": "a"}),), (Ref(1),), "c")
 
 
 def test_names_that_are_not_plain_are_quoted() -> None:
     tool = ToolSpec("find (all)", "", {"type": "object", "properties": {"$top": {}, "a.b": {}}})
     join = ToolSpec("join", "", {"type": "object", "properties": {}})
     plan = Plan(
-        (Step(1, "find (all)", {"$top": 1, "a.b": 2}), Step(2, "join")), (Ref(1, ("a b",)),)
+        (PlanStep(1, "find (all)", {"$top": 1, "a.b": 2}), PlanStep(2, "join")), (Ref(1, ("a b",)),)
     )
     text = '1. "find (all)"("$top"=1, "a.b"=2)\n2. "join"()\n3. join($1["a b"])\n'
     assert write(plan) == text

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from weft.core.errors import TypeMismatch, UnknownReference
-from weft.planner.plan import Condition, Ref
-from weft.planner.resolve import follow, holds, resolve
+from weft.planner.compile import follow, holds, resolve
+from weft.planner.plan import Ref, StepCondition
 
 RESULTS: dict[Any, Any] = {
     1: {"price": 4.5, "tags": ["a", "b"], "full name": "tea", "none": None},
@@ -63,22 +63,22 @@ def test_what_looks_like_a_reference_in_a_text_is_text() -> None:
 @pytest.mark.parametrize(
     ("condition", "yes"),
     [
-        (Condition(Ref(1, ("price",))), True),
-        (Condition(Ref(1, ("none",))), False),
-        (Condition(Ref("item", ("n",))), False),
-        (Condition(Ref("item", ("n",)), "not"), True),
-        (Condition(Ref(1, ("price",)), ">", 4), True),
-        (Condition(Ref(1, ("price",)), "<=", 4), False),
-        (Condition(Ref(1, ("tags",)), "==", ("a", "b")), True),
-        (Condition(Ref(1, ("tags",)), "!=", ("a",)), True),
-        (Condition(Ref("index"), "<", 4), True),
-        (Condition(Ref("index"), ">=", 4), False),
+        (StepCondition(Ref(1, ("price",))), True),
+        (StepCondition(Ref(1, ("none",))), False),
+        (StepCondition(Ref("item", ("n",))), False),
+        (StepCondition(Ref("item", ("n",)), "not"), True),
+        (StepCondition(Ref(1, ("price",)), ">", 4), True),
+        (StepCondition(Ref(1, ("price",)), "<=", 4), False),
+        (StepCondition(Ref(1, ("tags",)), "==", ("a", "b")), True),
+        (StepCondition(Ref(1, ("tags",)), "!=", ("a",)), True),
+        (StepCondition(Ref("index"), "<", 4), True),
+        (StepCondition(Ref("index"), ">=", 4), False),
     ],
 )
-def test_conditions(condition: Condition, yes: bool) -> None:
+def test_conditions(condition: StepCondition, yes: bool) -> None:
     assert holds(condition, RESULTS) is yes
 
 
 def test_things_without_an_order_are_refused_in_words() -> None:
     with pytest.raises(TypeMismatch, match=r"\$1.tags is a list of 2: no order with 'tea'"):
-        holds(Condition(Ref(1, ("tags",)), "<", "tea"), RESULTS)
+        holds(StepCondition(Ref(1, ("tags",)), "<", "tea"), RESULTS)

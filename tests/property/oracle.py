@@ -1,9 +1,9 @@
 """What a random program comes to, computed by plain recursion over its data.
 
-Knows the rules of `weft.engine.node` from its docstrings, and nothing of how they are carried out:
-no events, no queue, no tasks. Every node has its own time line; with unlimited workers nothing else
-is needed. Programs must not tie, hang, stream or limit widths, and no join may cancel the rest but
-those of growths.
+Knows the rules of `weft.engine.graph.node` from its docstrings, and nothing of how they are carried
+out: no events, no queue, no tasks. Every node has its own time line; with unlimited workers nothing
+else is needed. Programs must not tie, hang, stream or limit widths, and no join may cancel the rest
+but those of growths.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import weft
 from tests.property.bank import ENDS, End
 from weft.core.errors import ModelUnavailable
-from weft.core.fakes import Reply
 from weft.core.ports import ModelRequest
 from weft.core.values import ToolCall
+from weft.testing import Reply
 
 HEAD: Final = {
     "name": "payments",

@@ -20,17 +20,17 @@ from weft.core.values import Usage
 from weft.engine import (
     ALL,
     MISSING,
-    Ask,
+    AskHuman,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Retry,
     Skip,
-    Work,
 )
 
 Deed = Literal[
@@ -140,7 +140,7 @@ def _node(spec: Spec, scope: str) -> Node:
     return Node(place(spec.name), _work(spec), edges, join=spec.join, policy=policy)
 
 
-def _work(spec: Spec) -> Work:
+def _work(spec: Spec) -> NodeFn:
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         act = spec.act(context.attempt)
         await pause(act.seconds)
@@ -164,7 +164,7 @@ def _work(spec: Spec) -> Work:
     return work
 
 
-def _growth(context: NodeContext, act: Act, number: int) -> Grow:
+def _growth(context: NodeContext, act: Act, number: int) -> Expand:
     async def then(context: NodeContext, values: list[Any]) -> Any:
         await pause(act.then_s or 0)
         if number < act.rounds:
@@ -174,7 +174,7 @@ def _growth(context: NodeContext, act: Act, number: int) -> Grow:
     nodes = graph_nodes(act.children, round_scope(context.scope, number))
     results = tuple(nodes[index].id for index in act.results)
     going_on = None if act.then_s is None else then
-    return Grow(nodes, results, going_on, act.join, act.width, items=True)
+    return Expand(nodes, results, going_on, act.join, act.width, items=True)
 
 
 async def _answered(context: NodeContext, answer: Any) -> int:
@@ -186,9 +186,9 @@ ERRORS: Mapping[Deed, BaseException] = {
     "retryable": ModelUnavailable("again"),
     "cancelled": asyncio.CancelledError(),
 }
-REQUESTS: Mapping[Deed, Ask | Skip] = {
+REQUESTS: Mapping[Deed, AskHuman | Skip] = {
     "skip": Skip("on purpose"),
-    "ask": Ask("go?", then=_answered),
+    "ask": AskHuman("go?", then=_answered),
 }
 
 

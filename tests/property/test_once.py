@@ -15,19 +15,19 @@ from tests.property.bank import Bank, cash, opened, visa, wire
 from tests.property.payments import Payments, payments
 from weft.agents.tools import Toolbox
 from weft.core.errors import WeftError
-from weft.core.fakes import FakeClock, FakeModel, MemoryJournal
 from weft.core.ids import RunId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Record
 from weft.core.values import Message
-from weft.engine.cassette import Confirmation
-from weft.engine.node import Retry
-from weft.planner.routing import Cost, RoutedTool, Router, ToolGraph, heal
+from weft.durability.calls import Confirmation
+from weft.engine.graph.node import Retry
+from weft.planner.routing import CallCost, RoutedTool, ToolGraph, ToolRouter, heal
+from weft.testing import FakeClock, FakeModel, MemoryJournal
 from weft.workflow import FlowResult
-from weft.workflow.as_model import FlowModel
-from weft.workflow.flow_tool import FlowTool
-from weft.workflow.runs.story import story_of
-from weft.workflow.runs.unsettled import unsettled
+from weft.workflow.apps.flow_model import FlowModel
+from weft.workflow.apps.flow_tool import FlowTool
+from weft.workflow.history.run_history import read_history
+from weft.workflow.history.unsettled_calls import unsettled_calls
 
 PARTS = 4
 
@@ -96,9 +96,9 @@ class Shop:
 
     def words(self) -> dict[str, Confirmation]:
         """What a person says who looks into the ledger before the run goes on."""
-        story = story_of(self.journal, self.journal.runs()[0].run)
+        story = read_history(self.journal, self.journal.runs()[0].run)
         said = {}
-        for call in unsettled(story.records):
+        for call in unsettled_calls(story.records):
             order = call.called.record.arguments["order"]  # type: ignore[union-attr]
             done = order in self.bank.ledger
             said[call.where] = Confirmation("done", f"visa paid {order}") if done else _REPEAT
@@ -159,13 +159,13 @@ def check_healed(program: Payments, retry: int) -> None:
             name,
             gives=("paid",),
             given={"order": "o0"},
-            cost=Cost(0.0, money),
+            cost=CallCost(0.0, money),
             timeout_s=1.0,
             retry=Retry(retry, 0.1),
         )
         for money, name in enumerate(("visa", "cash", "wire"), 1)
     ]
-    router = Router(ToolGraph(routed), Toolbox(visa, cash, wire))
+    router = ToolRouter(ToolGraph(routed), Toolbox(visa, cash, wire))
 
     async def main() -> None:
         try:

@@ -30,9 +30,9 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId
 from weft.core.values import Usage
-from weft.engine import Edge, Graph, Inputs, Limit, NodeContext, Run, RunOptions
-from weft.engine.critical import critical_path
-from weft.engine.trace import Trace
+from weft.engine import BudgetLimit, Edge, Graph, Inputs, NodeContext, Run, RunOptions
+from weft.engine.analysis.critical_path import critical_path
+from weft.engine.analysis.trace import Trace
 
 FEW, MANY = examples(40), examples(120)
 
@@ -184,7 +184,7 @@ CHAOS = Taste(
     slots=st.none() | st.integers(1, 3),
     limit=st.none()
     | st.builds(
-        Limit,
+        BudgetLimit,
         st.builds(
             Budget, tokens=st.none() | st.integers(1, 20), seconds=st.none() | st.integers(1, 9)
         ),
@@ -196,7 +196,7 @@ CHAOS = Taste(
 def test_whatever_happens_every_node_ends_once(
     program: tuple[Spec, ...],
     slots: int | None,
-    limit: Limit | None,
+    limit: BudgetLimit | None,
     cancel: list[tuple[int, int | None]],
     deadline_s: int,
 ) -> None:

@@ -9,19 +9,19 @@ from typing import Any, SupportsIndex, cast
 import pytest
 
 from weft.core.events import NodeStreamed
-from weft.core.fakes import FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest, Sampling, TextDelta, ToolCallDelta
 from weft.core.values import Completion, Message
 from weft.engine import NodeContext
-from weft.planner.draft import Draft, Hooks
+from weft.planner.draft import PlanDraft, PlanHooks
 from weft.planner.text.reader import PlanReader
-from weft.reasoning.runtime.call import Call
-from weft.serving.fleet.leg import Repeated
+from weft.reasoning.runtime.tree import DecodeCall
+from weft.serving.fleet.resume import RepeatedStream
 from weft.serving.fleet.transcript import Transcript
 from weft.serving.moderation import FunctionJudge
 from weft.serving.moderation.model import _Review
-from weft.workflow.thought_model import _Told
+from weft.testing import FakeModel
+from weft.workflow.runtime.models.think import _Transcript
 
 PIECES = 400
 LENGTH = 5
@@ -71,7 +71,7 @@ class Nowhere:
 
 
 def test_a_decode_of_a_thread() -> None:
-    call = Call(FakeModel([""]), ASKED, 10_000)
+    call = DecodeCall(FakeModel([""]), ASKED, 10_000)
     for piece in pieces():
         call._take(cast("NodeContext", Nowhere()), TextDelta(piece, (1,)))
     assert call.text == WHOLE
@@ -98,7 +98,7 @@ def test_a_plan_while_it_is_written() -> None:
                 yield TextDelta(piece)
             yield Completion(WHOLE, "length")
 
-    draft = Draft(Writer([""]), ASKED.messages, PlanReader(), Hooks())
+    draft = PlanDraft(Writer([""]), ASKED.messages, PlanReader(), PlanHooks())
 
     async def main() -> None:
         async for _ in draft.write(Sampling()):
@@ -109,7 +109,7 @@ def test_a_plan_while_it_is_written() -> None:
 
 
 def test_what_threads_tell() -> None:
-    told = _Told(None)
+    told = _Transcript(None)
     for piece in pieces():
         told.of(NodeStreamed(NodeId("a/b"), piece, 1, 0.0))
     assert "".join(told._writing[NodeId("a/b")]) == WHOLE
@@ -131,6 +131,6 @@ def test_an_answer_that_is_compared_with_what_was_delivered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Transcript, "text", property(_as_text()))
-    again = Repeated(Transcript(ASKED))
+    again = RepeatedStream(Transcript(ASKED))
     assert [again.take(TextDelta(piece)) for piece in pieces()] == [[]] * PIECES
     assert again.take(TextDelta("more")) == [TextDelta("more")]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from weft.core.fakes import FakeModel, Reply
-from weft.core.fakes.token_model import TokenModel, TokenReply
 from weft.core.ports import Capabilities, ModelRequest
 from weft.reasoning.question import Document
 from weft.reasoning.strategies import STRATEGIES
+from weft.testing import FakeModel, Reply
+from weft.testing.token_model import TokenModel, TokenReply
 
 USUAL = "Six times seven. The answer is 42."
 NEED_TOKEN_IDS = frozenset(

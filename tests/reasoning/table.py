@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from weft.reasoning.strategies import STRATEGIES, Entry
+from weft.reasoning.strategies import STRATEGIES, StrategyEntry
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reasoning.md"
@@ -65,14 +65,14 @@ def rows() -> Iterator[str]:
         yield f"| `{name}` | {what} | {exact} | {engine} | {entry.needs} | {how}: `{where}` |"
 
 
-def exactness(entry: Entry) -> str:
+def exactness(entry: StrategyEntry) -> str:
     """Whether it runs as it was published, in words."""
     if entry.exact.startswith("any model"):
         return "exact" if entry.exact == "any model" else f"exact with {entry.exact}"
     return f"exact with {entry.exact}; else approximate" if entry.exact else "approximate"
 
 
-def _engine(entry: Entry) -> str:
+def _engine(entry: StrategyEntry) -> str:
     if "token ids" in entry.needs:
         return "vLLM and other completion servers; the local model"
     return (

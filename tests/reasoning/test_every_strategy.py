@@ -15,12 +15,12 @@ import weft
 from tests.reasoning.occasions import MODELS, SCHEMA, cases, occasion, read
 from weft.cli.main import app
 from weft.core.errors import BuildError, ReasoningError
-from weft.core.fakes import FakeModel, TokenModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategies import STRATEGIES, check_options, make_strategy
-from weft.workflow.models import Models
+from weft.testing import FakeModel, TokenModel
+from weft.workflow.runtime.models.factory import Models
 
 OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
 each = pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)

@@ -10,15 +10,15 @@ import pytest
 
 from tests.reasoning.occasions import Neighbours, cases, occasion
 from weft.core.errors import ReasoningError
-from weft.core.fakes import FakeModel, Reply
-from weft.core.fakes.token_model import TokenModel, TokenReply
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ports import ModelRequest
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Thought
+from weft.testing import FakeModel, Reply
+from weft.testing.token_model import TokenModel, TokenReply
 
 OPTIONS: dict[str, Any] = {"width": 2, "rounds": 2, "max_tokens": 60, "budget": 2_000}
 NEVER_ENDING = "so it goes on " * 500

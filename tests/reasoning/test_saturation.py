@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.reasoning.saturation import Costs, gain, performance, saturation, split
+from weft.reasoning.samplers.saturation import ChainCosts, gain, performance, saturation, split
 
 PROBABILITIES = st.floats(0.01, 0.99)
 
@@ -53,7 +53,7 @@ def test_values_out_of_range_are_refused(p: float, eps: float, f_max: float) -> 
 def test_no_affordable_split_is_better_by_more_than_a_few_eps(
     p: float, q: float, first: int, later: int, budget: int, width: int
 ) -> None:
-    costs, eps = Costs(first, later), 0.01
+    costs, eps = ChainCosts(first, later), 0.01
     found = split(p, q, costs, budget, width=width, eps=eps)
     assert found.tokens <= budget
     assert found.parallel <= width
@@ -72,7 +72,7 @@ def test_no_affordable_split_is_better_by_more_than_a_few_eps(
 
 
 def test_latency_turns_rounds_into_chains() -> None:
-    costs = Costs(100, 100)
+    costs = ChainCosts(100, 100)
     deep = split(0.1, 0.4, costs, 2000, eps=0.001)
     flat = split(0.1, 0.4, costs, 2000, eps=0.001, latency=100)
     assert deep.serial > 1
@@ -82,4 +82,4 @@ def test_latency_turns_rounds_into_chains() -> None:
 
 def test_a_budget_that_pays_for_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="do not pay"):
-        split(0.5, 0.5, Costs(100, 50), 99)
+        split(0.5, 0.5, ChainCosts(100, 50), 99)

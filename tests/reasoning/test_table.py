@@ -7,9 +7,9 @@ import re
 
 import weft
 from tests.reasoning.table import DOCUMENT, EVERYWHERE, HEAD, ROOT, TESTED, rows
-from weft.core.fakes import FakeModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategies import STRATEGIES
+from weft.testing import FakeModel
 
 TEXT = DOCUMENT.read_text("utf-8")
 

@@ -4,15 +4,18 @@ from typing import Any
 import pytest
 
 from weft.core.errors import BuildError, InternalError
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message
-from weft.reasoning.no_model import NoModel
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.settings import read_settings
-from weft.reasoning.strategies import make_strategy
-from weft.reasoning.thought import Counts
-from weft.reasoning.thread.record import Fork, Segment, ThreadRecord, ThreadState
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.strategies import UnusedModel, make_strategy
+from weft.reasoning.thought import (
+    ThoughtCounts,
+    ThreadFork,
+    ThreadRecord,
+    ThreadSegment,
+    ThreadState,
+)
+from weft.testing import FakeModel
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_an_unknown_strategy_lists_those_there_are() -> None:
 
 
 def test_a_strategy_that_asks_while_it_is_made_is_a_bug() -> None:
-    model = NoModel()
+    model = UnusedModel()
     with pytest.raises(InternalError):
         asyncio.run(model.capabilities())
     with pytest.raises(InternalError):
@@ -82,24 +85,24 @@ def test_a_strategy_that_asks_while_it_is_made_is_a_bug() -> None:
 
 
 def test_counts_add_one_after_another_and_side_by_side() -> None:
-    a = Counts(total_tokens=5, critical_path_tokens=5, threads=1, depth=1, width=2)
-    b = Counts(total_tokens=3, critical_path_tokens=2, threads=1, depth=0, width=4)
-    assert a.then(b) == Counts(8, 0, 7, threads=2, depth=1, width=4)
-    assert a.beside(b) == Counts(8, 0, 5, threads=2, depth=1, width=4)
+    a = ThoughtCounts(total_tokens=5, critical_path_tokens=5, threads=1, depth=1, width=2)
+    b = ThoughtCounts(total_tokens=3, critical_path_tokens=2, threads=1, depth=0, width=4)
+    assert a.then(b) == ThoughtCounts(8, 0, 7, threads=2, depth=1, width=4)
+    assert a.beside(b) == ThoughtCounts(8, 0, 5, threads=2, depth=1, width=4)
 
 
 def test_a_record_counts_its_longest_children() -> None:
     def child(tokens: int) -> ThreadRecord:
-        return ThreadRecord("c", segments=(Segment((1,) * tokens, "c" * tokens),))
+        return ThreadRecord("c", segments=(ThreadSegment((1,) * tokens, "c" * tokens),))
 
     tree = ThreadRecord(
         "root",
         segments=(
-            Segment((1, 2), "ab"),
-            Fork((child(3), child(5))),
-            Segment((9,), "|", forced=True, role="join"),
-            Segment((4,), "d"),
-            Fork(()),
+            ThreadSegment((1, 2), "ab"),
+            ThreadFork((child(3), child(5))),
+            ThreadSegment((9,), "|", forced=True, role="join"),
+            ThreadSegment((4,), "d"),
+            ThreadFork(()),
         ),
     )
     assert tree.text == "ab|d"

@@ -26,10 +26,10 @@ import weft
 from tests.cli.terminal import Terminal
 from weft.core.redaction import Redactor
 from weft.serving.telemetry.metrics import RunMetrics
-from weft.workflow.gateway import GatewayOptions, WorkflowGateway
-from weft.workflow.journals import open_journal
-from weft.workflow.mcp_server import WorkflowMcpServer
-from weft.workflow.ui import RunsPage
+from weft.workflow.apps.gateway import GatewayOptions, WorkflowGateway
+from weft.workflow.apps.mcp_server import WorkflowMcpServer
+from weft.workflow.apps.ui import RunsPage
+from weft.workflow.runtime.journals import open_journal
 
 CANARIES = {
     "CANARY_API_KEY": 'canary-7f3a "quoted" tail',  # found by its name
@@ -42,7 +42,7 @@ PROGRAM = '''
 import os
 
 import weft
-from weft.core.fakes import FakeModel, Reply
+from weft.testing import FakeModel, Reply
 
 KEY, HEADER = os.environ["CANARY_API_KEY"], os.environ["UPSTREAM"]
 

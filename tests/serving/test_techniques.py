@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from weft.cli.main import app
-from weft.serving.vllm.installed import installed_engine
+from weft.serving.vllm.launch.engine import installed_engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving" / "techniques.md"
 TECHNIQUES = (

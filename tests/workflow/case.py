@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.core.ports import ModelRequest
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.workflow import FlowResult
 
 WHOLE = Path(__file__).parent / "whole"

@@ -10,13 +10,12 @@ from unittest.mock import patch
 from weft.core.errors import ReasoningError
 from weft.core.ports import ModelClient
 from weft.core.values import Message
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.options import ThinkOptions
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.thread import ChatThread
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
-from weft.reasoning.settings import read_settings
-from weft.reasoning.strategies import STRATEGIES, Entry
+from weft.reasoning.strategies import STRATEGIES, StrategyEntry
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking
 
 
 class Chorus:
@@ -29,12 +28,12 @@ class Chorus:
         self._model = model
         self._options = options
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         texts = [f"{document.name}={document.text}" for document in question.documents]
         system = Message("system", f"{question.system}|{self._mood}")
         messages = (system, Message("user", " ".join([question.text, *texts])))
 
-        async def voice(thread: Asking) -> str:
+        async def voice(thread: ChatThread) -> str:
             said = await thread.ask("say", messages, schema=question.schema)
             if said.status == "failed":
                 raise ReasoningError(said.reason)
@@ -42,7 +41,7 @@ class Chorus:
             return said.text
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await Asking.begin(context, self._model, self._options)
+            thread = await ChatThread.begin(context, self._model, self._options)
             jobs = [(f"voice{index}", voice) for index in range(self._options.width)]
             said = [text for text in await thread.fork("voices", jobs) if text is not None]
             if not said:
@@ -61,6 +60,8 @@ def make(model: ModelClient, options: ThinkOptions) -> Chorus:
 @contextmanager
 def registered() -> Iterator[None]:
     """While the context is open, there is a strategy `chorus`."""
-    entry = Entry("tests.workflow.chorus:make", "several voices", "nobody", "any model", "a voice")
+    entry = StrategyEntry(
+        "tests.workflow.chorus:make", "several voices", "nobody", "any model", "a voice"
+    )
     with patch.dict(STRATEGIES, {"chorus": entry}):  # type: ignore[arg-type]
         yield

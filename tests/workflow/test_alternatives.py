@@ -13,8 +13,8 @@ from tests.workflow.case import WHOLE, loads, run
 from tests.workflow.whole.tools import search
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.events import Event, NodeLogged, NodeRerouted
-from weft.core.fakes import FakeClock, FakeTools, MemoryStore
-from weft.engine.store_sqlite import SqliteStore
+from weft.durability.result_store import SqliteStore
+from weft.testing import FakeClock, FakeTools, MemoryStore
 
 HEAD = """\
 name: case

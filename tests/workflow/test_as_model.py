@@ -23,7 +23,6 @@ from weft.core.errors import (
     NodeFailed,
     WeftError,
 )
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.core.ports import (
     ModelEvent,
     ModelRequest,
@@ -33,8 +32,9 @@ from weft.core.ports import (
     complete,
 )
 from weft.core.values import Completion, Message, ToolSpec
+from weft.testing import FakeClock, FakeModel, Reply
 from weft.workflow import Flow, FlowResult
-from weft.workflow.as_model import FlowModel
+from weft.workflow.apps.flow_model import FlowModel
 
 TALK = """
 name: talk

@@ -8,12 +8,12 @@ import pytest
 
 import weft
 from weft.core.errors import AgentError, BuildError
-from weft.core.fakes import FakeClock, FakeModel
-from weft.core.fakes.model import Reply
 from weft.core.ports import Capabilities
-from weft.workflow.asking import saved
-from weft.workflow.question_run import AskSettings
-from weft.workflow.tool_sources import ToolSources
+from weft.testing import FakeClock, FakeModel
+from weft.testing.model import Reply
+from weft.workflow.apps.ask import plan_as_yaml
+from weft.workflow.apps.tool_sources import ToolSources
+from weft.workflow.runtime.results.question import AskSettings
 
 TOOLS = Path(__file__).parents[2] / "examples" / "ask" / "tools.py"
 QUESTION = "How many people live in Rome and Berlin together?"
@@ -52,7 +52,7 @@ def test_a_plan_that_worked_is_saved_and_runs_again(tmp_path: Path) -> None:
     answer = answered(model(PLAN, FINISH))
     (tmp_path / "tools.py").write_text(TOOLS.read_text())
     sources = ToolSources([tmp_path / "tools.py"])
-    text = saved(QUESTION, answer, sources, tmp_path, "local:smollm2-135m-instruct")
+    text = plan_as_yaml(QUESTION, answer, sources, tmp_path, "local:smollm2-135m-instruct")
     (tmp_path / "plan.yaml").write_text(text)
     flow = weft.load(tmp_path / "plan.yaml")
     flow.check()
@@ -80,7 +80,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_runs() -> None:
 
 def test_agents_without_a_plan_save_nothing() -> None:
     with pytest.raises(BuildError, match="writes no plan"):
-        saved(QUESTION, weft.Answer("x"), ToolSources([]), Path(), "local:any")
+        plan_as_yaml(QUESTION, weft.Answer("x"), ToolSources([]), Path(), "local:any")
 
 
 def test_the_example_has_tools() -> None:

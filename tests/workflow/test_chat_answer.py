@@ -11,7 +11,7 @@ import weft
 from weft.core.errors import Failure, ModelUnavailable
 from weft.core.events import Event, NodeFinished, NodeRerouted, NodeRetrying, NodeStreamed, Outcome
 from weft.core.ids import NodeId
-from weft.workflow.chat_answer import Speech, answer_of, as_text, speaker_of
+from weft.workflow.runtime.results.stream import AnswerStream, answer_of, as_text, speaker_of
 
 FAILURE = Failure("ModelUnavailable", "broke")
 DRAFT = NodeId("draft")
@@ -41,9 +41,9 @@ def streamed(text: str, node: str = "draft") -> Event:
 RETRY = NodeRetrying(DRAFT, 1, 0.1, FAILURE, 0.0)
 
 
-def speech(speaker: str | None = "draft") -> Speech:
+def speech(speaker: str | None = "draft") -> AnswerStream:
     nodes = document('{text: "{{ draft }}"}').nodes
-    return Speech(nodes, None if speaker is None else NodeId(speaker))
+    return AnswerStream(nodes, None if speaker is None else NodeId(speaker))
 
 
 @pytest.mark.parametrize(

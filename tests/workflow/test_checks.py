@@ -16,7 +16,7 @@ from weft.core.errors import (
     TypeMismatch,
     UnknownReference,
 )
-from weft.core.fakes import FakeTools
+from weft.testing import FakeTools
 
 
 def refused(nodes: str, outputs: str = 'a: "{{ a }}"') -> SourceError:

@@ -15,14 +15,14 @@ import pytest
 import weft
 from tests.workflow.case import WHOLE
 from weft.core.errors import BuildError
-from weft.core.fakes import FakeModel, FakeTools, MemoryJournal, MemoryStore
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
-from weft.engine import graph as graphs
-from weft.workflow import compiled, loader
-from weft.workflow.check import references, types
-from weft.workflow.compile import node_plan
-from weft.workflow.runs import sources
+from weft.engine.graph import graph as graphs
+from weft.testing import FakeModel, FakeTools, MemoryJournal, MemoryStore
+from weft.workflow.compile import node_plan, sources
+from weft.workflow.document import loader, references
+from weft.workflow.document.check import types
+from weft.workflow.runtime import compiled
 
 _TOOLS = """\
 import weft
@@ -76,7 +76,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count(loader, "parse")
     count(loader, "check_references")
     count(references, "uses")
-    count(types.Types, "check")
+    count(types.TypeChecker, "check")
     count(node_plan.NodePlans, "_plan")
     count(node_plan, "identity_of")
     count(graphs, "check")

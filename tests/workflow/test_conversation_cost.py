@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import weft
-from weft.core.fakes import FakeModel
 from weft.core.ports import Capabilities, ModelRequest
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
+from weft.testing import FakeModel
 
 TURNS = 40
 SECRET = "sk-0123456789-abcdef"

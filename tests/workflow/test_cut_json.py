@@ -8,7 +8,7 @@ import pytest
 
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, usage
 from weft import Flow
-from weft.core.fakes import FakeModel
+from weft.testing import FakeModel
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
 CUT = "{'x': 'no end".replace("'", '"')

@@ -15,15 +15,15 @@ import weft
 from tests.workflow import chorus
 from tests.workflow.case import HEAD, loads, run
 from weft.cli.console import console_on
-from weft.cli.report import print_report
+from weft.cli.reports.outcome import print_report
 from weft.core.errors import BuildError, SourceError
 from weft.core.events import Event, NodeDecoded
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless, Lossy, Speculated
-from weft.engine.trace import Trace
-from weft.workflow.decoders import decoders, parse_decoder
-from weft.workflow.models import Models, check_model
-from weft.workflow.models import _spec as spec_of
+from weft.engine.analysis.trace import Trace
+from weft.workflow.runtime.models.decoders import decoders, parse_decoder
+from weft.workflow.runtime.models.factory import Models, check_model
+from weft.workflow.runtime.models.factory import _spec as spec_of
 
 NODE = '  a: {model: small, prompt: "About {{ topic }}", decode: "%s"}'
 SERVED = HEAD.replace(

@@ -6,8 +6,8 @@ from typing import Any
 
 import weft
 from weft.core.events import Event, NodeLogged
-from weft.core.fakes import FakeModel
 from weft.core.ports import Capabilities, Sampling
+from weft.testing import FakeModel
 
 
 def told(able: Capabilities, **fields: Any) -> list[str]:

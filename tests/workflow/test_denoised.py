@@ -15,15 +15,15 @@ pytest.importorskip("torch", reason="a local model needs weft[local]")
 
 import weft
 from weft.cli.console import console_on
-from weft.cli.document import document
-from weft.cli.exit_codes import ExitCode
-from weft.cli.report import print_report
+from weft.cli.errors import ExitCode
+from weft.cli.reports.outcome import print_report
+from weft.cli.run.document import document
 from weft.core.events import Event, NodeDenoised, NodeStreamed
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Completion, Denoised
-from weft.engine.trace import Trace
+from weft.engine.analysis.trace import Trace
 from weft.workflow import FlowResult
-from weft.workflow.models import Models
+from weft.workflow.runtime.models.factory import Models
 
 FLOW = """\
 name: filled

@@ -14,7 +14,7 @@ from tests.workflow.case import HEAD, loads
 from tests.workflow.runs.house import House
 from weft.cli.main import app
 from weft.pytest_plugin import Replaying
-from weft.workflow.runs.cassette_file import write_cassette
+from weft.workflow.history.cassette_file import write_cassette
 
 PAGE = Path(__file__).parents[2] / "docs" / "durability.md"
 TEXT = re.sub(r"<!--.*?-->", "", PAGE.read_text("utf-8"), flags=re.DOTALL)

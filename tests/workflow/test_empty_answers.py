@@ -9,13 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from weft.cli.exit_codes import ExitCode
+from weft.cli.errors import ExitCode
 from weft.cli.main import app
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message, ToolCall
+from weft.testing import FakeModel, Reply
 from weft.workflow import FlowResult
-from weft.workflow.models import Models
+from weft.workflow.runtime.models.factory import Models
 
 
 def run(*replies: Reply | str, **fields: Any) -> FlowResult:

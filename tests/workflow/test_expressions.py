@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import NodeFailed
-from weft.workflow.expressions import BadExpression, template, value_template
+from weft.workflow.document.expressions import BadExpression, template, value_template
 
 VALUES: dict[str, Any] = {
     "hits": [{"text": "a", "items": [1, 2]}, {"text": "b", "items": []}],

@@ -22,7 +22,7 @@ from weft.core.errors import (
     TypeMismatch,
     UnknownReference,
 )
-from weft.core.fakes import FakeModel
+from weft.testing import FakeModel
 from weft.workflow import Handle, literal
 
 

@@ -13,9 +13,9 @@ from mcp import Client
 
 import weft
 from weft.core.errors import BuildError, Cancelled, DuplicateName, InputError, WeftError
-from weft.core.fakes import FakeModel, Reply
-from weft.workflow.flow_tool import FlowOutputs, FlowProgress, FlowTool
-from weft.workflow.mcp_server import WorkflowMcpServer
+from weft.testing import FakeModel, Reply
+from weft.workflow.apps.flow_tool import FlowOutputs, FlowProgress, FlowTool
+from weft.workflow.apps.mcp_server import WorkflowMcpServer
 
 FLOW = """
 name: answering

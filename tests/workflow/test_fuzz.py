@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import weft
 from tests.profile import examples
 from weft.core.errors import SourceError
-from weft.workflow.source.reader import read_bytes
+from weft.workflow.document.source.reader import read_bytes
 
 FOLDER = Path(__file__).parent
 SEEDS = [

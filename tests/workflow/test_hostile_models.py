@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 import weft
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Script, chunk
-from weft.cli.exit_codes import ExitCode
+from weft.cli.errors import ExitCode
 from weft.cli.main import app
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, complete
 from weft.core.values import Message, ToolCall
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeModel, Reply
 from weft.workflow import FlowResult
-from weft.workflow.as_model import FlowModel
-from weft.workflow.models import Models
+from weft.workflow.apps.flow_model import FlowModel
+from weft.workflow.runtime.models.factory import Models
 
 GHOST = Reply("", tool_calls=(ToolCall("c1", "does_not_exist", '{"a": 1}'),))
 CALLS = Capabilities(tools=True, structured_output=True)

@@ -9,7 +9,7 @@ import pytest
 import weft
 from tests.workflow.case import run
 from weft.core.errors import SourceError
-from weft.core.fakes import FakeTools, MemoryStore
+from weft.testing import FakeTools, MemoryStore
 
 PYTHON = '''\
 """Functions, one of them borrowed."""

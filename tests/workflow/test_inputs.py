@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import weft
 from tests.workflow.case import loads
 from weft.core.errors import InputError
-from weft.workflow.document.quantity import (
+from weft.workflow.document.spec.fields import (
     format_duration,
     format_size,
     parse_duration,

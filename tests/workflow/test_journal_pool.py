@@ -10,10 +10,9 @@ import pytest
 
 import weft
 from weft.core.ids import RunId
-from weft.engine.journal import SqliteJournal
-from weft.workflow import journal_pool, journals
-from weft.workflow.journal_pool import JournalPool
-from weft.workflow.journals import open_journal
+from weft.durability.journal import SqliteJournal
+from weft.workflow.runtime import journals
+from weft.workflow.runtime.journals import JournalPool, open_journal
 
 
 @pytest.fixture
@@ -87,7 +86,7 @@ def test_a_journal_that_is_another_is_opened_anew(
     flow.run_sync()
     files = [place, place.with_name("j.sqlite-wal"), place.with_name("j.sqlite-shm")]
     if how == "log":  # a process that ended last has taken it away
-        journal_pool.JOURNALS.close()
+        journals.JOURNALS.close()
         SqliteJournal(place).close()
         assert not files[1].exists()
     else:

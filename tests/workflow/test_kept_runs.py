@@ -12,19 +12,19 @@ import pytest
 
 import weft
 from weft.core.errors import BuildError, InputError, StoreError, WeftError
-from weft.core.fakes import FakeModel, MemoryJournal, Reply
 from weft.core.ids import RunId
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.ports.journal import Journal
 from weft.core.values import Completion, Message
-from weft.workflow.as_model import FlowModel
-from weft.workflow.document.settings import Durability
-from weft.workflow.flow_tool import FlowBegan, FlowOutputs, FlowStep, FlowTool
-from weft.workflow.journals import open_journal
-from weft.workflow.kept_runs import KeptRuns
-from weft.workflow.runs.compare import compare
-from weft.workflow.runs.replay import replay
-from weft.workflow.runs.story import story_of
+from weft.testing import FakeModel, MemoryJournal, Reply
+from weft.workflow.apps.flow_model import FlowModel
+from weft.workflow.apps.flow_tool import FlowBegan, FlowOutputs, FlowStep, FlowTool
+from weft.workflow.apps.served import RecordingOptions
+from weft.workflow.document.spec.settings import Durability
+from weft.workflow.history.compare import compare
+from weft.workflow.history.replay import replay
+from weft.workflow.history.run_history import read_history
+from weft.workflow.runtime.journals import open_journal
 
 TALK = """
 name: talk
@@ -54,7 +54,9 @@ async def asked(model: FlowModel, text: str, **fields: Any) -> tuple[str, list[s
     return answer.text, began
 
 
-def answered(flow: weft.Flow, kept: KeptRuns, *texts: str, **fields: Any) -> list[list[str]]:
+def answered(
+    flow: weft.Flow, kept: RecordingOptions, *texts: str, **fields: Any
+) -> list[list[str]]:
     """The runs behind the answers to `texts`, one after the other."""
 
     async def main() -> list[list[str]]:
@@ -77,7 +79,7 @@ async def steps(tool: FlowTool, **arguments: object) -> list[FlowStep]:
 def test_without_a_journal_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Not even in the journal that the user's own runs are in."""
     monkeypatch.setenv("WEFT_JOURNAL", str(tmp_path / "own.sqlite"))
-    assert answered(talk("sync"), KeptRuns(), "a") == [[]]
+    assert answered(talk("sync"), RecordingOptions(), "a") == [[]]
     tool = FlowTool(talk("sync"), {"m": FakeModel(echo)})
     assert [type(step) for step in asyncio.run(steps(tool, question="a"))][-1] is FlowOutputs
     assert list(tmp_path.iterdir()) == []
@@ -98,7 +100,7 @@ def test_the_server_has_the_last_word_on_what_is_kept(
     said: Durability | None, given: Durability | None, kept: bool
 ) -> None:
     journal = MemoryJournal()
-    (began,) = answered(talk(said), KeptRuns(journal, given), "a")
+    (began,) = answered(talk(said), RecordingOptions(journal, given), "a")
     runs = [(summary.run, summary.standing) for summary in journal.runs()]
     assert runs == [(run, "succeeded") for run in began]
     assert len(runs) == kept
@@ -106,20 +108,20 @@ def test_the_server_has_the_last_word_on_what_is_kept(
 
 def test_what_is_to_be_kept_needs_a_place() -> None:
     with pytest.raises(BuildError, match="'sync' needs a journal"):
-        KeptRuns(None, "sync")
+        RecordingOptions(None, "sync")
 
 
 def test_a_run_is_replayed_and_compared() -> None:
     journal, flow = MemoryJournal(), talk()
     sampling = Sampling(seed=5)
-    (one,), (two,) = answered(flow, KeptRuns(journal), "a", "b", sampling=sampling)
-    story = story_of(journal, RunId(one))
+    (one,), (two,) = answered(flow, RecordingOptions(journal), "a", "b", sampling=sampling)
+    story = read_history(journal, RunId(one))
     assert story.header.inputs == {"question": "a"}
     assert story.header.settings["seed"] == 5
     again = replay(story, flow.unit)
     assert again.ok, again.report()
     assert again.identical == 2
-    found = compare(story, story_of(journal, RunId(two)))
+    found = compare(story, read_history(journal, RunId(two)))
     assert [pair.node for pair in found.nodes if not pair.same] == ["draft", "check"]
 
 
@@ -128,7 +130,7 @@ def test_who_hangs_up_leaves_a_run_that_was_cancelled() -> None:
 
     async def main() -> None:
         fake = FakeModel([Reply("x", first_token_s=3600)])
-        model = FlowModel(talk(), {"m": fake}, kept=KeptRuns(journal))
+        model = FlowModel(talk(), {"m": fake}, kept=RecordingOptions(journal))
         task = asyncio.create_task(asked(model, "a"))
         while not fake.running:
             await asyncio.sleep(0)
@@ -143,7 +145,7 @@ def test_who_hangs_up_leaves_a_run_that_was_cancelled() -> None:
 
 def test_a_tool_tells_its_run_before_anything_else() -> None:
     journal = MemoryJournal()
-    tool = FlowTool(talk(), {"m": FakeModel(echo)}, KeptRuns(journal))
+    tool = FlowTool(talk(), {"m": FakeModel(echo)}, RecordingOptions(journal))
     first, *_, last = asyncio.run(steps(tool, question="a"))
     assert first == FlowBegan(journal.runs()[0].run)
     assert last == FlowOutputs({"answer": "<check <a>>"})
@@ -160,7 +162,7 @@ def test_many_runs_at_once_are_kept_in_one_file(tmp_path: Path, durability: Dura
 
     async def main(journal: Journal, watcher: Journal) -> dict[str, str]:
         fake = FakeModel(lambda request: Reply(echo(request).text, first_token_s=0.002))
-        kept = KeptRuns(journal, durability)
+        kept = RecordingOptions(journal, durability)
         model, tool = FlowModel(talk(), {"m": fake}, kept=kept), FlowTool(talk(), {"m": fake}, kept)
         async with asyncio.TaskGroup() as group:
             chats = [group.create_task(asked(model, text)) for text in questions]
@@ -180,7 +182,7 @@ def test_many_runs_at_once_are_kept_in_one_file(tmp_path: Path, durability: Dura
         assert len(runs) == 2 * len(questions)
         assert {summary.run for summary in watcher.runs()} == set(runs)
         for run, text in runs.items():
-            story = story_of(watcher, RunId(run))
+            story = read_history(watcher, RunId(run))
             assert story.header.inputs == {"question": text}
             assert story.ended is not None
             assert story.ended.status == "succeeded"
@@ -207,7 +209,7 @@ class FullJournal(MemoryJournal):
 
 @pytest.mark.parametrize("room", [0, 1])
 def test_what_cannot_be_kept_is_not_answered(room: int) -> None:
-    kept = KeptRuns(FullJournal(room), "sync")
+    kept = RecordingOptions(FullJournal(room), "sync")
     with pytest.raises(StoreError, match="cannot be recorded"):
         answered(talk(), kept, "a")
     with pytest.raises(WeftError, match="cannot be recorded"):

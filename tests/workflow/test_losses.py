@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weft import Flow, load, tool
-from weft.core.fakes import FakeModel, MemoryJournal
+from weft.testing import FakeModel, MemoryJournal
 
 
 class _Bad(Exception):

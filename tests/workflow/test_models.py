@@ -11,16 +11,16 @@ import pytest
 import weft
 from tests.workflow.case import loads
 from weft.core.errors import ModelNotFound, SourceError
-from weft.core.fakes import FakeModel
 from weft.serving.fleet import Fleet
-from weft.serving.vllm.speculative import parse_decode
+from weft.serving.vllm.launch.decoders import parse_speculative
+from weft.testing import FakeModel
 from weft.workflow import Models
-from weft.workflow.clients.vllm import serve_spec
+from weft.workflow.runtime.models.vllm import serve_spec
 
 MAKER = '''\
 """Makes a model."""
 
-from weft.core.fakes import FakeModel
+from weft.testing import FakeModel
 
 made = []
 
@@ -53,7 +53,7 @@ def flow(tmp_path: Path) -> weft.Flow:
 
 
 def made_by(flow: weft.Flow) -> list[Any]:
-    from weft.workflow.imports import function_of
+    from weft.workflow.runtime.tools.functions import function_of
 
     found: list[Any] = function_of(flow.unit, "./maker.py:make").__globals__["made"]
     return found
@@ -184,7 +184,7 @@ models:
     flow.check()
     spec = serve_spec(flow.unit.document.models["big"])
     assert (spec.model, spec.tp, spec.replicas, spec.kv_cache_bytes) == ("m", 2, 2, 2**30)
-    assert spec.decode == parse_decode("ngram:4")
+    assert spec.decode == parse_speculative("ngram:4")
     assert spec.api_key_env == "SOME_KEY"
     assert spec.extra == ("--seed", "3")
 

@@ -14,15 +14,15 @@ pytest.importorskip("torch", reason="a local model needs weft[local]")
 import weft
 from weft.core.errors import BuildError, CycleError, SourceError
 from weft.core.events import Event, NodeStreamed
-from weft.core.fakes import FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import Completion, Message
-from weft.decoding.diffusion.guard.first_look import FirstLook
+from weft.decoding.diffusion.guard.moderation import RefusalProbe
+from weft.testing import FakeModel
 from weft.workflow import FlowResult, load
-from weft.workflow.gateway import WorkflowGateway
-from weft.workflow.models import Models, check_model
-from weft.workflow.models import _spec as spec_of
+from weft.workflow.apps.gateway import WorkflowGateway
+from weft.workflow.runtime.models.factory import Models, check_model
+from weft.workflow.runtime.models.factory import _spec as spec_of
 
 FLOW = """\
 name: guarded
@@ -217,10 +217,10 @@ def test_what_a_model_would_refuse_is_refused_with_a_schema_too(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from weft.serving.local.diffusion import intake
-    from weft.serving.local.tokens import Tokens
+    from weft.serving.local.tokenizer import LocalTokenizer
 
-    monkeypatch.setattr(intake, "FirstLook", partial(FirstLook, most=0.2))
-    tokens = Tokens.read(weights)
+    monkeypatch.setattr(intake, "RefusalProbe", partial(RefusalProbe, most=0.2))
+    tokens = LocalTokenizer.read(weights)
     texts = [text for number in range(3, 400) if (text := tokens.decode([number]))]
     refused = answered(weights, SCHEMA, refusals=texts)  # any beginning is a refusal here
     assert (refused.text, refused.finish_reason) == ("", "refused")

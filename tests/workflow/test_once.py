@@ -14,18 +14,18 @@ import pytest
 import weft
 from tests.agents.loops.talk import call, says
 from tests.workflow.case import WHOLE, echo
+from weft.core.call_context import current_key
 from weft.core.errors import ModelUnavailable, NotDone, ToolRaised, ToolResultError
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryJournal, MemoryStore, Reply
-from weft.core.idempotency import current_key
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.values import ToolCall, ToolSpec
-from weft.engine.cassette import Confirmation
-from weft.engine.effects import EffectLedger, UnsettledEffect
-from weft.planner.routing import History
+from weft.durability.calls import Confirmation
+from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
+from weft.planner.routing import ToolHistory
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryJournal, MemoryStore, Reply
 from weft.workflow import FlowResult
-from weft.workflow.runs.story import story_of
-from weft.workflow.runs.unsettled import unsettled
+from weft.workflow.history.run_history import read_history
+from weft.workflow.history.unsettled_calls import unsettled_calls
 
 HEAD = """\
 name: case
@@ -104,8 +104,8 @@ class Shop:
 
     def unsettled(self) -> list[str]:
         assert self.journal is not None
-        story = story_of(self.journal, self.journal.runs()[0].run)
-        return [call.where for call in unsettled(story.records)]
+        story = read_history(self.journal, self.journal.runs()[0].run)
+        return [call.where for call in unsettled_calls(story.records)]
 
 
 def error_of(result: FlowResult, node: str = "a") -> str:
@@ -346,7 +346,7 @@ def test_an_item_that_was_declined_is_tried_again_whatever_the_others_did() -> N
 def test_a_resumed_route_begins_with_the_call_that_was_under_way() -> None:
     shop = Shop(f"  a: {{{PAY}, alternatives: [cash]}}", True, visa=[60.0])
     store = MemoryStore(shop.clock)
-    history = History(store, scope="case", clock=shop.clock)
+    history = ToolHistory(store, scope="case", clock=shop.clock)
 
     async def left() -> None:
         run = shop.flow.start({}, **shop.settings(echo), store=store)

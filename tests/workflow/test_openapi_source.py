@@ -12,8 +12,8 @@ import pytest
 import weft
 from tests.agents.openapi.house import Shop, document
 from weft.core.errors import SourceError
-from weft.core.fakes import FakeModel, FakeTools, Reply
 from weft.core.values import ToolCall
+from weft.testing import FakeModel, FakeTools, Reply
 
 FLOW = """
 name: f

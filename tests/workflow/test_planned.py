@@ -19,17 +19,16 @@ from tests.planner.runnable import ComputingTools, evaluate, plans, random_plan
 from tests.planner.strategies import plans as any_plans_over
 from tests.planner.strategies import registries
 from tests.profile import examples
-from weft.agents.agent import AgentOptions
+from weft.agents.agent import AgentOptions, merge_plans
 from weft.agents.loops.compiler import CompilerAgent
-from weft.agents.merged import merged
 from weft.core.errors import BuildError
-from weft.core.fakes import FakeClock, FakeModel
 from weft.planner.compile import JOIN, graph_of
-from weft.planner.plan import Condition, Plan, Ref, Step
-from weft.workflow.planned import flow_of, plan_of
+from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
+from weft.testing import FakeClock, FakeModel
+from weft.workflow.plans import flow_of, plan_of
 
 TOOLS = {name: f"./tools.py:{name}" for name in ("add", "spread", "label")}
-ADD = Step(1, "add", {"a": 1, "b": 2})
+ADD = PlanStep(1, "add", {"a": 1, "b": 2})
 
 
 def canonical(plan: Plan) -> Plan:
@@ -105,7 +104,7 @@ def test_what_an_agent_found_out_with_failures_is_a_workflow_without(number: int
     options = AgentOptions(rounds=9, calls=500)
     tools = ComputingTools(number, broken)
     answer = play_agent(CompilerAgent(tools, model, options, joiner=ContentWhenDone())).answer
-    flow = weft.loads(flow_of(merged(answer), TOOLS, question="What?").to_yaml())
+    flow = weft.loads(flow_of(merge_plans(answer), TOOLS, question="What?").to_yaml())
     result = run(flow, tools=ComputingTools(number))
     assert result.status == "succeeded"
     expected = evaluate(plan).values.values()
@@ -121,7 +120,7 @@ def run(flow: weft.Flow, inputs: dict[str, Any] | None = None, **settings: Any) 
 
 
 def test_the_question_becomes_an_input_where_it_is_an_argument() -> None:
-    label = Step(1, "label", {"text": "What?", "of": ("What? And", {"q": "What?"})})
+    label = PlanStep(1, "label", {"text": "What?", "of": ("What? And", {"q": "What?"})})
     flow = flow_of(Plan((label,)), TOOLS, question="What?")
     assert flow.inputs["question"].default == "What?"
     result = run(flow, {"question": "why"}, tools=ComputingTools())
@@ -137,7 +136,7 @@ def test_without_such_an_argument_there_is_no_input() -> None:
 
 
 def test_a_model_answers_from_the_results() -> None:
-    plan = Plan((ADD, Step(2, "add", {"a": Ref(1, ("sum",)), "b": 1})), (Ref(2, ("sum",)),))
+    plan = Plan((ADD, PlanStep(2, "add", {"a": Ref(1, ("sum",)), "b": 1})), (Ref(2, ("sum",)),))
     schema = {"type": "integer"}
     flow = flow_of(plan, TOOLS, question="How {{ many }}?", model="local:small", schema=schema)
     model = FakeModel(["4"])
@@ -148,7 +147,7 @@ def test_a_model_answers_from_the_results() -> None:
 
 
 def test_what_a_condition_left_out_is_left_out_of_the_answer() -> None:
-    never = Step(2, "add", {"a": 5, "b": 5}, when=Condition(Ref(1, ("sum",)), ">", 3))
+    never = PlanStep(2, "add", {"a": 5, "b": 5}, when=StepCondition(Ref(1, ("sum",)), ">", 3))
     plan = Plan((ADD, never), (Ref(1, ("sum",)), Ref(2, ("sum",))))
     flow = flow_of(plan, TOOLS, model="local:small")
     model = FakeModel(["done"])
@@ -161,7 +160,7 @@ def test_what_a_condition_left_out_is_left_out_of_the_answer() -> None:
 
 
 def test_a_failure_is_no_reason_to_answer_without_it() -> None:
-    never = Step(2, "add", {"a": 5, "b": 5}, when=Condition(Ref(1, ("sum",)), "==", 3))
+    never = PlanStep(2, "add", {"a": 5, "b": 5}, when=StepCondition(Ref(1, ("sum",)), "==", 3))
     plan = Plan((ADD, never), (Ref(1, ("sum",)), Ref(2, ("sum",))))
     model = FakeModel(["done"])
     tools = ComputingTools(failing={'["add", {"a": 5, "b": 5}]': 1})
@@ -184,7 +183,7 @@ def test_a_tool_must_be_declared() -> None:
 
 
 def test_tools_of_a_source_are_declared_by_their_source() -> None:
-    step = Step(1, "files_read", {"path": "a"})
+    step = PlanStep(1, "files_read", {"path": "a"})
     flow = flow_of(Plan((step,)), {"files": "./tools.py:files"}, called={"files_read": "files"})
     assert plan_of(flow).steps[0].tool == "files"
 
@@ -203,8 +202,8 @@ outputs: {total: "{{ total[-1].sum }}"}
     )
     assert plan_of(flow, {"limit": 3}) == Plan(
         (
-            Step(1, "spread", {"n": 3}),
-            Step(2, "add", {"a": Ref("item"), "b": 1}, over=Ref(1)),
+            PlanStep(1, "spread", {"n": 3}),
+            PlanStep(2, "add", {"a": Ref("item"), "b": 1}, over=Ref(1)),
         ),
         (Ref(2, (-1, "sum")),),
     )

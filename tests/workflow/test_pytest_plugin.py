@@ -11,7 +11,7 @@ import pytest
 from tests.workflow.case import loads
 from tests.workflow.runs.house import House
 from weft.pytest_plugin import Replaying
-from weft.workflow.runs.cassette_file import read_cassette, write_cassette
+from weft.workflow.history.cassette_file import read_cassette, write_cassette
 
 NODES = '  a: {model: small, prompt: "tell {{ topic }}"}'
 HEAD = "name: case\ninputs: {topic: {type: string, default: x}}\nmodels: {small: 'local:x'}\n"

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.core.calls import ToolCalled
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
 
 ITEMS = 400
 

@@ -13,12 +13,11 @@ import pytest
 import weft
 from tests.workflow.case import echo, search
 from tests.workflow.whole.tools import longest
-from weft.core.fakes import FakeModel
 from weft.planner.choice import LossRow, train
-from weft.workflow.document.nodes import KINDS
-from weft.workflow.document.step import Step
-from weft.workflow.expressions.filters import COUNTED, FILTERS
-from weft.workflow.models import check_models
+from weft.testing import FakeModel
+from weft.workflow.document.expressions.sandbox import COUNTED, FILTERS
+from weft.workflow.document.spec.nodes import KINDS, BaseNode
+from weft.workflow.runtime.models.factory import check_models
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("workflows.md", "models.md", "tools.md")
@@ -81,7 +80,7 @@ def test_every_kind_key_and_filter_is_there() -> None:
     own: set[str] = set()
     for kind in KINDS:
         own |= {field.alias or name for name, field in kind.model_fields.items()}
-    for key in sorted(own | set(Step.model_fields)):
+    for key in sorted(own | set(BaseNode.model_fields)):
         assert re.search(rf"\b{key}\b", TEXT), key
     aliases = {"d", COUNTED}
     for name in FILTERS.keys() - aliases:

@@ -48,7 +48,7 @@ def run(folder: Path, *nodes: str) -> tuple[weft.FlowResult, list[object]]:
     lines = "\n".join(f"  {node}" for node in nodes)
     flow = weft.loads(f'{HEAD}{lines}\noutputs: {{x: "{{{{ a }}}}"}}\n', str(folder / "f.yaml"))
     result = flow.run_sync()
-    from weft.workflow.imports import function_of
+    from weft.workflow.runtime.tools.functions import function_of
 
     made: list[object] = function_of(flow.unit, "./tools.py:length").__globals__["made"]
     return result, made

@@ -14,11 +14,10 @@ from tests.profile import examples
 from tests.workflow.documents import documents
 from tests.workflow.test_broken import FOLDER
 from weft.core.errors import SourceError
-from weft.workflow.document.document import Document
-from weft.workflow.document.nodes import KIND_NAMES
-from weft.workflow.document.walk import walk
-from weft.workflow.source.reader import read_file
-from weft.workflow.source.tree import plain
+from weft.workflow.document.source.reader import read_file
+from weft.workflow.document.source.tree import plain
+from weft.workflow.document.spec.document import WorkflowDocument, walk
+from weft.workflow.document.spec.nodes import KIND_NAMES
 
 SCHEMA = Draft202012Validator(weft.json_schema())
 
@@ -52,7 +51,7 @@ def test_the_random_documents_use_every_kind() -> None:
     @examples(150)
     @given(documents())
     def collect(document: dict[str, Any]) -> None:
-        parsed = Document.model_validate(document)
+        parsed = WorkflowDocument.model_validate(document)
         seen.update(step.kind for _, step in walk(parsed.nodes))
 
     collect()

@@ -10,8 +10,8 @@ import pytest
 import weft
 from weft.core.errors import BuildError, ModelUnavailable, SourceError
 from weft.core.events import NodeLogged
-from weft.core.fakes import FakeModel, Reply
 from weft.planner.choice import LossRow, train
+from weft.testing import FakeModel, Reply
 
 FLOW = """
 name: routed

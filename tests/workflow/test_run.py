@@ -12,10 +12,10 @@ from tests.workflow.case import HEAD, WHOLE, echo, loads, run, search
 from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError, ModelUnavailable, UnknownReference
 from weft.core.events import BudgetReached, Event, NodeRetrying, NodeStarted, NodeStreamed
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.core.ports import ModelRequest
-from weft.engine.node import Limit
-from weft.workflow.run_settings import settings_of
+from weft.engine.graph.node import BudgetLimit
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
+from weft.workflow.runtime.options import settings_of
 
 
 def slow(request: ModelRequest) -> Reply:
@@ -288,7 +288,7 @@ def test_a_budget_degrades() -> None:
         'b: "{{ b }}"',
     )
     events: list[Event] = []
-    result = run(flow, budget=Limit(Budget(tokens=5), "degrade"), listeners=[events.append])
+    result = run(flow, budget=BudgetLimit(Budget(tokens=5), "degrade"), listeners=[events.append])
     assert result.outputs == {"b": "cheap <one two three>"}
     assert any(isinstance(event, BudgetReached) and event.degrade for event in events)
 

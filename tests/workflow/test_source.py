@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import SourceError
-from weft.workflow.source import Place, read_text
-from weft.workflow.source.tree import place_of, plain
+from weft.workflow.document.source import SourcePosition, read_text
+from weft.workflow.document.source.tree import place_of, plain
 
 TEXT = """\
 name: brief
@@ -80,25 +80,25 @@ def test_what_json_writes_yaml_reads(tree: object) -> None:
 
 def test_every_key_and_value_has_its_place() -> None:
     _, tree = read_text(TEXT, "t.yaml")
-    assert place_of(tree, ("nodes", "a", "prompt"), key=True) == Place(4, 5)
-    assert place_of(tree, ("nodes", "a", "prompt")) == Place(4, 13, block=True)
-    assert place_of(tree, ("nodes", "b", 1, "c")) == Place(8, 14)
-    assert place_of(tree, ("nodes", "b", 7)) == Place(8, 6)
+    assert place_of(tree, ("nodes", "a", "prompt"), key=True) == SourcePosition(4, 5)
+    assert place_of(tree, ("nodes", "a", "prompt")) == SourcePosition(4, 13, block=True)
+    assert place_of(tree, ("nodes", "b", 1, "c")) == SourcePosition(8, 14)
+    assert place_of(tree, ("nodes", "b", 7)) == SourcePosition(8, 6)
 
 
 def test_places_inside_blocks() -> None:
     source, tree = read_text(TEXT, "t.yaml")
     prompt = place_of(tree, ("nodes", "a", "prompt"))
-    assert source.within(prompt, 1, "x") == Place(5, 14)
-    assert source.within(prompt, 3, "y") == Place(7, 18)
-    assert source.within(prompt, 3, "nowhere") == Place(7, 9)
-    assert source.within(place_of(tree, ("name",)), 1, "brief") == Place(1, 7)
+    assert source.within(prompt, 1, "x") == SourcePosition(5, 14)
+    assert source.within(prompt, 3, "y") == SourcePosition(7, 18)
+    assert source.within(prompt, 3, "nowhere") == SourcePosition(7, 9)
+    assert source.within(place_of(tree, ("name",)), 1, "brief") == SourcePosition(1, 7)
 
 
 def test_an_alias_repeats_a_value_with_its_own_places() -> None:
     _, tree = read_text("a: &x {b: 1}\nc: *x\n", "t.yaml")
     assert plain(tree) == {"a": {"b": 1}, "c": {"b": 1}}
-    assert place_of(tree, ("c", "b")) == Place(1, 11)
+    assert place_of(tree, ("c", "b")) == SourcePosition(1, 11)
 
 
 @pytest.mark.parametrize(

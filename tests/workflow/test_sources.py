@@ -16,9 +16,9 @@ from tests.integration.mcp_watch import Trace, alive, until
 from weft.cli.main import app
 from weft.core.errors import BuildError, SourceError
 from weft.core.events import NodeLogged
-from weft.core.fakes import FakeModel, FakeTools, Reply
 from weft.core.values import ToolCall
-from weft.workflow.mcp_server import WorkflowMcpServer
+from weft.testing import FakeModel, FakeTools, Reply
+from weft.workflow.apps.mcp_server import WorkflowMcpServer
 
 PEER = Path(__file__).parents[1] / "integration" / "mcp_peer.py"
 FLOW = """

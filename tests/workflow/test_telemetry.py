@@ -15,11 +15,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import weft
 from weft.core.errors import ServeError
-from weft.core.fakes import FakeModel
 from weft.serving.telemetry.spans import Spans
-from weft.workflow import run as flow_run
-from weft.workflow.document.settings import Durability
-from weft.workflow.telemetry import Heard, scraped
+from weft.testing import FakeModel
+from weft.workflow.document.spec.settings import Durability
+from weft.workflow.runtime import run as flow_run
+from weft.workflow.runtime.telemetry import CallObserver, serve_metrics
 
 SECRET = "sesame-and-more-words"
 TOOLS = '''
@@ -60,7 +60,7 @@ def test_calls_are_told_without_their_secrets(
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("test")
 
-    def spans() -> Heard:
+    def spans() -> CallObserver:
         return Spans(tracer, content=True)
 
     monkeypatch.setattr(flow_run, "run_spans", spans)
@@ -128,12 +128,12 @@ def test_the_environment_is_enough(folder: Path) -> None:
 
 def test_metrics_are_there_while_the_run_is(folder: Path) -> None:
     flow = weft.load(folder / "flow.yaml")
-    with scraped(0) as metrics:
+    with serve_metrics(0) as metrics:
         flow.run_sync(key="k", listeners=[metrics.listener])
         with urllib.request.urlopen(metrics.address, timeout=120) as answer:
             told = answer.read().decode()
         port = int(metrics.address.rpartition(":")[2].partition("/")[0])
-        with pytest.raises(ServeError, match="cannot be taken"), scraped(port):
+        with pytest.raises(ServeError, match="cannot be taken"), serve_metrics(port):
             pass
     assert 'weft_runs_total{flow="found",status="succeeded"} 1.0' in told
     assert 'weft_nodes_total{flow="found",kind="tool",status="succeeded"} 2.0' in told

@@ -15,11 +15,11 @@ from tests.workflow import chorus
 from tests.workflow.case import HEAD, loads, run
 from weft.core.errors import BuildError, CycleError, ModelUnavailable, ReasoningError, SourceError
 from weft.core.events import Event, GraphGrew, NodeLogged, RunStarted
-from weft.core.fakes import FakeClock, FakeModel, MemoryStore, Reply
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
-from weft.engine.trace import Trace
-from weft.workflow.question_run import AskSettings
+from weft.engine.analysis.trace import Trace
+from weft.testing import FakeClock, FakeModel, MemoryStore, Reply
+from weft.workflow.runtime.results.question import AskSettings
 
 NODE = '  a: {model: small, system: Be terse., prompt: "About {{ topic }}", think: %s}'
 

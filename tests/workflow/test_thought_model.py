@@ -19,11 +19,11 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.core.ports import ModelEvent, ModelRequest, ReasoningDelta, Sampling, TextDelta, complete
 from weft.core.values import Completion, Message, ToolSpec
 from weft.reasoning.options import ThinkOptions
-from weft.workflow.thought_model import ThoughtModel, question_of
+from weft.testing import FakeClock, FakeModel, Reply
+from weft.workflow.runtime.models.think import ThoughtModel, question_of
 
 
 @pytest.fixture(autouse=True)

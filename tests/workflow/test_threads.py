@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 from weft.workflow import FlowResult
 
 SLOW_S = 120.0

@@ -7,8 +7,8 @@ import pytest
 
 import weft
 from weft.core.errors import BuildError, DuplicateName, ToolNotFound
-from weft.core.fakes import FakeTools
-from weft.workflow.tool_sources import ToolSources
+from weft.testing import FakeTools
+from weft.workflow.apps.tool_sources import ToolSources
 
 FILE = '''
 import weft

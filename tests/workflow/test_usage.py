@@ -12,9 +12,9 @@ import pytest
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, usage
 from weft import Flow, tool
 from weft.core.events import Event, NodeSpent, RunFinished
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import ModelEvent, ModelRequest, Prefilled, Sampling, TextDelta, UsageMeter
 from weft.core.values import Completion, Message, Usage
+from weft.testing import FakeModel, Reply
 from weft.workflow import FlowResult
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
@@ -135,16 +135,16 @@ def test_a_call_that_the_deadline_cuts_is_counted_before_the_run_has_ended() -> 
 
 
 def test_a_failed_call_costs_the_same_when_it_is_replayed(endpoints: EndpointServer) -> None:
-    from weft.core.fakes import MemoryJournal
-    from weft.workflow.runs.replay import replay
-    from weft.workflow.runs.story import story_of
+    from weft.testing import MemoryJournal
+    from weft.workflow.history.replay import replay
+    from weft.workflow.history.run_history import read_history
 
     endpoint = endpoints.add(said("no"))
     flow = Flow("f", models={"m": model(endpoint.base_url)}, budget={"tokens": 250})
     flow.output(r=flow.model("m", "hi", schema=SCHEMA, retry={"attempts": 9, "delay": 0}))
     journal = MemoryJournal()
     result = flow.run_sync(journal=journal)
-    found = replay(story_of(journal, result.run), flow.unit)
+    found = replay(read_history(journal, result.run), flow.unit)
     assert found.ok
     assert found.result.usage == result.usage
 

@@ -9,7 +9,7 @@ import pytest
 import weft
 from tests.workflow.case import WHOLE, loads
 from weft.workflow import GraphView, ViewEdge, ViewNode
-from weft.workflow.mermaid import mermaid
+from weft.workflow.document.graph_view import mermaid
 
 
 def test_the_whole_example(pytestconfig: pytest.Config) -> None:

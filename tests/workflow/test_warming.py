@@ -8,9 +8,9 @@ import pytest
 
 import weft
 from weft.core.events import Event, NodeStarted
-from weft.core.fakes import FakeClock, FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
+from weft.testing import FakeClock, FakeModel
 
 TOOLS = '''\
 import asyncio

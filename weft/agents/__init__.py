@@ -1,1 +1,1 @@
-"""Tools and agents: functions with schemas, registries, isolation."""
+"""Tools, their sources (functions, MCP servers, OpenAPI documents), and agents that call them."""

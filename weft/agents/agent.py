@@ -1,12 +1,13 @@
-"""What an agent is: something that works on a question with tools and a model, as an engine work.
+"""An agent: it answers a question with tools and a model, as a node function of the engine.
 
-Knows no particular way of going about it: see `weft.agents.loops`.
+Also the one plan that the rounds of an agent amount to. The loops are in `weft.agents.loops`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from weft.core.errors import AgentError
@@ -14,10 +15,10 @@ from weft.core.events import Listener, Outcome
 from weft.core.ids import NodeId, run_id
 from weft.core.ports import Clock, ResultStore
 from weft.core.values import JsonSchema
-from weft.engine import Graph, Node, Run, RunOptions, RunResult, Work
-from weft.planner.constrain import Constrain
-from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.plan import Plan
+from weft.engine import Graph, Node, NodeFn, Run, RunOptions, RunResult
+from weft.planner.grammar.limits import Constrain, GrammarLimits
+from weft.planner.plan import Plan, PlanStep, Ref, renumber_ref, renumber_step
+from weft.planner.text.writer import write_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """What `make_agent` calls it."""
 
-    def work(self, question: str) -> Work:
+    def work(self, question: str) -> NodeFn:
         """An engine work whose value is an `Answer`.
 
         It appends its model and tool calls as nodes of its own, so budgets, cancellation and events
@@ -149,3 +150,55 @@ async def run_agent(
     result = await run.wait()
     outcome = result.outcomes[node]
     return AgentResult(outcome.value if outcome.ok else None, result)
+
+
+def merge_plans(answer: Answer) -> Plan:
+    """The steps of all rounds that did not fail and that the last plan's results need.
+
+    A step that says the same as one of an earlier round is that one. Results of steps that failed
+    are dropped. With nothing named, or nothing left of what was named, all steps that did not fail
+    stay. Steps that a condition left out stay as well.
+    """
+    failed = _failed(answer)
+    done: dict[int, PlanStep] = {}
+    said: dict[str, int] = {}
+    names: dict[int, int] = {}
+    for plan in answer.plans:
+        before = dict(said)
+        for written in plan.steps:
+            if written.number in failed:
+                continue
+            step = renumber_step(written, names)
+            key = write_step(replace(step, number=0))
+            if key in before:
+                names[step.number] = before[key]
+            else:
+                done[step.number] = step
+                said.setdefault(key, step.number)
+    results = answer.plans[-1].results if answer.plans else ()
+    kept = tuple(ref for ref in (renumber_ref(r, names) for r in results) if ref.source in done)
+    needed = _needed(kept, done) if kept else done.keys()
+    return Plan(tuple(done[number] for number in sorted(needed)), kept)
+
+
+def _failed(answer: Answer) -> set[int]:
+    """The steps of which a call failed; the last call decides where a number was used again."""
+    used = Counter(step.number for plan in answer.plans for step in plan.steps)
+    found: set[int] = set()
+    for call in answer.calls:
+        if call.outcome.failure is not None and not call.outcome.ok:
+            found.add(call.number)
+        elif used[call.number] > 1:
+            found.discard(call.number)
+    return found
+
+
+def _needed(results: Iterable[Ref], done: Mapping[int, PlanStep]) -> set[int]:
+    found: set[int] = set()
+    doubtful = [ref.source for ref in results if isinstance(ref.source, int)]
+    while doubtful:
+        number = doubtful.pop()
+        if number not in found and number in done:
+            found.add(number)
+            doubtful += done[number].needs
+    return found

@@ -1,13 +1,26 @@
-"""The two consoles. Nothing printed on them is taken for markup; files and pipes get plain text."""
+"""The two consoles, stdout kept for one document, and Ctrl-C.
+
+Nothing printed is taken for markup; files and pipes get plain text. The first Ctrl-C or SIGTERM
+ends the run in order, the second ends the process at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import os
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from types import FrameType
 from typing import TYPE_CHECKING, TextIO
+
+from weft.cli.errors import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 _PLAIN_WIDTH = 120
 
@@ -30,3 +43,67 @@ def console_on(stream: TextIO) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH
     return console
+
+
+@contextmanager
+def stdout_reserved() -> Iterator[None]:
+    """While open, everything written to stdout goes to stderr: prints, C code, child processes."""
+    try:
+        out, err = sys.stdout.fileno(), sys.stderr.fileno()
+    except (OSError, io.UnsupportedOperation):  # not real files: under a test runner
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(out)
+    os.dup2(err, out)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, out)
+        os.close(kept)
+
+
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+@contextmanager
+def interrupts(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` in the running event loop at the first signal. Main thread only."""
+    loop = asyncio.get_running_loop()
+    with signals(lambda: loop.call_soon_threadsafe(stop)):
+        yield
+
+
+@contextmanager
+def signals(first: Callable[[], object]) -> Iterator[None]:
+    """Call `first` at the first signal, in the middle of whatever goes on. Main thread only."""
+    came = 0
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        nonlocal came
+        came += 1
+        if came == 1:
+            first()
+        else:
+            leave_at_once(ExitCode.INTERRUPTED)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def leave_at_once(code: ExitCode) -> None:
+    """End the process without waiting for threads that may never return."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is sys.stderr and stream.isatty():
+                stream.write(_SHOW_CURSOR)
+            stream.flush()
+        except (OSError, ValueError, RuntimeError):
+            continue
+    os._exit(code)

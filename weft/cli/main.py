@@ -1,13 +1,82 @@
-"""The command line, put together. Knows the commands' names; each lives in its own file."""
+"""The command line, put together. Commands are imported when they are asked for."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
-from weft.cli.commands.version import show_version
-from weft.cli.lazy import application, lazy_group
+_HOME: Final = "weft.cli.commands"
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands by name, each made by typer on first use.
+
+    The command `plan-serve` is the function, or the typer application, `plan_serve` of the module
+    of that name, with the text `HELP` there as its help if there is one.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._made: dict[str, Any] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Any:
+        if self._made[name] is None:
+            self._made[name] = _made(name)
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made
+
+
+def lazy_group(*names: str) -> type[TyperGroup]:
+    """A group of the commands of these names, in the order of its help."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**{**attributes, "commands": LazyCommands(names)})
+
+        def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - as typer has it
+            return list(names)
+
+    return LazyGroup
+
+
+def application(**settings: Any) -> typer.Typer:
+    """An application with the ways of weft's own."""
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        **settings,
+    )
+
+
+def _made(name: str) -> Any:
+    module = import_module(f"{_HOME}.{name.replace('-', '_')}")
+    found = getattr(module, name.replace("-", "_"))
+    app = application()
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+        return get_group(app).commands[name]
+    app.command(name, help=getattr(module, "HELP", None))(found)
+    return get_command(app)
+
 
 app = application(
     name="weft",
@@ -24,11 +93,20 @@ app = application(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    """For the option `--version`: print the version and stop."""
+    if wanted:
+        from weft.cli.commands.version import version
+
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def main(
     show: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version),
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=_show_version),
     ] = False,
 ) -> None:
     """Options before the command."""

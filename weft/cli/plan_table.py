@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from weft.cli.text import amount, clean
-from weft.workflow.plan_serve import Deployment, Layout, Plan, Ranking, Rejected
+from weft.workflow.plan_serve import Deployment, DeploymentPlan, Ranking, RankLayout, Rejected
 
 _GIB = 1 << 30
 
@@ -48,7 +48,7 @@ def _headline(ranking: Ranking) -> Iterator[str]:
     yield f"{ranking.traffic.title}{part}: {ranking.traffic.tokens_s:,.0f} output tokens/s"
 
 
-def _table(plans: Sequence[Plan]) -> Table:
+def _table(plans: Sequence[DeploymentPlan]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("plan", "format"):
         table.add_column(name, no_wrap=True)
@@ -78,7 +78,7 @@ def _table(plans: Sequence[Plan]) -> Table:
 
 def _rejected(rejected: Sequence[Rejected]) -> Iterator[str]:
     """One line for all cuts that are forbidden for the same reason."""
-    cuts: dict[tuple[str, str], list[Layout]] = {}
+    cuts: dict[tuple[str, str], list[RankLayout]] = {}
     for one in rejected:
         cuts.setdefault((one.quantization, one.reason), []).append(one.layout)
     for (name, reason), layouts in cuts.items():
@@ -123,7 +123,7 @@ def document(deployment: Deployment) -> dict[str, object]:
     }
 
 
-def _plan(deployment: Deployment, plan: Plan) -> dict[str, object]:
+def _plan(deployment: Deployment, plan: DeploymentPlan) -> dict[str, object]:
     return {
         "layout": asdict(plan.layout),
         "quantization": plan.quantization,

@@ -20,7 +20,7 @@ from weft.cli.console import stdout
 from weft.cli.text import clean, duration, one_line
 
 if TYPE_CHECKING:
-    from weft.workflow.serving import Entry, Launch, ServeSpec
+    from weft.workflow.serving import Launch, ServeSpec, ServingEntry
 
 
 class ServingView:
@@ -55,7 +55,7 @@ class ServingView:
         when = after if self._starting else time.strftime("%H:%M:%S")
         self._console.print(f"{when}  {clean(text)}", soft_wrap=True)
 
-    def ready(self, entry: Entry) -> None:
+    def ready(self, entry: ServingEntry) -> None:
         """All replicas serve."""
         self._starting = False
         self._calm()
@@ -67,7 +67,7 @@ class ServingView:
             self._status = None
 
 
-def print_ready(entry: Entry, *, detached: bool) -> None:
+def print_ready(entry: ServingEntry, *, detached: bool) -> None:
     """Where a serving is, how to use it and how to stop it, on stdout."""
     took = duration(time.time() - entry.started_at)
     stop = f"weft stop {entry.id}"
@@ -82,7 +82,7 @@ def print_ready(entry: Entry, *, detached: bool) -> None:
         console.print(f"  {label:<8}  {clean(text)}", soft_wrap=True)
 
 
-def _use(entry: Entry) -> Iterator[tuple[str, str]]:
+def _use(entry: ServingEntry) -> Iterator[tuple[str, str]]:
     if not entry.urls:
         yield "url", "none here: these are ranks of another machine's server"
         return

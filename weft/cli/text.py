@@ -1,4 +1,4 @@
-"""Makes text fit for a terminal: hostile control sequences out, lines clipped, numbers for people.
+"""Text fit for a terminal (no control sequences, clipped lines, readable numbers); values as JSON.
 
 Everything that a model, a tool or a file wrote passes through `clean` before it is printed. Secrets
 of this process stay out of it, too.
@@ -6,10 +6,14 @@ of this process stay out of it, too.
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
-from weft.core.secrets import hidden
+from weft.core.redaction import hidden
 
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement, erasing
@@ -76,3 +80,33 @@ def listing(words: Iterable[str], most: int = 5) -> str:
     words = list(words)
     more = len(words) - most
     return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+_DEEPEST = 60
+
+
+def plain(value: object, depth: int = 0) -> Json:
+    """`value` as JSON has it. NaN and infinity, cycles and foreign objects become text."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if depth > _DEEPEST:
+        return "…"
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item, depth + 1) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: plain(getattr(value, field.name), depth + 1) for field in fields}
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump(mode="json"), depth + 1)
+    return repr(value)
+
+
+def json_text(value: object) -> str:
+    """`value`, made of what JSON has, as it is printed: on one line, and without secrets."""
+    return json.dumps(hidden(value))

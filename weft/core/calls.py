@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NewType
 
 from weft.core.errors import Failure
-from weft.core.frozen import constructor
 from weft.core.ids import NodeId
 from weft.core.ports.model import Delta, ModelRequest, Prefilled
-from weft.core.values import Completion, Effect, ToolSpec, Usage
+from weft.core.values import Completion, Effect, ToolSpec, Usage, constructor
 
 CallId = NewType("CallId", str)
 """`tool:DIGEST#K` or `model:DIGEST#K`: the K-th call (from 0) with one content in one attempt."""

@@ -54,6 +54,7 @@ WeftError                    stage, node, retryable, hint
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -388,3 +389,37 @@ class InternalError(WeftError):
 
     def __init__(self, message: str, *, node: str | None = None) -> None:
         super().__init__(message, node=node, hint="this is a bug in weft; please report it")
+
+
+def convert(error: BaseException, node: str | None = None) -> WeftError:
+    """Any exception as a `WeftError` that names `node`."""
+    if isinstance(error, WeftError):
+        if error.node is None:
+            error.node = node
+        return error
+    wrapped = NodeFailed(f"{type(error).__name__}: {_said(error)}", node=node)
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
+        return "its message cannot be read"
+
+
+def error_of_failure(failure: Failure) -> WeftError:
+    """An error of the class, with the words, that `failure` tells of."""
+    kind = next((each for each in _tree(WeftError) if each.__name__ == failure.error), WeftError)
+    if kind is InternalError:
+        return InternalError(failure.message)
+    error = kind(failure.message, hint=failure.hint)
+    error.retryable = failure.retryable
+    return error
+
+
+def _tree(kind: type[WeftError]) -> Iterator[type[WeftError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _tree(each)

@@ -34,7 +34,7 @@ class _Entry(NamedTuple, Generic[S]):
     size_bytes: int
 
 
-class Prefix(NamedTuple, Generic[S]):
+class ListPrefix(NamedTuple, Generic[S]):
     """The first `length` items of a list, for which a `state` is known (None: for no item).
 
     `key` tells all items of the list, `head` the first. `entry`: where the state comes from.
@@ -61,7 +61,7 @@ class ListPrefixCache(Generic[S]):
         self._size_bytes = self._count = 0
         self._entries: dict[object, list[_Entry[S]]] = {}  # by the first item, the latest last
 
-    def find(self, items: Items) -> Prefix[S] | None:
+    def find(self, items: Items) -> ListPrefix[S] | None:
         """The longest known beginning of `items`; None where they cannot be looked up."""
         if len(items) < SHORTEST:
             return None
@@ -74,10 +74,10 @@ class ListPrefixCache(Generic[S]):
             if (found is None or entry.length > found.length) and _begins(key, entry):
                 found = entry
         if found is None:
-            return Prefix(0, None, key, head, None)
-        return Prefix(found.length, found.state, key, head, found)
+            return ListPrefix(0, None, key, head, None)
+        return ListPrefix(found.length, found.state, key, head, found)
 
-    def keep(self, prefix: Prefix[S], items: Items, state: S, size_bytes: int = 0) -> None:
+    def keep(self, prefix: ListPrefix[S], items: Items, state: S, size_bytes: int = 0) -> None:
         """`state` belongs to `items`, for which `find` gave `prefix`; it takes `size_bytes`.
 
         It takes the place of what it was made of.

@@ -5,9 +5,10 @@ Knows no identity, storage or transport: those live with whoever keeps or sends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "refused", "cancelled", "error"]
@@ -197,3 +198,30 @@ class Lossy:
 
 DecodeSpec = Lossless | Lossy
 AUTOREGRESSIVE = Lossless()
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def constructor(cls: Callable[P, T]) -> Callable[P, T]:
+    """Makes what `cls`, a frozen dataclass with slots, makes: the same values, frozen as well.
+
+    They are filled as instances of a class that is not frozen and has the same slots, and become
+    instances of `cls` before anybody sees them.
+    """
+    assert dataclasses.is_dataclass(cls)
+    assert not hasattr(cls, "__post_init__"), "it would not be called"
+
+    def freeze(made: Any) -> None:
+        made.__class__ = cls
+
+    fields = [(each.name, each.type, _default(each)) for each in dataclasses.fields(cls)]
+    own = {"__post_init__": freeze, "__module__": cls.__module__}
+    made = dataclasses.make_dataclass(cls.__name__, fields, namespace=own, eq=False, slots=True)
+    return cast(Callable[P, T], made)
+
+
+def _default(declared: dataclasses.Field[Any]) -> Any:
+    given = declared.default, declared.default_factory
+    return dataclasses.field(default=given[0], default_factory=given[1])  # one of them is missing

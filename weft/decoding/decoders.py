@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec
 from weft.decoding.diffusion import catalogue
-from weft.decoding.diffusion.spelling import parse_diffusion
-from weft.decoding.plain import PLAIN_NAMES
+from weft.decoding.diffusion.catalogue import parse_diffusion
+from weft.decoding.options import PLAIN_NAMES
 from weft.decoding.speculative import presets
-from weft.decoding.speculative.spelling import parse_decode as parse_speculative
+from weft.decoding.speculative.presets import parse_decode as parse_speculative
 
 
 def parse_decode(text: str) -> DecodeSpec:

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 _MODE: Final = 0o644
 
 
-class TensorFileBroken(Exception):
+class TensorFileError(Exception):
     """The file is not there, or is no safetensors file. Says which, and why."""
 
 
@@ -39,10 +39,10 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], notes: Mapping[str, s
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """The tensors and the notes. Raises: `TensorFileBroken`."""
+    """The tensors and the notes. Raises: `TensorFileError`."""
     try:
         with safe_open(path, framework="pt") as opened:
             notes = dict(opened.metadata() or {})
             return {name: opened.get_tensor(name) for name in opened.keys()}, notes  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise TensorFileBroken(f"{path} cannot be read: {error}") from error
+        raise TensorFileError(f"{path} cannot be read: {error}") from error

@@ -17,7 +17,7 @@ _PADDING: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ModelPair:
     """What errors call the two: a small model beside the one whose text it is."""
 
     small: str = "draft model"
@@ -29,10 +29,10 @@ class Pair:
         return f"a {self.small} needs the {self.large}'s own tokenizer"
 
 
-DRAFTS: Final = Pair()
+DRAFTS: Final = ModelPair()
 
 
-def check_sizes(large: int, small: int, pair: Pair = DRAFTS) -> None:
+def check_sizes(large: int, small: int, pair: ModelPair = DRAFTS) -> None:
     """Raises: `CapabilityError` for vocabularies that differ by more than padding."""
     if abs(large - small) > _PADDING:
         raise CapabilityError(
@@ -40,7 +40,9 @@ def check_sizes(large: int, small: int, pair: Pair = DRAFTS) -> None:
         )
 
 
-def check_tokens(large: Path | None, small: Path | None, common: int, pair: Pair = DRAFTS) -> None:
+def check_tokens(
+    large: Path | None, small: Path | None, common: int, pair: ModelPair = DRAFTS
+) -> None:
     """Compare the tokenizers of two folders, where both have one, up to the token `common`.
 
     Raises: `CapabilityError` for a token that is another in the other model, or a file that is

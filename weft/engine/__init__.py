@@ -1,47 +1,47 @@
 """Runs graphs of work. Knows no language model."""
 
-from weft.engine.graph import Graph
-from weft.engine.node import (
+from weft.engine.graph.graph import Graph, RunOptions
+from weft.engine.graph.node import (
     ALL,
     ANY,
     MISSING,
-    Ask,
-    Cache,
+    AskHuman,
+    BudgetLimit,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
-    Limit,
     Node,
+    NodeCache,
     NodeContext,
+    NodeFn,
     Partial,
     Policy,
     Retry,
     Skip,
-    Streamed,
-    Work,
+    StreamedItems,
     best_effort,
     first_valid,
     quorum,
 )
-from weft.engine.options import RunOptions
-from weft.engine.result import RunResult
-from weft.engine.runner import Run
+from weft.engine.runner.result import RunResult
+from weft.engine.runner.runner import Run
 
 __all__ = [
     "ALL",
     "ANY",
     "MISSING",
-    "Ask",
-    "Cache",
+    "AskHuman",
+    "BudgetLimit",
     "Edge",
+    "Expand",
     "Graph",
-    "Grow",
     "Inputs",
     "Join",
-    "Limit",
     "Node",
+    "NodeCache",
     "NodeContext",
+    "NodeFn",
     "Partial",
     "Policy",
     "Retry",
@@ -49,8 +49,7 @@ __all__ = [
     "RunOptions",
     "RunResult",
     "Skip",
-    "Streamed",
-    "Work",
+    "StreamedItems",
     "best_effort",
     "first_valid",
     "quorum",

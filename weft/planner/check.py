@@ -1,26 +1,101 @@
-"""Whether a plan can run: its form, tools, types, references and size. Reads no text, runs nothing.
+"""Whether an argument, a literal in which references may stand, can fit a parameter's schema.
 
-What it says is meant to be shown to the model that wrote the plan, or to a person.
+Knows no plan; what cannot be proved not to fit may fit.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from weft.core.errors import PlanError
-from weft.core.schema import array_of, mismatch
+from weft.core.schema import array_of, at, mismatch, references
 from weft.core.values import JsonSchema, ToolSpec
-from weft.planner.fitting import misfit
-from weft.planner.hints import instead_of
-from weft.planner.limits import LIMITS, PlanLimits
-from weft.planner.plan import Condition, Plan, Ref, Step, Value, refs_in
-from weft.planner.scope import LIST, Scope, Wrong
+from weft.planner.plan import LIMITS, Plan, PlanLimits, PlanStep, Ref, StepCondition, Value, refs_in
+from weft.planner.scope import LIST, PlanDefect, PlanScope, instead_of
 from weft.planner.signature import parameter_of, parameters_of, required_by, signature, type_text
 from weft.planner.text.writer import parameter_name, write_ref, write_step
+
+SchemaOf = Callable[[Ref], JsonSchema | None]
+"""The schema of what a reference stands for; None where nothing is known of it."""
+
+
+def misfit(value: Value, target: JsonSchema | None, schema_of: SchemaOf) -> str | None:
+    """Why `value` can never fit `target`, in words, or None when it may."""
+    if target is None:
+        return None
+    whole = mismatch(_as_schema(value, schema_of), target)
+    return whole or _inside(value, target, schema_of)
+
+
+def _as_schema(value: Value, schema_of: SchemaOf) -> JsonSchema:
+    """A schema that nothing but `value` fits, as far as what references stand for is known."""
+    match value:
+        case Ref():
+            schema = schema_of(value)
+            return {} if schema is None else schema
+        case Mapping():
+            members = {name: _part(item, schema_of) for name, item in value.items()}
+            shape = {
+                "type": "object",
+                "properties": members,
+                "required": list(members),
+                "additionalProperties": False,
+            }
+            return shape if _refers(value) else {**shape, "const": _plain(value)}
+        case list() | tuple():
+            shape = {
+                "type": "array",
+                "prefixItems": [_part(item, schema_of) for item in value],
+                "minItems": len(value),
+                "maxItems": len(value),
+            }
+            return shape if _refers(value) else {**shape, "const": _plain(value)}
+        case _:
+            return {"const": value}
+
+
+def _part(value: Value, schema_of: SchemaOf) -> JsonSchema:
+    """The same for a part of a value. A schema with references of its own only stands alone, so
+    that nothing is said of it here; `_inside` looks at it.
+    """
+    schema = _as_schema(value, schema_of)
+    return {} if isinstance(value, Ref) and any(references(schema)) else schema
+
+
+def _inside(value: Value, target: JsonSchema | None, schema_of: SchemaOf) -> str | None:
+    """Why a reference inside the list or object `value` can never fit its place in `target`."""
+    parts: Iterable[tuple[str | int, Value]] = ()
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = enumerate(value)
+    for step, part in parts:
+        if not _refers(part):
+            continue
+        place = f"[{step!r}]" if isinstance(step, str) else f"[{step}]"
+        try:
+            inner = at(target, [step])
+        except LookupError as error:
+            return f"{place}: {error}"
+        if why := misfit(part, inner, schema_of):
+            return f"{place}: {why}"
+    return None
+
+
+def _refers(value: Value) -> bool:
+    return next(refs_in(value), None) is not None
+
+
+def _plain(value: Value) -> Any:
+    """`value` with lists for tuples, as schemas have them."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
 
 __all__ = ["Places", "PlanLimits", "check", "check_results", "check_step"]
 
@@ -54,7 +129,7 @@ def check(
 
 
 def check_form(
-    step: Step, last: int, count: int, limits: PlanLimits, places: Places | None = None
+    step: PlanStep, last: int, count: int, limits: PlanLimits, places: Places | None = None
 ) -> None:
     """Check number and size of a step that follows `count` others, the last with number `last`.
 
@@ -62,17 +137,19 @@ def check_form(
     """
     with _place(step, "tool", places):
         if count == limits.steps:
-            raise Wrong(f"more than {limits.steps} steps", "use `for each`, or answer with join")
+            raise PlanDefect(
+                f"more than {limits.steps} steps", "use `for each`, or answer with join"
+            )
         if step.number <= last:
-            raise Wrong(f"the number {step.number} follows {last}", f"go on with {last + 1}")
+            raise PlanDefect(f"the number {step.number} follows {last}", f"go on with {last + 1}")
         if _depth(step) > limits.depth or any(len(ref.path) > limits.depth for ref in step.refs):
-            raise Wrong(f"lists, objects or paths nest deeper than {limits.depth} levels")
+            raise PlanDefect(f"lists, objects or paths nest deeper than {limits.depth} levels")
         if len(write_step(step)) > limits.step:
-            raise Wrong(f"the step has more than {limits.step:,} characters")
+            raise PlanDefect(f"the step has more than {limits.step:,} characters")
 
 
 def check_step(
-    step: Step,
+    step: PlanStep,
     tools: Iterable[ToolSpec],
     known: Mapping[int, JsonSchema | None],
     places: Places | None = None,
@@ -94,15 +171,15 @@ def check_results(
 
     Raises: `PlanError` when something in it does not exist.
     """
-    scope = Scope(known)
+    scope = PlanScope(known)
     for ref in results:
         try:
             scope.outside(ref, "join")
-        except Wrong as wrong:
+        except PlanDefect as wrong:
             raise PlanError(wrong.message, line=line, hint=wrong.hint) from None
 
 
-def tool_of(step: Step, tools: Iterable[ToolSpec], places: Places | None = None) -> ToolSpec:
+def tool_of(step: PlanStep, tools: Iterable[ToolSpec], places: Places | None = None) -> ToolSpec:
     """The tool that a step calls.
 
     Raises: `PlanError` when there is no such tool.
@@ -110,7 +187,7 @@ def tool_of(step: Step, tools: Iterable[ToolSpec], places: Places | None = None)
     named = {tool.name: tool for tool in tools}
     with _place(step, "tool", places):
         if step.tool not in named:
-            raise Wrong(f"there is no tool {step.tool!r}", instead_of(step.tool, named))
+            raise PlanDefect(f"there is no tool {step.tool!r}", instead_of(step.tool, named))
     return named[step.tool]
 
 
@@ -119,14 +196,14 @@ class _StepCheck:
 
     def __init__(
         self,
-        step: Step,
+        step: PlanStep,
         tool: ToolSpec,
         known: Mapping[int, JsonSchema | None],
         places: Places | None,
     ) -> None:
         self._step = step
         self._tool = tool
-        self._scope = Scope(known, step.number)
+        self._scope = PlanScope(known, step.number)
         self._places = places
 
     def result(self) -> JsonSchema | None:
@@ -143,10 +220,10 @@ class _StepCheck:
         with _place(step, "tool", self._places):
             for name in required_by(self._tool):
                 if name not in step.arguments:
-                    raise Wrong(f"the argument {name} is missing", signature(self._tool))
+                    raise PlanDefect(f"the argument {name} is missing", signature(self._tool))
         return self._tool.result if step.over is None else array_of(self._tool.result)
 
-    def _condition(self, condition: Condition) -> None:
+    def _condition(self, condition: StepCondition) -> None:
         schema = self._scope.outside(condition.ref, "if")
         literal: JsonSchema = {"const": condition.literal}
         match condition.operator:
@@ -159,17 +236,19 @@ class _StepCheck:
                 why = None
         if why:
             hint = "compare with what it can be, or leave the condition out"
-            raise Wrong(f"if {write_ref(condition.ref)}: {why}", hint)
+            raise PlanDefect(f"if {write_ref(condition.ref)}: {why}", hint)
 
     def _argument(self, name: str, value: Value) -> None:
         try:
             target = parameter_of(self._tool, name)
         except LookupError as error:
-            raise Wrong(str(error.args[0]), instead_of(name, parameters_of(self._tool))) from None
+            raise PlanDefect(
+                str(error.args[0]), instead_of(name, parameters_of(self._tool))
+            ) from None
         for ref in refs_in(value):
             self._scope.schema(ref)
         if why := misfit(value, target, self._scope.schema):
-            raise Wrong(f"{name}: {why}", self._remedy(name, value, target))
+            raise PlanDefect(f"{name}: {why}", self._remedy(name, value, target))
 
     def _remedy(self, name: str, value: Value, target: JsonSchema | None) -> str:
         """What to write instead of `value`, which does not fit."""
@@ -202,7 +281,7 @@ def _same_kind(literal: Value) -> JsonSchema:
     return {"type": "string" if isinstance(literal, str) else "number"}
 
 
-def _depth(step: Step) -> int:
+def _depth(step: PlanStep) -> int:
     """How deep lists and objects nest in it."""
     level: list[Value] = [*step.arguments.values()]
     if step.when is not None:
@@ -221,11 +300,11 @@ def _parts(value: Value) -> Iterable[Value]:
 
 
 @contextmanager
-def _place(step: Step, part: str, places: Places | None) -> Iterator[None]:
+def _place(step: PlanStep, part: str, places: Places | None) -> Iterator[None]:
     """Gives what is wrong its place: that of a part of a step."""
     try:
         yield
-    except Wrong as wrong:
+    except PlanDefect as wrong:
         line, column = (places or {}).get(part, (step.line, 1))
         raise PlanError(
             wrong.message, line=line, column=column, step=step.number, hint=wrong.hint

@@ -1,12 +1,10 @@
-"""Steps and plans to nodes and graphs of the engine. Runs nothing; knows tools by one function.
-
-A false condition leaves a step out on purpose, and what refers to it too. A step that fails, or is
-left out because of a failure, skips what refers to it, and its reason names it.
-"""
+"""References to the values they mean, with their types; conditions to yes or no. Runs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+import json
+import operator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,19 +18,106 @@ from weft.engine import (
     Inputs,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Skip,
-    Streamed,
-    Work,
+    StreamedItems,
     best_effort,
 )
+from weft.engine.graph.node import DEFAULT_POLICY
 from weft.engine.kinds import Body, Fragment, map_over
-from weft.engine.node import DEFAULT_POLICY
-from weft.planner.plan import Here, Plan, Ref, Step
-from weft.planner.resolve import Results, described, follow, holds, resolve
+from weft.planner.plan import Here, Plan, PlanStep, Ref, StepCondition, Value
 from weft.planner.text.writer import write_ref
 
-Call = Callable[[NodeContext, Step, Mapping[str, Any]], Awaitable[Any]]
+Results = Mapping[int | Here, Any]
+"""What references mean: the results of steps by number, and the item and index of a map."""
+
+_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def follow(ref: Ref, results: Results) -> Any:
+    """The value that `ref` means.
+
+    Raises: `UnknownReference` when there is nothing at its path, saying what there is.
+    """
+    if ref.source not in results:
+        raise UnknownReference(f"${ref.source} means nothing here", hint="refer to earlier steps")
+    value = results[ref.source]
+    for depth, step in enumerate(ref.path):
+        if not _has(value, step):
+            owner = write_ref(Ref(ref.source, ref.path[:depth]))
+            raise UnknownReference(
+                f"{write_ref(ref)} does not exist: {owner} is {described(value)}",
+                hint="refer to what is there",
+            )
+        value = value[step]
+    return value
+
+
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(step, str):
+        return isinstance(value, Mapping) and step in value
+    return _is_list(value) and -len(value) <= step < len(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def described(value: Any) -> str:
+    """What `value` is, in a few words."""
+    if isinstance(value, Mapping):
+        there = ", ".join(map(str, list(value)[:20]))
+        return f"an object with {there}" if there else "an empty object"
+    if _is_list(value):
+        return f"a list of {len(value)}"
+    if value is None or isinstance(value, bool):
+        return str(json.dumps(value))
+    return "a text" if isinstance(value, str) else "a number"
+
+
+def resolve(value: Value, results: Results) -> Any:
+    """`value` as plain JSON data, every reference replaced by what it means.
+
+    Raises: `UnknownReference`.
+    """
+    if isinstance(value, Ref):
+        return follow(value, results)
+    if isinstance(value, Mapping):
+        return {name: resolve(item, results) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [resolve(item, results) for item in value]
+    return value
+
+
+def holds(condition: StepCondition, results: Results) -> bool:
+    """Whether the condition is true; by itself, null, false, 0 and what is empty count as no.
+
+    Raises: `UnknownReference`; `TypeMismatch` when the two sides have no order.
+    """
+    value = follow(condition.ref, results)
+    if condition.operator == "":
+        return bool(value)
+    if condition.operator == "not":
+        return not value
+    literal = resolve(condition.literal, {})
+    try:
+        return _TESTS[condition.operator](value, literal)
+    except TypeError:
+        raise TypeMismatch(
+            f"{write_ref(condition.ref)} is {described(value)}: no order with {literal!r:.60}",
+            hint="compare values of one kind",
+        ) from None
+
+
+Call = Callable[[NodeContext, PlanStep, Mapping[str, Any]], Awaitable[Any]]
 """Makes one call of a step, with its arguments as plain JSON data."""
 
 JOIN: Final = NodeId("join")
@@ -43,14 +128,14 @@ _OVER: Final = "over"
 def calling(tools: ToolRunner) -> Call:
     """Calls `tools`, and nothing else."""
 
-    async def call(_: NodeContext, step: Step, arguments: Mapping[str, Any]) -> Any:
+    async def call(_: NodeContext, step: PlanStep, arguments: Mapping[str, Any]) -> Any:
         return await tools.call(step.tool, arguments)
 
     return call
 
 
 def step_node(
-    step: Step,
+    step: PlanStep,
     call: Call,
     node: NodeId,
     sources: Mapping[int, NodeId],
@@ -131,12 +216,12 @@ def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
         ) from None
 
 
-def _results(step: Step, inputs: Inputs) -> dict[int | Here, Any]:
+def _results(step: PlanStep, inputs: Inputs) -> dict[int | Here, Any]:
     """The inputs of a step's node, by the numbers that references use."""
     return {number: inputs[f"s{number}"] for number in step.needs if f"s{number}" in inputs}
 
 
-def _once(step: Step, call: Call) -> Work:
+def _once(step: PlanStep, call: Call) -> NodeFn:
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         results = _results(step, inputs)
         if step.when is not None and not holds(step.when, results):
@@ -146,7 +231,7 @@ def _once(step: Step, call: Call) -> Work:
     return work
 
 
-def _for_each(step: Step, over: Ref, call: Call, policy: Policy, max_items: int) -> Work:
+def _for_each(step: PlanStep, over: Ref, call: Call, policy: Policy, max_items: int) -> NodeFn:
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         results = _results(step, inputs)
         if step.when is not None and not holds(step.when, results):
@@ -159,7 +244,7 @@ def _for_each(step: Step, over: Ref, call: Call, policy: Policy, max_items: int)
     return work
 
 
-def _item(step: Step, call: Call, results: Results, policy: Policy) -> Body:
+def _item(step: PlanStep, call: Call, results: Results, policy: Policy) -> Body:
     """The node of one item. The item may still be on its way; its number is known."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
@@ -174,8 +259,8 @@ def _item(step: Step, call: Call, results: Results, policy: Policy) -> Body:
     return body
 
 
-def _check_items(step: Step, items: Any, max_items: int) -> None:
-    if isinstance(items, Streamed):
+def _check_items(step: PlanStep, items: Any, max_items: int) -> None:
+    if isinstance(items, StreamedItems):
         items = items.nodes
     if not isinstance(items, (list, tuple)):
         raise TypeMismatch(
@@ -189,5 +274,5 @@ def _check_items(step: Step, items: Any, max_items: int) -> None:
         )
 
 
-def _left_out(step: Step) -> Skip:
+def _left_out(step: PlanStep) -> Skip:
     return Skip(f"the condition of step {step.number} does not hold")

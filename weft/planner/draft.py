@@ -19,17 +19,17 @@ from weft.core.ports.model import (
     unrefused,
 )
 from weft.core.values import Completion, Message, Usage
-from weft.planner.plan import Step
+from weft.planner.plan import PlanStep
 from weft.planner.text.reader import PlanReader
 
 
-def as_it_is(request: ModelRequest) -> ModelRequest:
+def unchanged(request: ModelRequest) -> ModelRequest:
     """The request, unchanged."""
     return request
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class PlanHooks:
     """Who is told what.
 
     `extras` adds to each request what only the caller knows, `on_text` gets each piece of text with
@@ -37,17 +37,21 @@ class Hooks:
     differently than asked.
     """
 
-    extras: Callable[[ModelRequest], ModelRequest] = as_it_is
+    extras: Callable[[ModelRequest], ModelRequest] = unchanged
     on_text: Callable[[str, int], None] | None = None
     on_usage: Callable[[Usage], None] | None = None
     on_note: Callable[[str], None] | None = None
 
 
-class Draft:
+class PlanDraft:
     """`text` is all that has been written, `tokens` what that took; `cut`: it reached its limit."""
 
     def __init__(
-        self, model: ModelClient, messages: tuple[Message, ...], reader: PlanReader, hooks: Hooks
+        self,
+        model: ModelClient,
+        messages: tuple[Message, ...],
+        reader: PlanReader,
+        hooks: PlanHooks,
     ) -> None:
         self._texts: list[str] = []
         self.tokens = 0
@@ -64,7 +68,7 @@ class Draft:
 
     async def write(
         self, sampling: Sampling, grammar: str | None = None
-    ) -> AsyncGenerator[Step, None]:
+    ) -> AsyncGenerator[PlanStep, None]:
         """Have the model go on, and give each step as soon as it is complete.
 
         It is stopped where it goes on behind the join. Closing cancels the request.
@@ -120,7 +124,7 @@ class Draft:
             tokens = meter.usage.prompt_tokens
             self._hooks.on_note(f"the plan is ended: its prompt counts as some {tokens} tokens")
 
-    def _take(self, delta: TextDelta) -> Iterator[Step]:
+    def _take(self, delta: TextDelta) -> Iterator[PlanStep]:
         self._texts.append(delta.text)
         if self._hooks.on_text is not None:
             self._hooks.on_text(delta.text, len(delta.token_ids) or 1)

@@ -1,20 +1,90 @@
-"""What a model is told so that it writes a plan. Short: models of one billion parameters read it.
-
-Knows no model. Change a word, and the version and the golden files change with it: figures name
-the version.
-"""
+"""Plans that show a model how it is done: side by side, maps, conditions, fields. Reads nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from weft.core.values import Message, ToolSpec
-from weft.planner.carried import Carried
-from weft.planner.examples import EXAMPLES, Example
-from weft.planner.plan import Step
+from weft.core.errors import PlanError
+from weft.core.values import JsonSchema, Message, ToolSpec
+from weft.planner.plan import PlanStep
+from weft.planner.progress import PlanProgress
 from weft.planner.signature import parameters_of, signature
 from weft.planner.text.writer import parameter_name, write_step
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExample:
+    """A question, the tools there are for it, and the plan in canonical text."""
+
+    question: str
+    tools: tuple[ToolSpec, ...]
+    plan: str
+
+
+def _object(members: dict[str, Any], optional: Sequence[str] = ()) -> JsonSchema:
+    required = [name for name in members if name not in optional]
+    return {"type": "object", "properties": members, "required": required}
+
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "number"}
+_COUNT: Final = {"type": "integer"}
+_MAILS: Final = {"type": "array", "items": _object({"sender": _TEXT, "text": _TEXT})}
+
+EXAMPLES: Final = (
+    PlanExample(
+        "How many more people live in Lima than in Quito, and how warm is it in both?",
+        (
+            ToolSpec(
+                "population",
+                "How many people live in a city.",
+                _object({"city": _TEXT}),
+                _object({"people": _COUNT, "year": _COUNT}),
+            ),
+            ToolSpec(
+                "weather",
+                "The weather in a city now.",
+                _object({"city": _TEXT, "unit": {"enum": ["C", "F"]}}, ["unit"]),
+                _object({"degrees": _NUMBER, "sky": _TEXT}),
+            ),
+            ToolSpec("subtract", "a - b", _object({"a": _NUMBER, "b": _NUMBER}), _NUMBER),
+        ),
+        """\
+1. population(city="Lima")
+2. population(city="Quito")
+3. weather(city="Lima")
+4. weather(city="Quito")
+5. subtract(a=$1.people, b=$2.people)
+6. join($5, $3.degrees, $4.degrees)
+""",
+    ),
+    PlanExample(
+        "Summarize the unread mails in Bills. If there are more than 10, "
+        'tell Ann to "pay" the $50 bill.',
+        (
+            ToolSpec(
+                "read_mails",
+                "The mails in a folder.",
+                _object({"folder": _TEXT, "unread": {"type": "boolean"}}, ["unread"]),
+                _object({"mails": _MAILS, "count": _COUNT}),
+            ),
+            ToolSpec("summarize", "A text in one sentence.", _object({"text": _TEXT}), _TEXT),
+            ToolSpec(
+                "send_message", "Tell a person.", _object({"person": _TEXT, "message": _TEXT})
+            ),
+        ),
+        """\
+1. read_mails(folder="Bills", unread=true)
+2. summarize(text=$item.text) for each $1.mails
+3. send_message(person="Ann", message="Please \\"pay\\" the $50 bill.") if $1.count > 10
+4. join($2)
+""",
+    ),
+)
+"""What a planner is shown before the question."""
+
 
 PLAN_PROMPT_VERSION: Final = "plan-1"
 
@@ -52,8 +122,8 @@ def plan_messages(
     question: str,
     tools: Sequence[ToolSpec],
     *,
-    previous: Carried | None = None,
-    examples: Sequence[Example] = EXAMPLES,
+    previous: PlanProgress | None = None,
+    examples: Sequence[PlanExample] = EXAMPLES,
     instructions: str = "",
 ) -> tuple[Message, ...]:
     """The conversation that asks for a plan, or, after `previous` rounds, for the rest of one.
@@ -92,16 +162,16 @@ def _lines_of(tool: ToolSpec) -> Iterator[str]:
             yield f"  {parameter_name(name)}: {meaning}"
 
 
-def _so_far(previous: Carried) -> str:
+def _so_far(previous: PlanProgress) -> str:
     lines = [f"So far:\n{_history(previous)}"] if _history(previous) else []
     if thought := _line(previous.thought, _THOUGHT):
         lines.append(f"What is missing: {thought}")
     return "\n\n".join((*lines, _REST.format(number=previous.next_number)))
 
 
-def _history(previous: Carried) -> str:
+def _history(previous: PlanProgress) -> str:
     """All steps of earlier rounds in their order, each with what became of it."""
-    told: list[tuple[Step, str]] = []
+    told: list[tuple[PlanStep, str]] = []
     told += [(done.step, f"= {done.shown}") for done in previous.done]
     told += [(one.step, f"failed: {_line(str(one.failure), _REASON)}") for one in previous.failed]
     told += [
@@ -117,3 +187,29 @@ def _line(text: str, characters: int) -> str:
     """`text` in one line of at most so many characters: nobody's text looks like a plan's line."""
     line = " ".join(text.split())
     return line if len(line) <= characters else f"{line[: characters - 3].rstrip()}..."
+
+
+_SHOWN = 4000
+
+
+def repair_messages(
+    messages: Sequence[Message], text: str, error: PlanError, begun: Sequence[PlanStep]
+) -> tuple[Message, ...]:
+    """`messages` with the plan that was written so far, and what is wrong with it.
+
+    `begun` are its steps that could be read: they run already, and stay.
+    """
+    following = max((step.number for step in begun), default=0) + 1
+    word = [f"This plan has an error: {error}", ""]
+    if begun:
+        word += ["These steps are under way; do not write them again, refer to their results:"]
+        word += [write_step(step) for step in begun]
+        word += ["", f"Write the rest of the plan, beginning with number {following}."]
+    else:
+        word += ["Write the whole plan again."]
+    word += ["Write one call in each line, and the line with join(...) at the end."]
+    return (*messages, Message("assistant", _cut(text)), Message("user", "\n".join(word)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + " ..."

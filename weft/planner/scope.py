@@ -1,22 +1,34 @@
-"""What references stand for at one place of a plan. Knows schemas of results, and no values."""
+"""What was probably meant by a name that does not exist. Knows nothing of what names stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from weft.core.schema import at, declared, mismatch
 from weft.core.values import JsonSchema
-from weft.planner.hints import instead_of
 from weft.planner.plan import Ref
 from weft.planner.text.writer import path_text, write_ref
+
+_SHOWN: Final = 12
+
+
+def instead_of(name: str, names: Iterable[str]) -> str:
+    """A hint for a model that wrote `name` where only `names` exist."""
+    there = list(names)
+    listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
+    close = difflib.get_close_matches(name, there, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"{meant}there are: {listed}" if there else "there are none"
+
 
 LIST: Final[JsonSchema] = {"type": "array"}
 _INDEX: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
 
-class Wrong(Exception):
+class PlanDefect(Exception):
     """Something in a plan is wrong; whoever knows its place makes a `PlanError` of it."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -25,7 +37,7 @@ class Wrong(Exception):
         self.hint = hint
 
 
-class Scope:
+class PlanScope:
     """What may be referred to: steps before `number` with the schemas of their results, and inside
     of a map, after `enter`, an item and its index.
     """
@@ -39,13 +51,13 @@ class Scope:
     def enter(self, ref: Ref) -> None:
         """Go into the map over `ref`.
 
-        Raises: `Wrong` when that is no list.
+        Raises: `PlanDefect` when that is no list.
         """
         schema = self.outside(ref, "for each")
         if why := mismatch(schema, LIST):
             lists = self.parts_that_fit(ref, LIST)
             hint = f"a list is needed, such as {lists[0]}" if lists else "a list is needed"
-            raise Wrong(f"for each {write_ref(ref)}: {why}", hint)
+            raise PlanDefect(f"for each {write_ref(ref)}: {why}", hint)
         self._in_map = True
         with suppress(LookupError):  # of a list that is always empty, there is no item to know
             self._item = at(schema, [-1])
@@ -53,17 +65,17 @@ class Scope:
     def outside(self, ref: Ref, word: str) -> JsonSchema | None:
         """The schema of `ref` behind `word`, where there is no item.
 
-        Raises: `Wrong`.
+        Raises: `PlanDefect`.
         """
         if not isinstance(ref.source, int):
             hint = f"$item and $index are for arguments; `{word}` takes a step, such as $1.name"
-            raise Wrong(f"{write_ref(ref)} cannot stand behind `{word}`", hint)
+            raise PlanDefect(f"{write_ref(ref)} cannot stand behind `{word}`", hint)
         return self.schema(ref)
 
     def schema(self, ref: Ref) -> JsonSchema | None:
         """The schema of what `ref` stands for; None where nothing is known of it.
 
-        Raises: `Wrong` when there is no such thing.
+        Raises: `PlanDefect` when there is no such thing.
         """
         schema = self._whole(ref)
         for depth, step in enumerate(ref.path):
@@ -85,34 +97,34 @@ class Scope:
             return self._result(ref.source)
         if not self._in_map:
             hint = "write `for each $1` behind the call, where $1 is a list"
-            raise Wrong(f"{write_ref(ref)} is used outside of a `for each`", hint)
+            raise PlanDefect(f"{write_ref(ref)} is used outside of a `for each`", hint)
         return _INDEX if ref.source == "index" else self._item
 
     def _result(self, number: int) -> JsonSchema | None:
         if number in self._known:
             return self._known[number]
         if self._number is not None and number >= self._number:
-            raise Wrong(
+            raise PlanDefect(
                 f"${number} is not there yet", "a step can only use the results of earlier steps"
             )
         there = ", ".join(f"${known}" for known in sorted(self._known))
         hint = f"there are: {there}" if there else "no step before it has a result"
-        raise Wrong(f"there is no step {number}", hint)
+        raise PlanDefect(f"there is no step {number}", hint)
 
 
 def _inside(schema: JsonSchema | None, ref: Ref, step: str | int) -> JsonSchema | None:
     """The schema of what lies at `step` in what `ref` stands for, whose schema is `schema`.
 
-    Raises: `Wrong` when there is nothing: also where a field is not one of those declared.
+    Raises: `PlanDefect` when there is nothing: also where a field is not one of those declared.
     """
     try:
         found = at(schema, [step])
     except LookupError as error:
         reason = str(error.args[0]).replace("the value", write_ref(ref), 1)
-        raise Wrong(reason, _through_list(ref, step, schema)) from None
+        raise PlanDefect(reason, _through_list(ref, step, schema)) from None
     names = declared(schema)
     if names and isinstance(step, str) and step not in names:
-        raise Wrong(f"{write_ref(ref)} has no property {step!r}", instead_of(step, names))
+        raise PlanDefect(f"{write_ref(ref)} has no property {step!r}", instead_of(step, names))
     return found
 
 

@@ -66,10 +66,10 @@ def signature(tool: ToolSpec) -> str:
 
 def type_text(schema: JsonSchema | None) -> str:
     """A JSON Schema as a short type: `string[]`, `"kg" | "lb"`, `{sum: number, note?: string}`."""
-    return "any" if schema is None else _Types(schema).text(schema, _DEPTH)
+    return "any" if schema is None else _TypeTexts(schema).text(schema, _DEPTH)
 
 
-class _Types:
+class _TypeTexts:
     """Types of the parts of one schema, which `$ref` leads around in.
 
     Objects and lists are shown to some depth, and at most so many parts of all.

@@ -29,7 +29,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class CitedAnswer:
     """An answer without the markers that stand for nothing, and what the others stand for.
 
     `forged`: the markers that were taken out, in order, each once.
@@ -48,7 +48,7 @@ class Cited:
         return f"{said}; the answer cites nothing: {listed}" if silent else said
 
 
-def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") -> Cited:
+def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") -> CitedAnswer:
     """Take those markers out of `answer` that name nothing `known`.
 
     Only brackets whose names all match `like`, a regular expression, are markers: `[1]`, `[2, 5]`.
@@ -68,7 +68,7 @@ def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") ->
         return blank + f"[{', '.join(there)}]" if there else ""
 
     text = _MARKER.sub(kept, answer)
-    return Cited(text, tuple(by_marker[name] for name in cited), tuple(forged))
+    return CitedAnswer(text, tuple(by_marker[name] for name in cited), tuple(forged))
 
 
 def without_markers(text: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weft.core.values import JsonSchema
+from weft.core.values import JsonSchema, Message
+from weft.reasoning.parsing import fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +27,22 @@ class Question:
     system: str = ""
     documents: tuple[Document, ...] = ()
     schema: JsonSchema | None = None
+
+
+def question_text(question: Question) -> str:
+    """The documents, each between fences under its name, and after them the question's words."""
+    named = (
+        f"{' '.join(document.name.split())[:80]}:\n{fence(document.text)}"
+        for document in question.documents
+    )
+    return "\n\n".join((*named, question.text))
+
+
+def conversation(question: Question, rules: str, text: str) -> tuple[Message, ...]:
+    """What a model is told: the question's system text and `rules`, and then, by the user, `text`.
+
+    Without either there is no system message.
+    """
+    system = "\n\n".join(part for part in (question.system.strip(), rules) if part)
+    opening = (Message("system", system),) if system else ()
+    return (*opening, Message("user", text))

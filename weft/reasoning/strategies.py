@@ -1,25 +1,42 @@
-"""The strategies, by name. Each is imported when it is first asked for."""
+"""What stands in the place of a model where a strategy is made, but not asked anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
-from weft.core.errors import BuildError
-from weft.core.ports import ModelClient
-from weft.reasoning.answering import Answering
-from weft.reasoning.no_model import NoModel
+from weft.core.errors import BuildError, InternalError
+from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.strategy import Strategy
+from weft.reasoning.strategy import NonEmptyStrategy, Strategy
+
+
+class UnusedModel:
+    """Implements `ModelClient`. Whoever asks it anything gets an `InternalError`."""
+
+    model = "no model"
+
+    async def capabilities(self) -> Capabilities:
+        raise InternalError("a strategy looks at its model before it is asked")
+
+    def generate(
+        self,
+        request: ModelRequest,  # noqa: ARG002 - the port's signature
+    ) -> AsyncGenerator[ModelEvent, None]:
+        raise InternalError("a strategy asks its model before it is asked")
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
 
 _OPTIONS = ThinkOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StrategyEntry:
     """Where a strategy is made (`module:function`), what it does in a line, and whose idea it is.
 
     The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
@@ -41,145 +58,145 @@ class Entry:
     typed: bool = True
 
 
-STRATEGIES: Final[Mapping[str, Entry]] = {
-    "direct": Entry(
+STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
+    "direct": StrategyEntry(
         "weft.reasoning.sampling.direct:make",
         "one call, the question as it is",
         speaker="answer",
     ),
-    "sample": Entry(
+    "sample": StrategyEntry(
         "weft.reasoning.sampling.strategy:make",
         "several samples and a vote; stops when the vote is decided, sure, unanimous or settled",
         "self-consistency, ASC, ESC, short-m@k, DeepConf, Parallel-Probe (arXiv 2203.11171 and on)",
         needs="a chat model; confidence: log probabilities; probes: going on with an answer",
         functions=("answer", "scorer", "selector"),
     ),
-    "best-of": Entry(
+    "best-of": StrategyEntry(
         "weft.reasoning.sampling.strategy:make_best_of",
         "several samples, the one with the highest score; a function or the model scores",
         "best-of-n",
         functions=("answer", "scorer", "selector"),
     ),
-    "backtrack": Entry(
+    "backtrack": StrategyEntry(
         "weft.reasoning.sampling.backtrack:make",
         "one long search: it answers, checks itself and goes back, until the answer is settled",
         "To Backtrack or Not to Backtrack (arXiv 2504.07052)",
         exact="any model that goes on with an answer; in turns with others",
         typed=False,
     ),
-    "apr": Entry(
+    "apr": StrategyEntry(
         "weft.reasoning.protocols.apr:make",
         "the model calls sub-searches with messages of its own and goes on from what they found",
         "APR (arXiv 2504.15466)",
         exact="models trained on spawn traces (messages: nodes)",
         needs="token ids: a completion server or the local model",
     ),
-    "threadweaver": Entry(
+    "threadweaver": StrategyEntry(
         "weft.reasoning.protocols.threadweaver:make",
         "the model outlines threads, which run side by side and are read together",
         "ThreadWeaver (arXiv 2512.07843)",
         exact="models trained for it, known by their tags",
         needs="token ids: a completion server or the local model",
     ),
-    "parallel-r1": Entry(
+    "parallel-r1": StrategyEntry(
         "weft.reasoning.protocols.parallel_r1:make",
         "the model opens a parallel block; several paths answer it, a summary closes it",
         "Parallel-R1 (arXiv 2509.07980)",
         exact="models trained for it; its variant unseen on the local model only",
         needs="token ids: a completion server or the local model",
     ),
-    "multiverse": Entry(
+    "multiverse": StrategyEntry(
         "weft.reasoning.protocols.multiverse:make",
         "goals are split into outlines, paths work on them, a conclusion merges; nests",
         "Multiverse (arXiv 2506.09991)",
         exact="models trained for it, on the local model: it places positions",
         needs="token ids: a completion server or the local model",
     ),
-    "npr": Entry(
+    "npr": StrategyEntry(
         "weft.reasoning.protocols.npr:make",
         "a guideline of plans, one step for each plan, a takeaway; repeated",
         "Native Parallel Reasoner (arXiv 2512.07461)",
         exact="models trained for it, on the local model: it places positions",
         needs="token ids: a completion server or the local model",
     ),
-    "parathinker": Entry(
+    "parathinker": StrategyEntry(
         "weft.reasoning.protocols.parathinker:make",
         "several thoughts about one question, then one summary that reads all of them",
         "ParaThinker (arXiv 2509.04475)",
         exact="",
         needs="token ids: a completion server or the local model",
     ),
-    "a2r": Entry(
+    "a2r": StrategyEntry(
         "weft.reasoning.protocols.a2r:make",
         "explore: several answers; then synthesise: one that reads all of them",
         "A2R (asymmetric two-stage reasoning)",
         needs="token ids: a completion server or the local model",
     ),
-    "skeleton": Entry(
-        "weft.reasoning.skeleton.strategy:make",
+    "skeleton": StrategyEntry(
+        "weft.reasoning.chat.skeleton:make",
         "a skeleton of points, each written out beside the others; says when it does not suit",
         "Skeleton-of-Thought (arXiv 2307.15337)",
         speaker="answer",
     ),
-    "map-reduce": Entry(
+    "map-reduce": StrategyEntry(
         "weft.reasoning.mapreduce.strategy:make",
         "documents longer than the window: notes on each part, merged, one answer that cites",
         "LLMxMapReduce (arXiv 2410.09342)",
         needs="documents",
     ),
-    "mirage": Entry(
+    "mirage": StrategyEntry(
         "weft.reasoning.mirage.strategy:make",
         "sub-questions, each a chain of look-ups in a knowledge graph; checked across, with proof",
         "MIRAGE (arXiv 2508.18260)",
         needs="a knowledge graph: a file of triples (setting `graph`), or documents of triples",
         files=("graph",),
     ),
-    "abstraction": Entry(
-        "weft.reasoning.abstraction.strategy:make",
+    "abstraction": StrategyEntry(
+        "weft.reasoning.chat.abstraction:make",
         "an outline in general terms, then the solution along it",
         "Abstraction-of-Thought (arXiv 2406.12442)",
         exact="",
     ),
-    "pasta": Entry(
+    "pasta": StrategyEntry(
         "weft.reasoning.protocols.pasta:make",
         "the text goes on while promised parts of it are written beside it",
         "PASTA (arXiv 2502.11517)",
         exact="models trained for it, by their tags",
         needs="token ids: a completion server or the local model",
     ),
-    "sprint": Entry(
+    "sprint": StrategyEntry(
         "weft.reasoning.protocols.sprint:make",
         "rounds of independent plans, carried out side by side, until the planner is done",
         "SPRINT (arXiv 2506.05745)",
         exact="models trained for it, by their tags",
         needs="token ids: a completion server or the local model",
     ),
-    "leap": Entry(
+    "leap": StrategyEntry(
         "weft.reasoning.protocols.leap:make",
         "paths pause, sum up, read what some of the others found, and go on; a vote",
         "LeaP (arXiv 2505.07787)",
         needs="token ids: a completion server or the local model",
     ),
-    "hogwild": Entry(
-        "weft.reasoning.protocols.hogwild:make",
+    "hogwild": StrategyEntry(
+        "weft.reasoning.concurrent.hogwild:make",
         "workers that read one another's tokens while they write, step by step",
         "Hogwild! Inference (arXiv 2504.06261)",
         exact="models like Llama and Qwen, on the local model: it has concurrent attention",
     ),
-    "group-think": Entry(
-        "weft.reasoning.protocols.group_think:make",
+    "group-think": StrategyEntry(
+        "weft.reasoning.concurrent.group_think:make",
         "thinkers at positions of their own, each reading every word of the others at once",
         "Group Think (arXiv 2505.11107)",
         exact="models like Llama and Qwen, on the local model: it has concurrent attention",
     ),
-    "sstar": Entry(
+    "sstar": StrategyEntry(
         "weft.reasoning.code.sstar:make",
         "programs, mended by running them on tests; inputs on which they differ decide",
         "S* (arXiv 2502.14382)",
         needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
         typed=False,
     ),
-    "plansearch": Entry(
+    "plansearch": StrategyEntry(
         "weft.reasoning.code.plansearch:make",
         "observations, combinations of them, plans, plans that criticise them, then programs",
         "PlanSearch (arXiv 2409.03733)",
@@ -195,7 +212,7 @@ def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
 
     Raises: what `bare_strategy` raises.
     """
-    return Answering(bare_strategy(name, model, options))
+    return NonEmptyStrategy(bare_strategy(name, model, options))
 
 
 def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
@@ -221,4 +238,4 @@ def check_options(name: str, options: ThinkOptions) -> None:
 
     Raises: what `make_strategy` raises.
     """
-    make_strategy(name, NoModel(), options)
+    make_strategy(name, UnusedModel(), options)

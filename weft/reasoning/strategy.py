@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-from weft.engine import Work
+from weft.core.errors import ReasoningError
+from weft.core.events import Listener
+from weft.core.generated_text import is_blank, without_thought
+from weft.core.ids import NodeId
+from weft.core.ports import Clock
+from weft.engine import Graph, Inputs, Node, NodeContext, NodeFn, Run, RunOptions
+from weft.engine.kinds.body import map_result
 from weft.reasoning.question import Question
+from weft.reasoning.thought import Thought
 
 
 class Strategy(Protocol):
@@ -15,9 +23,71 @@ class Strategy(Protocol):
     def name(self) -> str:
         """What it is called in workflows and on the command line."""
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """The work of a node that answers `question`; its value is a `Thought`.
 
         Its model calls and threads become nodes inside that node. The work raises
         `ReasoningError` or `ModelError` when there is no answer at all.
         """
+
+
+class NonEmptyStrategy:
+    """Implements `Strategy` by `strategy`, whose answers are never empty: then it fails."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    @property
+    def name(self) -> str:
+        return self._strategy.name
+
+    def work(self, question: Question) -> NodeFn:
+        """See `Strategy.work`."""
+        work = self._strategy.work(question)
+
+        async def answering(context: NodeContext, inputs: Inputs) -> Any:
+            return map_result(await work(context, inputs), self._answered)
+
+        return answering
+
+    def _answered(self, thought: Thought) -> Thought:
+        if not is_blank(without_thought(thought.answer)):
+            return thought
+        why = f": {thought.why}" if thought.why else ""
+        raise ReasoningError(f"{self.name} came to an empty answer{why}", hint=OUT_OF_TOKENS_HINT)
+
+
+OUT_OF_TOKENS_HINT = "raise max_tokens: a model that thinks may need all of them before it answers"
+"""What to do where tokens were spent before there was an answer."""
+
+
+_OPTIONS = RunOptions()
+THINK = NodeId("think")
+"""The node of a run that thinks."""
+
+
+async def run_thought(
+    strategy: Strategy,
+    question: Question,
+    *,
+    options: RunOptions = _OPTIONS,
+    listeners: Iterable[Listener] = (),
+    clock: Clock | None = None,
+) -> Thought:
+    """What `strategy` thinks about `question`, in a run with the one node `think`.
+
+    Raises: `ReasoningError`, which says why there is no answer.
+    """
+    node = Node(THINK, strategy.work(question), kind="think")
+    run = Run(Graph("think", [node]), options, clock=clock, listeners=listeners)
+    result = await run.wait()
+    outcome = result.outcomes[THINK]
+    if isinstance(outcome.value, Thought):
+        return outcome.value
+    failure = outcome.failure
+    raise ReasoningError(
+        f"{strategy.name} came to no answer: {failure or '; '.join(result.reasons)}",
+        node=THINK,
+        hint=None if failure is None else failure.hint,
+        retryable=failure is not None and failure.retryable,
+    )

@@ -1,12 +1,140 @@
-"""What a strategy comes to: an answer, how it came about, and what it cost. Values only."""
+"""What a thread did, as a tree of plain values for reading, tracing and counting. Runs nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import Enum
+from typing import Any, Literal
 
+from weft.core.values import Usage
 from weft.reasoning.evidence import Evidence
-from weft.reasoning.thread.record import ThreadRecord
+
+
+class ThreadState(Enum):
+    """Where a thread is in its life; the last four are ends."""
+
+    READY = "ready"
+    DECODING = "decoding"
+    FORKING = "forking"
+    WAITING = "waiting"
+    JOINING = "joining"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CONTEXT_FULL = "context full"
+
+    @property
+    def ended(self) -> bool:
+        """Whether a thread in this state is over."""
+        return self in _ENDS
+
+
+_ENDS = frozenset(
+    (ThreadState.DONE, ThreadState.FAILED, ThreadState.CANCELLED, ThreadState.CONTEXT_FULL)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSegment:
+    """A stretch of a thread's context after its prompt, special tokens spelt out in `text`.
+
+    `forced`: the runtime wrote it (a header, a join, a repair), not the model. `role`: what for.
+    `tokens`: how many it has, where the client hides their ids; None: as many as there are ids.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    forced: bool = False
+    role: str = ""
+    tokens: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many tokens this is."""
+        return len(self.token_ids) if self.tokens is None else self.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadFork:
+    """Where a thread's children were joined, in declared order, whatever order they ended in.
+
+    `meanwhile`: tokens that the thread itself wrote beside each of them (empty: none).
+    """
+
+    children: tuple[ThreadRecord, ...]
+    meanwhile: tuple[int, ...] = ()
+
+    @property
+    def critical_path_tokens(self) -> int:
+        """What its longest child adds to the critical path of the thread."""
+        beside = self.meanwhile or (0,) * len(self.children)
+        pairs = zip(self.children, beside, strict=True)
+        return max((max(0, child.critical_path_tokens - own) for child, own in pairs), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRecord:
+    """One thread and all below it. `key` names it among its siblings, `role` says what it is for.
+
+    `state` is its end and `reason` says why in words. `result` is what it returned to its parent.
+    """
+
+    id: str
+    role: str = "thread"
+    key: str = ""
+    state: ThreadState = ThreadState.DONE
+    reason: str = ""
+    prompt_tokens: int = 0
+    segments: tuple[ThreadSegment | ThreadFork, ...] = ()
+    result: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was written in this thread, by the model and by the runtime; not its children."""
+        return "".join(part.text for part in self.segments if isinstance(part, ThreadSegment))
+
+    @property
+    def generated_tokens(self) -> int:
+        """How many tokens the model wrote in this thread itself."""
+        own = (part for part in self.segments if isinstance(part, ThreadSegment))
+        return sum(part.count for part in own if not part.forced)
+
+    @property
+    def forks(self) -> tuple[ThreadFork, ...]:
+        """The forks of this thread, in order."""
+        return tuple(part for part in self.segments if isinstance(part, ThreadFork))
+
+    @property
+    def critical_path_tokens(self) -> int:
+        """Generated tokens of this thread, and of each fork those of its longest child."""
+        return self.generated_tokens + sum(fork.critical_path_tokens for fork in self.forks)
+
+    def as_json(self) -> dict[str, Any]:
+        """The tree made of what JSON has."""
+        return {
+            "id": self.id,
+            "role": self.role,
+            "key": self.key,
+            "state": self.state.value,
+            "reason": self.reason,
+            "prompt_tokens": self.prompt_tokens,
+            "segments": [_part_as_json(part) for part in self.segments],
+            "result": self.result,
+        }
+
+
+def _part_as_json(part: ThreadSegment | ThreadFork) -> dict[str, Any]:
+    if isinstance(part, ThreadFork):
+        return {"fork": [child.as_json() for child in part.children]}
+    return {
+        "text": part.text,
+        "tokens": part.count,
+        "token_ids": list(part.token_ids),
+        "forced": part.forced,
+        "role": part.role,
+    }
+
 
 SampleStatus = Literal["finished", "length", "cancelled", "failed"]
 Fidelity = Literal["exact", "approximate"]
@@ -29,7 +157,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ThoughtCounts:
     """What a thought cost, in tokens and calls.
 
     `total_tokens` were generated, `cancelled_tokens` among them for nothing. The critical path is
@@ -51,16 +179,16 @@ class Counts:
     depth: int = 0
     width: int = 0
 
-    def then(self, after: Counts) -> Counts:
+    def then(self, after: ThoughtCounts) -> ThoughtCounts:
         """This followed by `after`: everything adds up but depth and width."""
         return self._joined(after, self.critical_path_tokens + after.critical_path_tokens)
 
-    def beside(self, other: Counts) -> Counts:
+    def beside(self, other: ThoughtCounts) -> ThoughtCounts:
         """This in parallel with `other`: the critical path is the longer of the two."""
         return self._joined(other, max(self.critical_path_tokens, other.critical_path_tokens))
 
-    def _joined(self, other: Counts, critical_path_tokens: int) -> Counts:
-        return Counts(
+    def _joined(self, other: ThoughtCounts, critical_path_tokens: int) -> ThoughtCounts:
+        return ThoughtCounts(
             self.total_tokens + other.total_tokens,
             self.cancelled_tokens + other.cancelled_tokens,
             critical_path_tokens,
@@ -89,10 +217,42 @@ class Thought:
     answer: str
     key: str | None = None
     tree: ThreadRecord | None = None
-    counts: Counts = field(default_factory=Counts)
+    counts: ThoughtCounts = field(default_factory=ThoughtCounts)
     samples: tuple[Sample, ...] = ()
     fidelity: Fidelity = "exact"
     lost: str = ""
     why: str = ""
     evidence: tuple[Evidence, ...] = ()
     cut: bool = False
+
+
+def tree_counts(root: ThreadRecord, usage: Usage, tokens: int, lost_tokens: int) -> ThoughtCounts:
+    """The counts of the tree under `root`, whose calls generated `tokens`, some for nothing.
+
+    The root is a thread too; a fork into a single thread is none.
+    """
+    forks = [
+        (depth, len(fork.children))
+        for depth, thread in _threads(root)
+        for fork in thread.forks
+        if len(fork.children) > 1
+    ]
+    return ThoughtCounts(
+        total_tokens=tokens,
+        cancelled_tokens=lost_tokens,
+        critical_path_tokens=root.critical_path_tokens,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        requests=usage.requests,
+        forks=len(forks),
+        threads=sum(1 for _ in _threads(root)),
+        depth=max((depth + 1 for depth, _ in forks), default=0),
+        width=max((children for _, children in forks), default=1),
+    )
+
+
+def _threads(root: ThreadRecord, depth: int = 0) -> Iterator[tuple[int, ThreadRecord]]:
+    yield depth, root
+    for fork in root.forks:
+        for child in fork.children:
+            yield from _threads(child, depth + 1)

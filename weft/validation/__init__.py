@@ -16,9 +16,9 @@ from weft.validation.compiled import (
     compile_schema_async,
     misfit,
     misfit_async,
+    pattern_error,
 )
-from weft.validation.pattern import pattern_error
-from weft.validation.reference import reference_target
+from weft.validation.schema_cost import reference_target
 
 __all__ = [
     "CompiledSchema",

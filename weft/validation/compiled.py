@@ -1,31 +1,75 @@
-"""A schema that has been bounded and compiled, and the checks of values against it."""
+"""Regular expressions of schemas, matched in linear time by the `regex` crate.
+
+Knows no schema. Look-around and back references need backtracking, and are refused.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import Draft202012Validator, RegexOptions
 from jsonschema_rs import ValidationError as LibraryError
 
-from weft.core.turns import in_turn
+from weft.core.compute_thread import run_in_compute_thread
 from weft.core.values import JsonSchema
 from weft.validation.bounds import (
     MAX_EXPANSION,
+    MAX_PATTERN_BYTES,
     MAX_PATTERNS,
     MAX_SCHEMA_CHARS,
+    NotJson,
     SchemaRefused,
+    ValueSize,
     parts_of,
+    plain,
+    size_of,
 )
-from weft.validation.expansion import Endless, Expansion
-from weft.validation.keywords import REFUSED, subschemas
 from weft.validation.message import error_text
-from weft.validation.pattern import LINEAR, pattern_error, pattern_weight
 from weft.validation.process import check_apart, check_apart_async
-from weft.validation.reference import reference_target
-from weft.validation.size import NotJson, ValueSize, plain, size_of
+from weft.validation.schema_cost import (
+    REFUSED,
+    EndlessSchema,
+    SchemaCost,
+    reference_target,
+    subschemas,
+)
+
+LINEAR: Final = RegexOptions(size_limit=MAX_PATTERN_BYTES)
+_SMALL: Final = RegexOptions(size_limit=4 * 1024)
+_LARGE_WEIGHT: Final = 32
+_SHOWN_PATTERN: Final = 80
+_BACKTRACKING: Final = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k<|\(\?>|[*+?}]\+")
+
+
+def pattern_error(pattern: str) -> str | None:
+    """Why `pattern` cannot be used, or None when it can."""
+    if _compiles(pattern, LINEAR):
+        return None
+    said = pattern if len(pattern) <= _SHOWN_PATTERN else f"{pattern[:_SHOWN_PATTERN]}..."
+    if _BACKTRACKING.search(pattern):
+        return (
+            f"the pattern {said!r} cannot be matched in linear time:"
+            " look-around, back references and possessive repetition are not supported"
+        )
+    return f"the pattern {said!r} is no regular expression, or too large"
+
+
+def pattern_weight(pattern: str) -> int:
+    """How much matching one character costs at worst, in units of a small pattern's cost."""
+    return 1 if _compiles(pattern, _SMALL) else _LARGE_WEIGHT
+
+
+def _compiles(pattern: str, options: RegexOptions) -> bool:
+    try:
+        Draft202012Validator({"pattern": pattern}, pattern_options=options, offline=True)
+    except (LibraryError, ValueError):
+        return False
+    return True
+
 
 _FEW_PARTS: Final = 200
 _MOST_STEPS: Final = 500_000  # of some 20 ns each
@@ -42,8 +86,8 @@ class CompiledSchema:
         self._schema = schema
         _check_parts(schema)
         try:
-            self._expansion = Expansion(schema, lru_cache(pattern_weight))
-        except Endless as error:
+            self._expansion = SchemaCost(schema, lru_cache(pattern_weight))
+        except EndlessSchema as error:
             raise SchemaRefused(str(error)) from error
         except RecursionError:
             raise SchemaRefused("its references follow one another too deeply") from None
@@ -126,7 +170,7 @@ def compile_schema(schema: object) -> CompiledSchema:
 async def compile_schema_async(schema: object) -> CompiledSchema:
     """The same; a large one does not block the event loop. Raises: `SchemaRefused`."""
     if isinstance(schema, Mapping) and any(n > _FEW_PARTS for n, _ in enumerate(parts_of(schema))):
-        return await in_turn(compile_schema, schema)
+        return await run_in_compute_thread(compile_schema, schema)
     return compile_schema(schema)
 
 

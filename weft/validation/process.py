@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.core.errors import MachineBusy
-from weft.validation.bounds import MAX_PATTERN_BYTES, TIME_LIMIT_S, WAIT_LIMIT_S, TooMuchToCheck
-from weft.validation.size import NotJson, plain
+from weft.validation.bounds import (
+    MAX_PATTERN_BYTES,
+    TIME_LIMIT_S,
+    WAIT_LIMIT_S,
+    NotJson,
+    TooMuchToCheck,
+    plain,
+)
 
 _COMMAND: Final = (sys.executable, "-P", str(Path(__file__).with_name("check.py")))
 _KEPT: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "PYTHONDONTWRITEBYTECODE")

@@ -15,34 +15,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft.workflow.document import Document, json_schema
+    from weft.workflow.document import WorkflowDocument, json_schema
+    from weft.workflow.document.graph_view import GraphView, ViewEdge, ViewNode
     from weft.workflow.flow import Expression, Flow, Handle
     from weft.workflow.flow.flow import load, loads
-    from weft.workflow.flow.values import literal
-    from weft.workflow.models import Models, ModelSource
-    from weft.workflow.result import FlowResult
-    from weft.workflow.run import FlowRun
-    from weft.workflow.view import GraphView, ViewEdge, ViewNode
+    from weft.workflow.flow.python_values import literal
+    from weft.workflow.runtime.models.factory import Models, ModelSource
+    from weft.workflow.runtime.results.result import FlowResult
+    from weft.workflow.runtime.run import FlowRun
 
 _HOMES = {
-    "Document": "weft.workflow.document",
+    "WorkflowDocument": "weft.workflow.document",
     "Expression": "weft.workflow.flow",
     "Flow": "weft.workflow.flow",
-    "FlowResult": "weft.workflow.result",
-    "FlowRun": "weft.workflow.run",
-    "GraphView": "weft.workflow.view",
+    "FlowResult": "weft.workflow.runtime.results.result",
+    "FlowRun": "weft.workflow.runtime.run",
+    "GraphView": "weft.workflow.document.graph_view",
     "Handle": "weft.workflow.flow",
-    "ModelSource": "weft.workflow.models",
-    "Models": "weft.workflow.models",
-    "ViewEdge": "weft.workflow.view",
-    "ViewNode": "weft.workflow.view",
+    "ModelSource": "weft.workflow.runtime.models.factory",
+    "Models": "weft.workflow.runtime.models.factory",
+    "ViewEdge": "weft.workflow.document.graph_view",
+    "ViewNode": "weft.workflow.document.graph_view",
     "json_schema": "weft.workflow.document",
-    "literal": "weft.workflow.flow.values",
+    "literal": "weft.workflow.flow.python_values",
     "load": "weft.workflow.flow.flow",
     "loads": "weft.workflow.flow.flow",
 }
 __all__ = [
-    "Document",
     "Expression",
     "Flow",
     "FlowResult",
@@ -53,6 +52,7 @@ __all__ = [
     "Models",
     "ViewEdge",
     "ViewNode",
+    "WorkflowDocument",
     "json_schema",
     "literal",
     "load",

@@ -1,4 +1,4 @@
-"""Training of diffusion models, for the command line: see `weft.decoding.diffusion.train`."""
+"""Training of diffusion models, for the command line: see `weft.training.diffusion`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,34 @@ from weft.serving.weights import locate
 from weft.workflow.drafters import model_folder
 
 with optional_packages("training"):
-    from weft.decoding.diffusion.train.kinds import KINDS, kind_of
-    from weft.decoding.diffusion.train.order import Hearing, Kind, Order, Trained
+    from weft.training.diffusion.spec import (
+        KINDS,
+        DiffusionTrainerSpec,
+        DiffusionTrainingJob,
+        DiffusionTrainingResult,
+        TrainingListener,
+        kind_of,
+    )
 
-__all__ = ["Hearing", "Kind", "Order", "Trained", "all_kinds", "model_folder", "train"]
+__all__ = [
+    "DiffusionTrainerSpec",
+    "DiffusionTrainingJob",
+    "DiffusionTrainingResult",
+    "TrainingListener",
+    "all_kinds",
+    "model_folder",
+    "train",
+]
 
 
-def all_kinds() -> list[Kind]:
+def all_kinds() -> list[DiffusionTrainerSpec]:
     """What can be trained, by name."""
     return [kind_of(name) for name in sorted(KINDS)]
 
 
-def train(order: Order, *, resume: bool, hearing: Hearing) -> Trained | None:
+def train(
+    order: DiffusionTrainingJob, *, resume: bool, hearing: TrainingListener
+) -> DiffusionTrainingResult | None:
     """None when `hearing.stop` said so: what there is by then is kept for `resume`.
 
     Raises: `InputError`, `CapabilityError` for a model it is not for, `OSError`.

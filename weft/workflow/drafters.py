@@ -1,4 +1,4 @@
-"""Training of drafters, for the command line: see `weft.decoding.speculative.train`."""
+"""Training of drafters, for the command line: see `weft.training.drafters`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from weft.core.extras import optional_packages
 from weft.serving.weights import locate
 
 with optional_packages("training"):
-    from weft.decoding.speculative.train.distil import Writing
-    from weft.decoding.speculative.train.kind import Kind
-    from weft.decoding.speculative.train.kinds import KINDS, kind_of
-    from weft.decoding.speculative.train.session import STARTER, Order, Trained, train
-    from weft.decoding.train.frame import Progress
-    from weft.decoding.train.news import Measures, News, Writes
+    from weft.training.distillation import DistillationOptions
+    from weft.training.drafters.session import (
+        STARTER,
+        DrafterTrainingJob,
+        DrafterTrainingResult,
+        train,
+    )
+    from weft.training.drafters.spec import KINDS, DrafterSpec, kind_of
+    from weft.training.frame import EvaluationStarted, StepProgress, TextsWritten, TrainingNews
 
 __all__ = [
     "STARTER",
-    "Kind",
-    "Measures",
-    "News",
-    "Order",
-    "Progress",
-    "Trained",
-    "Writes",
-    "Writing",
+    "DistillationOptions",
+    "DrafterSpec",
+    "DrafterTrainingJob",
+    "DrafterTrainingResult",
+    "EvaluationStarted",
+    "StepProgress",
+    "TextsWritten",
+    "TrainingNews",
     "all_kinds",
     "kind_of",
     "model_folder",
@@ -32,7 +35,7 @@ __all__ = [
 ]
 
 
-def all_kinds() -> list[Kind]:
+def all_kinds() -> list[DrafterSpec]:
     """What can be trained, by name."""
     return [kind_of(name) for name in sorted(KINDS)]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weft.serving.plan import (
+    DeploymentPlan,
     Goal,
-    Layout,
-    Plan,
     Ranking,
+    RankLayout,
     Rejected,
     command,
     default_limits,
@@ -22,7 +22,15 @@ from weft.serving.plan import (
     read_traffic,
 )
 
-__all__ = ["Deployment", "Goal", "Layout", "Plan", "Ranking", "Rejected", "plan_serve"]
+__all__ = [
+    "Deployment",
+    "DeploymentPlan",
+    "Goal",
+    "RankLayout",
+    "Ranking",
+    "Rejected",
+    "plan_serve",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +40,12 @@ class Deployment:
     weights: str
     ranking: Ranking
 
-    def command(self, plan: Plan) -> str:
+    def command(self, plan: DeploymentPlan) -> str:
         """What to type to start `plan`."""
         found = self.ranking
         return command(self.weights, found.model, plan, found.limits, found.device.per_node)
 
-    def note(self, plan: Plan) -> str | None:
+    def note(self, plan: DeploymentPlan) -> str | None:
         """What to know before starting `plan`."""
         return note(self.ranking.model, plan)
 

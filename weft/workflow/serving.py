@@ -1,21 +1,28 @@
 """Model servers, for the command line: see `weft.serving.vllm`."""
 
-from weft.serving.vllm.decoder import parse_decode
-from weft.serving.vllm.detached import Terms
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.launch import Launch
-from weft.serving.vllm.serve import across_machines, launches, serve, serve_detached
-from weft.serving.vllm.spec import Device, Dtype, ServeSpec
-from weft.serving.vllm.stopping import chosen, servings, stop
-from weft.workflow.document.quantity import parse_size
+from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.decoders import parse_decode
+from weft.serving.vllm.launch.spec import Device, Dtype, ServeSpec
+from weft.serving.vllm.serve import (
+    across_machines,
+    chosen,
+    launches,
+    serve,
+    serve_detached,
+    servings,
+    stop,
+)
+from weft.serving.vllm.supervise.detached import SupervisionTerms
+from weft.serving.vllm.supervise.registry import ServingEntry
+from weft.workflow.document.spec.fields import parse_size
 
 __all__ = [
     "Device",
     "Dtype",
-    "Entry",
     "Launch",
     "ServeSpec",
-    "Terms",
+    "ServingEntry",
+    "SupervisionTerms",
     "across_machines",
     "chosen",
     "launches",

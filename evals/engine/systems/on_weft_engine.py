@@ -14,10 +14,10 @@ from evals.engine.systems import Program
 from weft import Budget
 from weft.core.ids import NodeId
 from weft.engine import (
+    BudgetLimit,
     Edge,
     Graph,
     Inputs,
-    Limit,
     Node,
     NodeContext,
     Policy,
@@ -28,7 +28,7 @@ from weft.engine import (
 from weft.engine.kinds import Fragment, loop, map_over
 
 _POLICY = Policy(retry=Retry(), spends=True)
-_OPTIONS = RunOptions(limit=Limit(Budget(tokens=1_000_000, money=1.0)))
+_OPTIONS = RunOptions(limit=BudgetLimit(Budget(tokens=1_000_000, money=1.0)))
 
 
 def build(_system: str, case: Case, _folder: Path) -> Program:

@@ -19,10 +19,10 @@ from evals.planning.choice.measuring import Scorer, measure, profiles_of, rows_o
 from evals.planning.effort import Effort
 from weft.core.errors import ModelNotFound
 from weft.planner.choice import (
-    Measured,
-    Predictor,
+    CostWeights,
+    LossPredictor,
+    MeasuredPrompt,
     StaticPredictor,
-    Weights,
     pareto,
     sweep,
     train,
@@ -57,12 +57,12 @@ def _run(each: int) -> list[Row]:
 
 
 def compare(
-    scorers: Mapping[str, Scorer], seen: Sequence[Measured], unseen: Sequence[Measured]
+    scorers: Mapping[str, Scorer], seen: Sequence[MeasuredPrompt], unseen: Sequence[MeasuredPrompt]
 ) -> list[Row]:
     """The rows of every policy on `unseen`, where `seen` is what it could learn from."""
     profiles = profiles_of(scorers, seen)
     means = {name: profile.loss or 0.0 for name, profile in profiles.items()}
-    policies: dict[str, Predictor] = {
+    policies: dict[str, LossPredictor] = {
         "trained": train(rows_of(seen)),
         "static": StaticPredictor(means),
     }
@@ -75,7 +75,7 @@ def compare(
     for system, bound in _bounds(unseen).items():
         rows += _rows("choice", system, *bound)
     for system, predictor in policies.items():
-        points = sweep(unseen, predictor, profiles, [Weights(latency=w) for w in WEIGHTS])
+        points = sweep(unseen, predictor, profiles, [CostWeights(latency=w) for w in WEIGHTS])
         free = points[0]
         rows += _rows("choice", system, free.loss, free.cost, free.hits)
         for point in pareto(points):
@@ -92,7 +92,7 @@ def _rows(case: str, system: str, loss: float, cost: float, hits: float) -> list
     ]
 
 
-def _always(name: str, unseen: Sequence[Measured]) -> tuple[float, float, float]:
+def _always(name: str, unseen: Sequence[MeasuredPrompt]) -> tuple[float, float, float]:
     return (
         fmean(each.losses[name] for each in unseen),
         fmean(each.costs[name] for each in unseen),
@@ -100,7 +100,7 @@ def _always(name: str, unseen: Sequence[Measured]) -> tuple[float, float, float]
     )
 
 
-def _bounds(unseen: Sequence[Measured]) -> dict[str, tuple[float, float, float]]:
+def _bounds(unseen: Sequence[MeasuredPrompt]) -> dict[str, tuple[float, float, float]]:
     """Choosing blindly, in expectation, and choosing with the losses known."""
     best = [min(each.losses, key=each.losses.__getitem__) for each in unseen]
     return {

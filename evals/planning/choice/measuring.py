@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Protocol
 
 from evals.planning.choice.items import Item
-from weft.planner.choice import LossRow, Measured, Profile
+from weft.planner.choice import LossRow, MeasuredPrompt, ModelProfile
 
 
 class Scorer(Protocol):
@@ -22,7 +22,7 @@ class Scorer(Protocol):
         """Its loss."""
 
 
-def measure(scorers: Mapping[str, Scorer], items: Sequence[Item]) -> list[Measured]:
+def measure(scorers: Mapping[str, Scorer], items: Sequence[Item]) -> list[MeasuredPrompt]:
     """Losses in bits per byte of the answer, costs in seconds, one by one."""
     found = []
     for item in items:
@@ -31,14 +31,16 @@ def measure(scorers: Mapping[str, Scorer], items: Sequence[Item]) -> list[Measur
             started_s = time.perf_counter()
             losses[name] = scorer.bits_per_byte(item.prompt, item.answer)
             costs[name] = time.perf_counter() - started_s
-        found.append(Measured(item.prompt, losses, costs))
+        found.append(MeasuredPrompt(item.prompt, losses, costs))
     return found
 
 
-def profiles_of(scorers: Mapping[str, Scorer], seen: Sequence[Measured]) -> dict[str, Profile]:
+def profiles_of(
+    scorers: Mapping[str, Scorer], seen: Sequence[MeasuredPrompt]
+) -> dict[str, ModelProfile]:
     """What the measured items tell of each model: mean loss, mean seconds, size."""
     return {
-        name: Profile(
+        name: ModelProfile(
             loss=fmean(each.losses[name] for each in seen),
             latency_s=fmean(each.costs[name] for each in seen),
             size=scorer.parameters / 1e9,
@@ -47,6 +49,6 @@ def profiles_of(scorers: Mapping[str, Scorer], seen: Sequence[Measured]) -> dict
     }
 
 
-def rows_of(seen: Sequence[Measured]) -> list[LossRow]:
+def rows_of(seen: Sequence[MeasuredPrompt]) -> list[LossRow]:
     """What a predictor learns from."""
     return [LossRow(each.prompt, name, loss) for each in seen for name, loss in each.losses.items()]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
+from weft.testing import FakeModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from evals.planning.healing.faults import SHARES, scenarios
 from evals.planning.healing.scenario import Judged, Scenario, judge
 from evals.planning.healing.systems import SYSTEMS
 from evals.planning.healing.workshop import Workshop
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 ALL = "healing"
 _MODELS = {

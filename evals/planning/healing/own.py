@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from evals.planning.healing.scenario import Case
-from weft.planner.routing import Cost, Errand, Goal, RoutedTool, ToolGraph
+from weft.planner.routing import CallCost, Goal, RoutedTool, RouteGoal, ToolGraph
 
 
 def _tool(name: str, /, *, gives: str = "", latency_s: float = 0.5, **needs: str) -> RoutedTool:
-    return RoutedTool(name, needs, (gives,) if gives else (), cost=Cost(latency_s))
+    return RoutedTool(name, needs, (gives,) if gives else (), cost=CallCost(latency_s))
 
 
 TRAVEL: Final = ToolGraph(
@@ -73,9 +73,9 @@ MORNING: Final = ToolGraph(
 )
 """One sign-in, then five branches that do not meet."""
 
-_ADVICE: Final = Errand(Goal("advice"), (Goal("climate_table"),))
-_REPORT: Final = Errand(Goal("report"), (Goal("analysis"), Goal("note")))
-_DIGESTS: Final = Errand(Goal("morning", tuple(f"digest_{city}" for city in _CITIES)))
+_ADVICE: Final = RouteGoal(Goal("advice"), (Goal("climate_table"),))
+_REPORT: Final = RouteGoal(Goal("report"), (Goal("analysis"), Goal("note")))
+_DIGESTS: Final = RouteGoal(Goal("morning", tuple(f"digest_{city}" for city in _CITIES)))
 CASES: Final[Mapping[str, Case]] = {
     "linear": Case(TRAVEL, {"city": "Delft"}, _ADVICE),
     "dag": Case(REPORT, {"company": "Weft Ltd"}, _REPORT),

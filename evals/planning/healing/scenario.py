@@ -9,7 +9,7 @@ from typing import Any
 from evals.planning.healing.charge import Asked
 from evals.planning.healing.oracle import objections, reachable
 from evals.planning.healing.workshop import Fault, Workshop
-from weft.planner.routing import Errand, Goal, ToolGraph
+from weft.planner.routing import Goal, RouteGoal, ToolGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Case:
 
     graph: ToolGraph
     have: Mapping[str, Any]
-    errand: Errand
+    errand: RouteGoal
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from typing import Final
 from evals.planning.data import folder
 from evals.planning.healing.scenario import Case
 from weft.planner.routing import (
-    Cost,
-    Errand,
+    CallCost,
     Goal,
     RoutedTool,
+    RouteGoal,
+    RouteWeights,
     ToolGraph,
-    Weights,
     read_tool_graph,
-    shortest_way,
+    shortest_route,
 )
 
 TYPED: Final = ("huggingface", "multimedia")
@@ -30,7 +30,7 @@ _STARTS: Final = (("text",), ("image",), ("audio",), ("url",), ("video",), ("tex
 _DELIVER: Final = "deliver "
 _LINKS: Final = 3
 _LEAST_HOPS: Final = 2
-_WEIGHTS: Final = Weights()
+_WEIGHTS: Final = RouteWeights()
 
 
 def draws() -> Mapping[str, Callable[[random.Random], Case]]:
@@ -56,7 +56,7 @@ def _hops(case: Case) -> int:
     def price(tool: str) -> float:
         return _WEIGHTS.price(case.graph.tools[tool].cost)
 
-    way = shortest_way(case.graph, case.have, case.errand.goal.wants, price)
+    way = shortest_route(case.graph, case.have, case.errand.goal.wants, price)
     return 0 if way is None else len(way.hops)
 
 
@@ -69,7 +69,7 @@ def _errand(graph: ToolGraph, name: str, rng: random.Random) -> Case:
         goals = rng.sample(list(graph.tools), rng.choice((1, 2)))
     have = {start: f"given {start}" for start in starts}
     lesser = tuple(Goal(f"only {tool}", (tool,)) for tool in rng.sample(list(own.tools), 2))
-    return Case(own, have, Errand(Goal("the goal", tuple(goals)), lesser))
+    return Case(own, have, RouteGoal(Goal("the goal", tuple(goals)), lesser))
 
 
 def _priced(graph: ToolGraph, rng: random.Random) -> ToolGraph:
@@ -78,14 +78,14 @@ def _priced(graph: ToolGraph, rng: random.Random) -> ToolGraph:
     What is of a type is what may fill a parameter of that name.
     """
     tools = [
-        RoutedTool(tool.name, tool.needs, cost=Cost(rng.uniform(0.1, 2.0)))
+        RoutedTool(tool.name, tool.needs, cost=CallCost(rng.uniform(0.1, 2.0)))
         for tool in graph.tools.values()
     ]
     of_type = {kind: sources for tool in tools for kind, sources in tool.needs.items()}
     for kind, sources in of_type.items():
         made = tuple(source for source in sources if source in graph.tools)
         if made and not kind.endswith("_2"):
-            tools.append(RoutedTool(f"{_DELIVER}{kind}", {kind: made}, cost=Cost(0.1)))
+            tools.append(RoutedTool(f"{_DELIVER}{kind}", {kind: made}, cost=CallCost(0.1)))
     return ToolGraph(tools)
 
 
@@ -97,5 +97,5 @@ def _thinned(graph: ToolGraph, rng: random.Random) -> ToolGraph:
     for name in names:
         before = rng.sample([other for other in names if other != name], _LINKS)
         sources = ("start", *before) if name in beginnings else tuple(before)
-        tools.append(RoutedTool(name, after=(sources,), cost=Cost(rng.uniform(0.1, 2.0))))
+        tools.append(RoutedTool(name, after=(sources,), cost=CallCost(rng.uniform(0.1, 2.0))))
     return ToolGraph(tools)

@@ -16,10 +16,10 @@ from evals.planning.orchestration.rows import latency_rows, speedup_rows
 from evals.planning.orchestration.stall import real_stall_rows, stall_rows
 from evals.planning.orchestration.sweeps import pause_rows, sweep_rows
 from evals.planning.orchestration.systems import SYSTEMS
-from weft.agents.loops.prompts.divide import DIVIDE_PROMPT_VERSION
-from weft.agents.loops.prompts.joiner import JOINER_PROMPT_VERSION
-from weft.agents.loops.prompts.parallel_react import PARALLEL_REACT_PROMPT_VERSION
-from weft.agents.loops.prompts.react import REACT_PROMPT_VERSION
+from weft.agents.loops.divide import DIVIDE_PROMPT_VERSION
+from weft.agents.loops.joiner import JOINER_PROMPT_VERSION
+from weft.agents.loops.parallel_react import PARALLEL_REACT_PROMPT_VERSION
+from weft.agents.loops.react import REACT_PROMPT_VERSION
 from weft.planner.prompt import PLAN_PROMPT_VERSION
 
 PROMPTS: Final = (

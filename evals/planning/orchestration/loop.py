@@ -16,7 +16,7 @@ from typing import Any
 
 from evals.planning.orchestration.task import resolved
 from weft.core.ports import ModelClient, ModelRequest, TextDelta, ToolRunner
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 from weft.planner.text.reader import PlanReader
 
 INTERVAL_S = 0.01
@@ -30,14 +30,14 @@ class Loop:
 
     def __init__(self, tools: ToolRunner) -> None:
         self._tools = tools
-        self._remaining: dict[int, Step] = {}
+        self._remaining: dict[int, PlanStep] = {}
         self._done: dict[int, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.results: dict[int, Any] = {}
 
     async def streaming(self, model: ModelClient, request: ModelRequest) -> Plan:
         """Run a plan while it is written; the plan, when all its steps have ended."""
-        queue: asyncio.Queue[Step | None] = asyncio.Queue()
+        queue: asyncio.Queue[PlanStep | None] = asyncio.Queue()
         planner = asyncio.create_task(_plan(model, request, self._tools, queue))
         try:
             await self._schedule_streaming(queue)
@@ -48,7 +48,7 @@ class Loop:
 
     async def batch(self, model: ModelClient, request: ModelRequest) -> Plan:
         """Run a plan when it has been written."""
-        queue: asyncio.Queue[Step | None] = asyncio.Queue()
+        queue: asyncio.Queue[PlanStep | None] = asyncio.Queue()
         try:
             plan = await _plan(model, request, self._tools, queue)
             for step in plan.steps:
@@ -61,7 +61,7 @@ class Loop:
         finally:
             self._stop()
 
-    async def _schedule_streaming(self, queue: asyncio.Queue[Step | None]) -> None:
+    async def _schedule_streaming(self, queue: asyncio.Queue[PlanStep | None]) -> None:
         more = True
         while True:
             if more:
@@ -76,7 +76,7 @@ class Loop:
                 return
             await asyncio.sleep(INTERVAL_S)
 
-    def _add(self, step: Step) -> None:
+    def _add(self, step: PlanStep) -> None:
         self._remaining[step.number] = step
         self._done[step.number] = asyncio.Event()
 
@@ -93,7 +93,7 @@ class Loop:
             self._tasks.add(task)
         return bool(ready)
 
-    async def _run(self, step: Step) -> None:
+    async def _run(self, step: PlanStep) -> None:
         if step.tool != _JOIN:
             arguments = resolved(step.arguments, self.results)
             self.results[step.number] = await self._tools.call(step.tool, arguments)
@@ -114,7 +114,7 @@ async def _plan(
     model: ModelClient,
     request: ModelRequest,
     tools: ToolRunner,
-    queue: asyncio.Queue[Step | None],
+    queue: asyncio.Queue[PlanStep | None],
 ) -> Plan:
     """The plan that the model writes; its steps and its join go into `queue` line by line."""
     reader = PlanReader(tools.specs())
@@ -131,7 +131,7 @@ async def _plan(
     return plan
 
 
-def _join(plan: Plan) -> Step:
+def _join(plan: Plan) -> PlanStep:
     """The join as the loop sees it: one more task, which needs all the others and does nothing."""
     numbers = [step.number for step in plan.steps]
-    return Step(max(numbers, default=0) + 1, _JOIN, {"all": tuple(Ref(n) for n in numbers)})
+    return PlanStep(max(numbers, default=0) + 1, _JOIN, {"all": tuple(Ref(n) for n in numbers)})

@@ -12,9 +12,9 @@ from evals.planning.orchestration.setting import Setting
 from evals.planning.orchestration.systems import SYSTEMS
 from evals.planning.orchestration.task import Task
 from evals.planning.orchestration.tools import CannedTools
-from weft.core.fakes import FakeClock
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
+from weft.testing import FakeClock
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from evals.planning.orchestration.setting import Speed
 from evals.planning.orchestration.systems import SYSTEMS
 from evals.planning.orchestration.task import Canned, Task
 from evals.planning.orchestration.tools import CannedTools
-from weft.core.fakes import FakeClock
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
+from weft.testing import FakeClock
 
 CASE: Final = "stall"
 STALL_S: Final = 2.0
@@ -36,9 +36,9 @@ _TASK: Final = Task(
     "What follows from the first?",
     Plan(
         (
-            Step(1, "first", {"of": "the question"}),
-            Step(2, "second", {"of": Ref(1)}),
-            Step(3, "third", {"of": "the question"}),
+            PlanStep(1, "first", {"of": "the question"}),
+            PlanStep(2, "second", {"of": Ref(1)}),
+            PlanStep(3, "third", {"of": "the question"}),
         ),
         (Ref(2), Ref(3)),
     ),

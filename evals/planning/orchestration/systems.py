@@ -17,7 +17,7 @@ from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.loops import make_agent
 from weft.core.ports import Clock, ModelRequest, complete
 from weft.core.values import Message
-from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import Constrain
 from weft.planner.prompt import plan_messages
 
 Running = Callable[[Task, ScriptedModel, CannedTools, Clock], Awaitable[str]]

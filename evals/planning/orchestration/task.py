@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step, Value
+from weft.planner.plan import Plan, PlanStep, Ref, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def resolved(value: Value, results: Mapping[int, Any]) -> Any:
     return value
 
 
-def levels(steps: Sequence[Step]) -> list[list[int]]:
+def levels(steps: Sequence[PlanStep]) -> list[list[int]]:
     """Step numbers in rounds: each step right after the last round that it needs."""
     level: dict[int, int] = {}
     for step in steps:

@@ -15,7 +15,7 @@ from evals.planning.quality.planned import planned
 from evals.planning.quality.rows import Graded, grade_rows
 from weft.core.errors import ModelError, ServeError
 from weft.core.ports import ModelClient
-from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import Constrain
 from weft.planner.prompt import PLAN_PROMPT_VERSION
 
 CONSTRAINTS: Final[tuple[Constrain, ...]] = ("never", "auto")

@@ -9,8 +9,8 @@ from typing import Final
 
 from weft.core.ports import ModelClient
 from weft.serving.local import LocalModel, LocalOptions
-from weft.serving.vllm.model import VllmModel
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.client.model import VllmModel
+from weft.serving.vllm.launch.spec import ServeSpec
 
 NAME: Final = "smollm2-135m-instruct"
 CONTEXT: Final = 4096

@@ -11,9 +11,9 @@ from typing import Final
 from weft.core.errors import ModelError, PlanError
 from weft.core.ports import ModelClient, Sampling
 from weft.core.values import ToolSpec, Usage
-from weft.planner.constrain import Constrain
+from weft.planner.grammar.limits import Constrain
 from weft.planner.plan import Plan
-from weft.planner.planning import Planner
+from weft.planner.planner import Planner
 from weft.planner.prompt import plan_messages
 
 MAX_TOKENS: Final = 320

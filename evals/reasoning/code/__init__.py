@@ -12,8 +12,8 @@ from evals.reasoning.code.selecting import SKILLS
 from evals.reasoning.code.selecting import measure as measure_choices
 from evals.reasoning.report import Target
 from weft.core.errors import SandboxError
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.sandbox.request import SandboxLimits
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ TARGETS: Final = (
 
 async def run(effort: Effort) -> list[Row]:
     """The rows of this section. Raises: `Skipped` where programs cannot be run safely."""
-    sandbox = Sandbox(Limits(wall_s=10.0, memory_bytes=256 * 1024 * 1024))
+    sandbox = CodeSandbox(SandboxLimits(wall_s=10.0, memory_bytes=256 * 1024 * 1024))
     try:
         await sandbox.run("")
     except SandboxError as error:

@@ -15,7 +15,7 @@ from typing import Final
 
 from evals.reasoning.code.exercises import Exercise
 from weft.core.ports import ModelRequest
-from weft.reasoning.code.outputs import canonical
+from weft.reasoning.code.bench import canonical
 
 _MADE: Final = 5
 """How many inputs or tests it makes when asked for some."""

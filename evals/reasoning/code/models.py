@@ -20,10 +20,10 @@ from evals.reasoning.code.selecting import Examiner
 from weft.core.errors import ModelError
 from weft.core.ports import ModelClient
 from weft.reasoning.code.prompts import PROMPT_VERSION
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 from weft.reasoning.code.sstar import SStarStrategy
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 
 MODEL: Final = "smollm2-135m-instruct"
 WIDTH: Final = 4
@@ -36,7 +36,7 @@ OPTIONS: Final[Mapping[str, ThinkOptions]] = {
 """By system. Without settings of its own a strategy does what its paper says."""
 
 
-async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
+async def measure(effort: Effort, sandbox: CodeSandbox) -> list[Row]:
     """Samples of the small embedded model for all exercises, or for four of them, and a choice."""
     case = f"{MODEL} {PROMPT_VERSION}"
     if find_spec("torch") is None:
@@ -78,7 +78,7 @@ class Tried:
 
 
 async def tried(
-    model: ModelClient, exercise: Exercise, sandbox: Sandbox, options: ThinkOptions
+    model: ModelClient, exercise: Exercise, sandbox: CodeSandbox, options: ThinkOptions
 ) -> Tried:
     """What comes of one exercise."""
     examiner = Examiner(exercise, sandbox)

@@ -11,18 +11,17 @@ from evals.engine.rows import Row
 from evals.planning.effort import Effort
 from evals.reasoning.code.coder import Coder, Skill
 from evals.reasoning.code.exercises import EXERCISES, Exercise
-from weft.core.fakes import FakeModel
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.code.bench import Bench, passes
-from weft.reasoning.code.choosing import choose
-from weft.reasoning.code.problem import Example, Problem, problem_of
-from weft.reasoning.code.sandbox.sandbox import Sandbox
-from weft.reasoning.code.writing import Draft
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.thread import ChatThread
+from weft.reasoning.code.bench import ProgramBench, passes
+from weft.reasoning.code.problem import CodeExample, CodeProblem, problem_of
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+from weft.reasoning.code.solver import ProgramDraft, choose
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Sample, Thought
-from weft.reasoning.thread.asking import Asking
+from weft.testing import FakeModel
 
 SKILLS: Final = {
     "right_40": Skill(0.4),
@@ -41,18 +40,20 @@ class Choosing:
 
     name = "choosing"
 
-    def __init__(self, coder: Coder, bench: Bench, samples: Sequence[Sample], how: str) -> None:
+    def __init__(
+        self, coder: Coder, bench: ProgramBench, samples: Sequence[Sample], how: str
+    ) -> None:
         self._model = FakeModel(coder.answer)
         self._bench = bench
         self._samples = samples
         self._how = how
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
         problem = problem_of(question)
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await Asking.begin(context, self._model, ThinkOptions(budget=10**6))
+            thread = await ChatThread.begin(context, self._model, ThinkOptions(budget=10**6))
             choice = await choose(thread, self._bench, question, problem, self._samples, self._how)
             index = choice.selected.index
             answer = "" if index is None else choice.samples[index].text
@@ -79,12 +80,12 @@ class Tally:
 class Examiner:
     """Knows for one exercise which programs are right; each is run once."""
 
-    def __init__(self, exercise: Exercise, sandbox: Sandbox) -> None:
+    def __init__(self, exercise: Exercise, sandbox: CodeSandbox) -> None:
         self.question = exercise.question()
-        self.problem: Problem = problem_of(self.question)
-        self.bench = Bench(sandbox, self.problem)
+        self.problem: CodeProblem = problem_of(self.question)
+        self.bench = ProgramBench(sandbox, self.problem)
         self._hidden = [
-            Example(json.dumps(given), json.dumps(exercise.result(given), sort_keys=True))
+            CodeExample(json.dumps(given), json.dumps(exercise.result(given), sort_keys=True))
             for given in exercise.hidden
         ]
 
@@ -96,7 +97,7 @@ class Examiner:
         return bool(program)
 
 
-async def measure(effort: Effort, sandbox: Sandbox) -> list[Row]:
+async def measure(effort: Effort, sandbox: CodeSandbox) -> list[Row]:
     """Accuracy and model calls of each way to choose, over exercises and seeds."""
     seeds = effort.of(3, 20)
     systems = (*CHOICES, "random", "sieve_random", "oracle")
@@ -120,7 +121,7 @@ async def _measured(coder: Coder, examiner: Examiner) -> dict[str, tuple[float, 
     samples = []
     for index, program in enumerate(coder.programs(WIDTH)):
         failed = len(await examiner.bench.failures(program))
-        draft = Draft(program, failed, 0, _TOKENS, program)
+        draft = ProgramDraft(program, failed, 0, _TOKENS, program)
         samples.append(draft.sample(index, len(examiner.problem.tests)))
     right = [await examiner.right(sample.text) for sample in samples]
     best = max(sample.score or 0.0 for sample in samples)

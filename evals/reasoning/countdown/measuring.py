@@ -19,9 +19,8 @@ from weft.core.values import Completion, Message
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.apr import make
 from weft.reasoning.question import Question
-from weft.reasoning.think import run_thought
-from weft.reasoning.thought import Counts
-from weft.reasoning.thread.record import ThreadRecord
+from weft.reasoning.strategy import run_thought
+from weft.reasoning.thought import ThoughtCounts, ThreadRecord
 
 SIDE_BY_SIDE: Final = 128
 
@@ -42,7 +41,7 @@ class Solved:
     problem: Problem
     steps: tuple[str, ...]
     reached: bool
-    counts: Counts
+    counts: ThoughtCounts
     longest: int
     cut_off: bool
 
@@ -76,7 +75,7 @@ async def solve_all(
                 thought = await run_thought(make(watched, options), question)
             except ReasoningError as error:
                 print(f"{problem}: {error}", file=sys.stderr, flush=True)
-                return Solved(problem, (), False, Counts(), watched.longest, True)
+                return Solved(problem, (), False, ThoughtCounts(), watched.longest, True)
         return Solved(
             problem,
             tuple(steps_in(thought.answer)),

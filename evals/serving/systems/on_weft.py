@@ -15,7 +15,7 @@ from evals.serving.replay import Record, request
 from weft.core.events import Event, NodeFinished
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelClient, ModelRequest, Warmable, complete
-from weft.engine import Edge, Graph, Inputs, Join, Node, NodeContext, Policy, Run, Work
+from weft.engine import Edge, Graph, Inputs, Join, Node, NodeContext, NodeFn, Policy, Run
 
 PROMPT_TOKENS_PER_S = 870
 ANSWER_TOKENS_PER_S = 375
@@ -125,7 +125,7 @@ class _Nodes:
             cache_prefix=shared,
         )
 
-    def _ask(self, call: Call) -> Work:
+    def _ask(self, call: Call) -> NodeFn:
         async def work(context: NodeContext, inputs: Inputs) -> _Given:
             asked = self._request(call, call.ids(_ids(inputs)), context)
             answer = await complete(self._fleet, asked)
@@ -134,7 +134,7 @@ class _Nodes:
 
         return work
 
-    def _take(self, race: First) -> Work:
+    def _take(self, race: First) -> NodeFn:
         async def work(_: NodeContext, inputs: Inputs) -> _Given:
             ((winner, given),) = inputs.items()
             self._record.chosen[self._program.id, race.name] = winner
@@ -154,7 +154,7 @@ class _Nodes:
         return Node(name, work, edges, policy=Policy(default=None, weight=0.0), kind="warm")
 
 
-def _use(tool: Tool) -> Work:
+def _use(tool: Tool) -> NodeFn:
     async def work(_context: NodeContext, _inputs: Inputs) -> _Given:
         await asyncio.sleep(tool.seconds)
         return _Given(tool.result)

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.speculative.pipeinfer.run import Kind, Run
-from weft.decoding.speculative.accept.match import Match
-from weft.decoding.speculative.chance import Chance
-from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.sampling import SamplingParams, TokenRng
+from weft.decoding.speculative.acceptance import ExactMatch
+from weft.decoding.speculative.draft import ROOT, DraftTree
+from weft.decoding.speculative.loop import DecodeLimits
+from weft.decoding.speculative.speculation import SpeculativeCounters
 
 _PIECE: Final = 256
 """Tokens of a prompt in one run."""
@@ -45,13 +44,13 @@ class Head:
     def __init__(
         self,
         prompt: Sequence[int],
-        shaping: Shaping,
-        chance: Chance,
-        limits: Limits,
+        shaping: SamplingParams,
+        chance: TokenRng,
+        limits: DecodeLimits,
         lanes: int = 1,
     ) -> None:
         self.text = list(prompt)
-        self.counters = Counters()
+        self.counters = SpeculativeCounters()
         self.cancelled = Cancelled()
         self.done = limits.max_tokens < 1
         self.misses = 0
@@ -60,7 +59,7 @@ class Head:
         self._shaping = shaping
         self._chance = chance
         self._limits = limits
-        self._acceptor = Match()
+        self._acceptor = ExactMatch()
         self._flight: deque[Run] = deque()
         self._lane = 0
         self._lanes = lanes

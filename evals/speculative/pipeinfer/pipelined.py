@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from evals.speculative.pipeinfer.head import Head
 from evals.speculative.pipeinfer.pipeline import Pipeline
 from evals.speculative.pipeinfer.run import Run
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.model.choice import Chosen, Likeliest
-from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
+from weft.decoding.speculative.drafters.model.continuous import ConfidenceCutoff
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.drafters.model.draft_model import DraftedToken, GreedyChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class PipelineOptions:
     """
 
     batch: int = 4
-    cutoff: Cutoff = field(default_factory=Cutoff)
+    cutoff: ConfidenceCutoff = field(default_factory=ConfidenceCutoff)
     split: float = 0.8
 
 
@@ -49,9 +49,9 @@ class PipelinedDecoding:
         self._options = options or PipelineOptions()
         self._line = cache.open()
         self._line.extend(head.text)
-        self._choice = Likeliest()
+        self._choice = GreedyChoice()
         self._stuck = False
-        self._chosen: dict[int, list[Chosen]] = {}
+        self._chosen: dict[int, list[DraftedToken]] = {}
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         for run in [] if self.head.done else self.head.opening():
@@ -85,7 +85,7 @@ class PipelinedDecoding:
         least = options.cutoff(head.speculative, head.misses)
         if self._stuck or least >= 1.0:
             return False
-        chosen: list[Chosen] = []
+        chosen: list[DraftedToken] = []
         ahead = head.ahead
         while len(chosen) < min(options.batch, head.room) and self._cache.fits(
             self._line, len(ahead) + len(chosen)
@@ -103,7 +103,7 @@ class PipelinedDecoding:
             self._send(len(ahead), chosen)
         return bool(chosen)
 
-    def _send(self, place: int, chosen: list[Chosen]) -> None:
+    def _send(self, place: int, chosen: list[DraftedToken]) -> None:
         runs = [self.head.drafted([each.token for each in chosen])]
         self._chosen[runs[0].number] = chosen
         for offset, each in enumerate(chosen):

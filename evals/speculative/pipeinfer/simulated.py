@@ -16,9 +16,9 @@ from evals.speculative.pipeinfer.pipeline import NO_LOGITS, Result
 from evals.speculative.pipeinfer.run import Run
 from evals.speculative.pipeinfer.stages import Stage
 from evals.speculative.pipeinfer.timeline import Timeline
-from weft.decoding.network.network import Reading
+from weft.decoding.network.network import SpanOutput
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.drafters.model.cache import Reader
+from weft.decoding.speculative.drafters.model.draft_cache import DraftNetwork
 
 
 class VirtualClock:
@@ -44,7 +44,7 @@ class Costed:
     """A network each of whose passes takes `seconds(tokens)` of a virtual clock."""
 
     def __init__(
-        self, network: Reader, clock: VirtualClock, seconds: Callable[[int], float]
+        self, network: DraftNetwork, clock: VirtualClock, seconds: Callable[[int], float]
     ) -> None:
         self.vocabulary_size = network.vocabulary_size
         self.context_tokens = network.context_tokens
@@ -52,7 +52,7 @@ class Costed:
         self._clock = clock
         self._seconds = seconds
 
-    def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
+    def forward(self, spans: Sequence[Span]) -> dict[int, SpanOutput]:
         """As the network does it."""
         self._clock.pass_by(self._seconds(sum(len(span.tokens) for span in spans)))
         return self._network.forward(spans)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from evals.speculative.pipeinfer.run import Run
-from weft.decoding.network.packing import Span
-from weft.decoding.network.write import Write
+from weft.decoding.network.packing import HiddenStateWrite, Span
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network
@@ -39,7 +38,9 @@ class NetworkStage:
             source, copied = run.fork
             self._part.copy_prefix(source, run.lane, copied)
         rows = tuple(range(len(run.tokens)))
-        writes = () if entering is None else (Write(self._first, rows, lambda _: entering),)
+        writes = (
+            () if entering is None else (HiddenStateWrite(self._first, rows, lambda _: entering),)
+        )
         wanted = len(rows) if self._last and run.kind != "prompt" else 0
         columns = range(run.first, run.first + len(rows))
         taps = () if self._last else (-self._end,)

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.agents.foreign import (
-    Secrets,
-    identifiers,
-    shown,
-    vetted,
-)
+from weft.agents.untrusted import Secrets, identifiers, printable, vet_schema
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.validation import SchemaRefused, misfit
@@ -22,7 +17,7 @@ from weft.validation import SchemaRefused, misfit
 
 def test_a_copy_keeps_patterns_and_known_keywords_only() -> None:
     schema = {"properties": {"pattern": {"type": "string", "pattern": "(a+)+$", "x-own": 1}}}
-    copy = vetted(schema)
+    copy = vet_schema(schema)
     assert copy == {"properties": {"pattern": {"type": "string", "pattern": "(a+)+$"}}}
     assert misfit({"pattern": "a" * 40 + "!"}, copy) is not None
 
@@ -46,7 +41,7 @@ def test_a_copy_keeps_patterns_and_known_keywords_only() -> None:
 )
 def test_schemas_that_are_refused(schema: object, why: str) -> None:
     with pytest.raises(SchemaRefused, match=why):
-        vetted(schema)
+        vet_schema(schema)
 
 
 def test_a_schema_that_is_nested_too_deeply() -> None:
@@ -54,7 +49,7 @@ def test_a_schema_that_is_nested_too_deeply() -> None:
     for _ in range(100_000):
         schema = {"items": schema}
     with pytest.raises(SchemaRefused, match="deeper than 64"):
-        vetted(schema)
+        vet_schema(schema)
 
 
 @examples(200)
@@ -71,7 +66,7 @@ def test_names_become_identifiers(names: list[str], prefix: str) -> None:
 @examples(100)
 @given(st.text(), st.integers(4, 30), st.booleans())
 def test_texts_are_safe_to_show(text: str, limit: int, lines: bool) -> None:
-    found = shown(text, limit, lines=lines)
+    found = printable(text, limit, lines=lines)
     assert len(found) <= limit
     assert all(character.isprintable() or character in "\n\t" for character in found)
     assert lines or found.isprintable()

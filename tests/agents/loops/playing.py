@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.play import WatchedClock, assert_nothing_left
 from weft.agents.agent import Agent, AgentResult, Answer, Observation, run_agent
-from weft.agents.loops.decision import Finish, Replan
+from weft.agents.loops.joiner import Finish, Replan
 from weft.core.events import Event, NodeFinished, NodeStarted, Outcome
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.core.values import Completion, Usage

@@ -10,10 +10,10 @@ from typing import Any
 from weft.agents.agent import AgentOptions, Answer, run_agent
 from weft.agents.loops import make_agent
 from weft.core.events import Event, NodeFinished, NodeLogged
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import Capabilities, ModelRequest
 from weft.core.values import Message
 from weft.engine import RunOptions, RunResult
+from weft.testing import FakeClock, FakeModel, FakeTools, Reply
 
 Script = Iterable[Reply | str] | Callable[[ModelRequest], Reply | str]
 CAPABLE = Capabilities(structured_output=True, tools=True)

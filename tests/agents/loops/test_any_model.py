@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.agents.loops.talk import Talked, call, says, talk
 from tests.profile import examples
-from weft.agents.loops.dialogue import CORRECTIONS
-from weft.agents.loops.repeats import REPEATS
+from weft.agents.chat.conversation import CORRECTIONS
+from weft.agents.loops.tool_calls import REPEATS
 from weft.core.errors import ModelUnavailable, ToolRaised
-from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
 from weft.core.values import ToolCall
+from weft.testing import FakeTools, Reply
 
 LOOPS = ["react", "divide", "parallel-react"]
 CALLS = st.builds(

@@ -14,14 +14,14 @@ from tests.planner.runnable import ComputingTools, call_key, compute
 from weft.agents.agent import AgentOptions, AgentResult, run_agent
 from weft.agents.loops import check_options, make_agent
 from weft.agents.loops.compiler import CompilerAgent
-from weft.agents.loops.decision import Finish, Replan
+from weft.agents.loops.joiner import Finish, Replan
 from weft.core.budget import Budget
 from weft.core.errors import AgentError, BuildError, ModelUnavailable
 from weft.core.events import NodeLogged, NodeStreamed
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import ModelRequest
 from weft.core.values import ToolSpec
-from weft.engine import Limit
+from weft.engine import BudgetLimit
+from weft.testing import FakeClock, FakeModel, FakeTools, Reply
 
 
 def compiler(
@@ -342,7 +342,7 @@ def test_without_calls_it_only_plans_and_joins() -> None:
 def test_a_spent_budget_ends_the_run_with_what_it_has() -> None:
     model = ScriptedModel(FIRST, "5. add(a=$1.sum, b=30)\n6. join($5)\n")
     tools = ComputingTools(failing={BROKEN: 9})
-    played = play_agent(compiler(model, tools), limit=Limit(Budget(tokens=100)))
+    played = play_agent(compiler(model, tools), limit=BudgetLimit(Budget(tokens=100)))
     assert played.result.answer is None
     assert played.result.result.status == "partial"
     with pytest.raises(AgentError, match="tokens spent"):
@@ -352,7 +352,7 @@ def test_a_spent_budget_ends_the_run_with_what_it_has() -> None:
 def test_with_a_spent_budget_that_degrades_there_is_no_further_plan() -> None:
     model = ScriptedModel(FIRST, "5. add(a=$1.sum, b=30)\n6. join($5)\n")
     tools = ComputingTools(failing={BROKEN: 9})
-    limit = Limit(Budget(tokens=100), on_reached="degrade")
+    limit = BudgetLimit(Budget(tokens=100), on_reached="degrade")
     played = play_agent(compiler(model, tools), limit=limit)
     assert len(model.requests) == 1
     with pytest.raises(AgentError, match="there is no plan: BudgetExceeded"):
@@ -363,7 +363,7 @@ def test_the_model_is_told_what_is_left() -> None:
     model = ScriptedModel("1. join()\n")
     play_agent(
         compiler(model, ComputingTools(), max_tokens=700, instructions="Be terse."),
-        limit=Limit(Budget(tokens=500)),
+        limit=BudgetLimit(Budget(tokens=500)),
         deadline_s=9.0,
     )
     (request,) = model.requests

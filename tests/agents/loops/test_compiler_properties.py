@@ -20,7 +20,7 @@ from weft.agents.agent import AgentOptions, Answer
 from weft.agents.loops.compiler import CompilerAgent
 from weft.core.budget import Budget
 from weft.core.events import NodeFinished, NodeStarted
-from weft.engine import Limit
+from weft.engine import BudgetLimit
 from weft.planner.plan import Plan
 from weft.planner.text.writer import write
 
@@ -86,7 +86,7 @@ def test_budgets_hold(plan: Plan, seed: int, calls: int, rounds: int, data: st.D
     tools = ComputingTools(seed, dict.fromkeys(broken, 9))
     tokens = data.draw(st.none() | st.integers(1, 400))
     agent = compiler(plan, tools, seed, calls=calls, rounds=rounds)
-    limit = None if tokens is None else Limit(Budget(tokens=tokens))
+    limit = None if tokens is None else BudgetLimit(Budget(tokens=tokens))
     deadline_s = data.draw(st.none() | st.floats(0.05, 20))
     played = play_agent(agent, limit=limit, deadline_s=deadline_s)
     assert len(tools.calls) <= calls

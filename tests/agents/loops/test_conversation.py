@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.agents.loops.talk import roles
-from weft.agents.loops.conversation import Conversation
+from weft.agents.chat.conversation import Conversation
 from weft.core.values import Message, ToolCall, Usage
 
 OPENING = (Message("system", "s" * 30), Message("user", "q" * 30))

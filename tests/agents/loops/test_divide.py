@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.agents.loops.talk import call, cost, says, talk
-from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
 from weft.core.values import ToolSpec
+from weft.testing import FakeTools, Reply
 
 BOTH = says(calls=cost("tea", "coffee"))
 CHEAPER = says(answer="tea")

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.agents.loops.talk import call, says
-from weft.agents.loops.form import Form
+from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.values import ToolSpec
 
 PRICE = ToolSpec(
@@ -43,17 +43,17 @@ NESTED = {
     "required": ["best"],
     "$defs": {"Best": {"type": "integer"}},
 }
-MANY = Form((PRICE, TREE), 2, many=True, answer=NESTED)
+MANY = ReplyFormat((PRICE, TREE), 2, many=True, answer=NESTED)
 FORMS = {
-    "one": Form((PRICE, TREE), 1, answer=NESTED),
+    "one": ReplyFormat((PRICE, TREE), 1, answer=NESTED),
     "many": MANY,
-    "many of one tool": Form((PRICE,), 2, many=True),
-    "join": Form(replan=True),
+    "many of one tool": ReplyFormat((PRICE,), 2, many=True),
+    "join": ReplyFormat(replan=True),
     "last": MANY.last(),
 }
 
 
-def fits(form: Form, text: str) -> bool:
+def fits(form: ReplyFormat, text: str) -> bool:
     return bool(Draft202012Validator(form.schema()).is_valid(json.loads(text)))
 
 
@@ -80,7 +80,7 @@ def test_a_last_form_leaves_only_the_answer() -> None:
     assert MANY.last().final
     assert fits(MANY.last(), says(answer={"best": 3}))
     assert not fits(MANY.last(), says(calls=[call("price", item="tea")]))
-    assert Form(replan=True).last() == Form()
+    assert ReplyFormat(replan=True).last() == ReplyFormat()
 
 
 def test_a_join_may_ask_for_more() -> None:
@@ -99,7 +99,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_every_object_of_ours_is_closed_and_the_root_is_one(form: Form) -> None:
+def test_every_object_of_ours_is_closed_and_the_root_is_one(form: ReplyFormat) -> None:
     """Hosted servers take nothing else."""
     schema = form.schema()
     assert schema["type"] == "object"
@@ -110,7 +110,7 @@ def test_every_object_of_ours_is_closed_and_the_root_is_one(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_decoders_can_hold_a_model_to_it(form: Form) -> None:
+def test_decoders_can_hold_a_model_to_it(form: ReplyFormat) -> None:
     llguidance = pytest.importorskip("llguidance")
     grammar = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(form.schema()))
     assert not llguidance.LLMatcher.validate_grammar(grammar)

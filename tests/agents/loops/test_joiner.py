@@ -8,15 +8,14 @@ import pytest
 
 from tests.agents.loops.talk import Script, says
 from weft.agents.agent import AgentOptions, Observation
-from weft.agents.loops.decision import Finish, Replan
-from weft.agents.loops.joiner import Joiner
+from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.core.errors import BuildError, ToolRaised
 from weft.core.events import Outcome
-from weft.core.fakes import FakeClock, FakeModel
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
-from weft.engine.result import RunResult
+from weft.engine.runner.result import RunResult
+from weft.testing import FakeClock, FakeModel
 
 FINE = Observation(1, "price", {"item": "tea"}, Outcome("succeeded", 3))
 RAISED = ToolRaised("price raised KeyError").failure()

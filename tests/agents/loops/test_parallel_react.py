@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.agents.loops.talk import roles, talk
-from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
 from weft.core.values import Message, ToolCall
+from weft.testing import FakeTools, Reply
 
 
 def asks(*items: str, text: str = "", start: int = 1) -> Reply:

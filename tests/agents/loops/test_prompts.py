@@ -12,14 +12,15 @@ import pytest
 
 from tests.agents.loops.talk import call, cost, says, talk
 from weft.agents.agent import Observation
-from weft.agents.loops.form import Form
-from weft.agents.loops.prompts import divide, joiner, parallel_react, react, system, turns
-from weft.agents.loops.shown import shown_all
+from weft.agents.chat import prompt
+from weft.agents.chat.observations import format_observations
+from weft.agents.chat.reply_format import ReplyFormat
+from weft.agents.loops import divide, joiner, parallel_react, react
 from weft.core.errors import ToolRaised
 from weft.core.events import Outcome
-from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
 from weft.core.values import Message, ToolCall, ToolSpec
+from weft.testing import FakeTools, Reply
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "agents"
 SHOP = {"type": "object", "properties": {"best": {"type": "string"}}, "required": ["best"]}
@@ -75,9 +76,9 @@ def conversation(agent: str, held: bool) -> str:
 
 
 def joining(held: bool) -> str:
-    form = Form(replan=True)
+    form = ReplyFormat(replan=True)
     failed = Outcome("failed", None, ToolRaised("price raised KeyError: 'gold'").failure())
-    lines = shown_all(
+    lines = format_observations(
         [
             Observation(1, "price", {"item": "tea"}, Outcome("succeeded", 3)),
             Observation(2, "price", {"item": "gold"}, failed),
@@ -85,26 +86,26 @@ def joining(held: bool) -> str:
         ],
         10_000,
     )
-    first = system.system(joiner.RULES, form, constrained=held, instructions="Be brief.")
+    first = prompt.system(joiner.RULES, form, constrained=held, instructions="Be brief.")
     return told(
         (
             first,
-            Message("user", joiner.told("Which is cheaper?", lines, last=False)),
-            Message("user", joiner.told("Which is cheaper?", lines, last=True)),
+            Message("user", joiner.joiner_prompt("Which is cheaper?", lines, last=False)),
+            Message("user", joiner.joiner_prompt("Which is cheaper?", lines, last=True)),
         )
     )
 
 
 VERSIONS = {
-    "react": f"{react.REACT_PROMPT_VERSION} {system.SYSTEM_PROMPT_VERSION}",
-    "divide": f"{divide.DIVIDE_PROMPT_VERSION} {system.SYSTEM_PROMPT_VERSION}",
-    "joiner": f"{joiner.JOINER_PROMPT_VERSION} {system.SYSTEM_PROMPT_VERSION}",
+    "react": f"{react.REACT_PROMPT_VERSION} {prompt.SYSTEM_PROMPT_VERSION}",
+    "divide": f"{divide.DIVIDE_PROMPT_VERSION} {prompt.SYSTEM_PROMPT_VERSION}",
+    "joiner": f"{joiner.JOINER_PROMPT_VERSION} {prompt.SYSTEM_PROMPT_VERSION}",
     "parallel-react": parallel_react.PARALLEL_REACT_PROMPT_VERSION,
 }
 
 
 def golden(name: str, held: bool) -> str:
-    versions = f"{VERSIONS[name]} {turns.TURNS_PROMPT_VERSION}"
+    versions = f"{VERSIONS[name]} {prompt.TURNS_PROMPT_VERSION}"
     said = joining(held) if name == "joiner" else conversation(name, held)
     return f"{versions}\n\n{said}"
 

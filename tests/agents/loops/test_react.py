@@ -10,8 +10,8 @@ import pytest
 from tests.agents.loops.talk import call, roles, says, talk
 from weft.core.errors import ToolRaised
 from weft.core.events import NodeStreamed
-from weft.core.fakes import FakeTools, Reply
 from weft.core.ports import Capabilities
+from weft.testing import FakeTools, Reply
 
 TEA, COFFEE = (says(call=call("price", item=item)) for item in ("tea", "coffee"))
 CHEAPER = says(answer="tea")
@@ -235,8 +235,8 @@ def test_tools_run_side_by_side_with_nothing_when_the_run_is_cancelled() -> None
     """A tool that never ends ends with the run, and the model is not asked again."""
     from weft.agents.agent import run_agent
     from weft.agents.loops import make_agent
-    from weft.core.fakes import FakeClock, FakeModel
     from weft.engine import RunOptions
+    from weft.testing import FakeClock, FakeModel
 
     async def price(item: str) -> None:
         await asyncio.Event().wait()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.agents.loops.repetition import repeats_itself
+from weft.agents.chat.repetition import repeats_itself
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,10 @@ import pytest
 
 from tests.agents.loops.playing import ContentWhenDone, ScriptedModel, play_agent
 from tests.planner.runnable import ComputingTools, Evaluation, evaluate, random_plan
-from weft.agents.agent import AgentOptions
+from weft.agents.agent import AgentOptions, merge_plans
 from weft.agents.loops.compiler import CompilerAgent
-from weft.agents.merged import merged
 from weft.core.ports import ModelRequest
-from weft.planner.plan import Plan, Step
-from weft.planner.renamed import renamed
+from weft.planner.plan import Plan, PlanStep, renumber_step
 from weft.planner.text.writer import write
 
 RUNS = 30
@@ -65,7 +63,7 @@ class Replanner:
             return self._plan
         again = set(self._names) if self._whole else found.failed | found.blocked
         done = set(found.values) - again
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         for step in self._plan.steps:
             if step.number in again and set(step.needs) <= done | again - found.left_out:
                 self._last += 1
@@ -73,7 +71,7 @@ class Replanner:
                 steps.append(step)
             elif step.number in again:
                 again.discard(step.number)  # it needs what a condition left out
-        moved = tuple(renamed(step, self._names) for step in steps)
+        moved = tuple(renumber_step(step, self._names) for step in steps)
         return Plan(moved, ())
 
 
@@ -101,5 +99,5 @@ def test_only_the_failed_cone_is_executed_again(number: int, whole: bool) -> Non
     assert played.answer.rounds > 1
     assert played.result.result.status == "succeeded"
 
-    kept = evaluate(merged(played.answer))  # what would be frozen
+    kept = evaluate(merge_plans(played.answer))  # what would be frozen
     assert Counter(map(repr, kept.values.values())) == Counter(map(repr, expected.values.values()))

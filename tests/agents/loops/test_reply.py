@@ -10,47 +10,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.agents.loops.talk import call, cost, says
-from weft.agents.loops.form import Form
-from weft.agents.loops.reply import Reply, Wanted, read_reply
+from weft.agents.chat.reply import ParsedReply, RequestedCall, read_reply
+from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.errors import ModelOutputError
-from weft.core.fakes import FakeTools
 from weft.core.generated_text import is_blank
 from weft.core.values import Completion, Usage
+from weft.testing import FakeTools
 
 TOOLS = FakeTools(price=len).specs()
-ONE = Form(TOOLS, 1)
-MANY = Form(TOOLS, 3, many=True)
-JOIN = Form(replan=True)
-LAST = Form()
-NUMBER = Form(answer={"type": "integer"})
-TEA = Wanted("price", {"item": "tea"})
-COFFEE = Wanted("price", {"item": "coffee"})
+ONE = ReplyFormat(TOOLS, 1)
+MANY = ReplyFormat(TOOLS, 3, many=True)
+JOIN = ReplyFormat(replan=True)
+LAST = ReplyFormat()
+NUMBER = ReplyFormat(answer={"type": "integer"})
+TEA = RequestedCall("price", {"item": "tea"})
+COFFEE = RequestedCall("price", {"item": "coffee"})
 
 
-def read(text: str, form: Form, finish: Any = "stop") -> Reply:
+def read(text: str, form: ReplyFormat, finish: Any = "stop") -> ParsedReply:
     return read_reply(Completion(text, finish, usage=Usage(completion_tokens=9)), form)
 
 
 @pytest.mark.parametrize(
     ("text", "form", "reply"),
     [
-        (says(call=call("price", item="tea")), ONE, Reply("so", (TEA,))),
-        (says(calls=cost("tea", "coffee")), MANY, Reply("so", (TEA, COFFEE))),
-        (says(calls=cost("tea", "coffee")), ONE, Reply("so", (TEA,), left_out=1)),
-        (says(call=call("price", item="tea")), MANY, Reply("so", (TEA,))),
-        (says(answer="tea (the green one)"), MANY, Reply("so", answer="tea (the green one)")),
-        (says(replan="milk"), JOIN, Reply("so", replan="milk")),
-        (says(answer=7), NUMBER, Reply("so", answer=7)),
-        (says(answer="7"), NUMBER, Reply("so", answer=7)),
-        (says(answer={"a": [1]}), LAST, Reply("so", answer='{"a": [1]}')),
-        ('{"answer": "tea"}', ONE, Reply(answer="tea")),
-        (f"```json\n{says(answer='tea')}\n```", ONE, Reply("so", answer="tea")),
-        (f"Here you are: {says(answer='tea')}", ONE, Reply("so", answer="tea")),
-        ('{"call": {"tool": "price", "args": "{\\"item\\": \\"tea\\"}"}}', ONE, Reply("", (TEA,))),
-        ('{"next": {"calls": [], "answer": "tea"}}', MANY, Reply(answer="tea")),
+        (says(call=call("price", item="tea")), ONE, ParsedReply("so", (TEA,))),
+        (says(calls=cost("tea", "coffee")), MANY, ParsedReply("so", (TEA, COFFEE))),
+        (says(calls=cost("tea", "coffee")), ONE, ParsedReply("so", (TEA,), left_out=1)),
+        (says(call=call("price", item="tea")), MANY, ParsedReply("so", (TEA,))),
+        (says(answer="tea (the green one)"), MANY, ParsedReply("so", answer="tea (the green one)")),
+        (says(replan="milk"), JOIN, ParsedReply("so", replan="milk")),
+        (says(answer=7), NUMBER, ParsedReply("so", answer=7)),
+        (says(answer="7"), NUMBER, ParsedReply("so", answer=7)),
+        (says(answer={"a": [1]}), LAST, ParsedReply("so", answer='{"a": [1]}')),
+        ('{"answer": "tea"}', ONE, ParsedReply(answer="tea")),
+        (f"```json\n{says(answer='tea')}\n```", ONE, ParsedReply("so", answer="tea")),
+        (f"Here you are: {says(answer='tea')}", ONE, ParsedReply("so", answer="tea")),
+        (
+            '{"call": {"tool": "price", "args": "{\\"item\\": \\"tea\\"}"}}',
+            ONE,
+            ParsedReply("", (TEA,)),
+        ),
+        ('{"next": {"calls": [], "answer": "tea"}}', MANY, ParsedReply(answer="tea")),
     ],
 )
-def test_json(text: str, form: Form, reply: Reply) -> None:
+def test_json(text: str, form: ReplyFormat, reply: ParsedReply) -> None:
     assert read(text, form) == reply
 
 
@@ -61,23 +65,27 @@ CALL_COFFEE = f"Call: {json.dumps(call('price', item='coffee'))}"
 @pytest.mark.parametrize(
     ("text", "form", "reply"),
     [
-        (f"Thought: so\n{CALL_TEA}", ONE, Reply("so", (TEA,))),
-        (f"Thought: so\n{CALL_TEA}\n{CALL_COFFEE}", MANY, Reply("so", (TEA, COFFEE))),
-        (f"{CALL_TEA}\nResults:\n1. price = 3\nAnswer: made up", ONE, Reply("", (TEA,))),
-        (f"**Action:** {CALL_TEA[6:]}", ONE, Reply("", (TEA,))),
+        (f"Thought: so\n{CALL_TEA}", ONE, ParsedReply("so", (TEA,))),
+        (f"Thought: so\n{CALL_TEA}\n{CALL_COFFEE}", MANY, ParsedReply("so", (TEA, COFFEE))),
+        (f"{CALL_TEA}\nResults:\n1. price = 3\nAnswer: made up", ONE, ParsedReply("", (TEA,))),
+        (f"**Action:** {CALL_TEA[6:]}", ONE, ParsedReply("", (TEA,))),
         ("Thought: so\nAnswer: f(x) = (a) and\n(b)\nThought: too", ONE,
-         Reply("so", answer="f(x) = (a) and\n(b)\nThought: too")),
-        ("Answer: as in\nAnswer: b", ONE, Reply(answer="as in\nAnswer: b")),
-        ("final answer: tea", ONE, Reply(answer="tea")),
-        ("Thought: so\nReplan: the price of milk", JOIN, Reply("so", replan="the price of milk")),
+         ParsedReply("so", answer="f(x) = (a) and\n(b)\nThought: too")),
+        ("Answer: as in\nAnswer: b", ONE, ParsedReply(answer="as in\nAnswer: b")),
+        ("final answer: tea", ONE, ParsedReply(answer="tea")),
+        (
+            "Thought: so\nReplan: the price of milk",
+            JOIN,
+            ParsedReply("so", replan="the price of milk"),
+        ),
         ("Thought: milk is missing\nReplan:", JOIN,
-         Reply("milk is missing", replan="milk is missing")),
-        ("Answer: 7", NUMBER, Reply(answer=7)),
-        ("7", NUMBER, Reply(answer=7)),
-        ("just tea {not coffee}", LAST, Reply(answer="just tea {not coffee}")),
+         ParsedReply("milk is missing", replan="milk is missing")),
+        ("Answer: 7", NUMBER, ParsedReply(answer=7)),
+        ("7", NUMBER, ParsedReply(answer=7)),
+        ("just tea {not coffee}", LAST, ParsedReply(answer="just tea {not coffee}")),
     ],
 )  # fmt: skip
-def test_labels(text: str, form: Form, reply: Reply) -> None:
+def test_labels(text: str, form: ReplyFormat, reply: ParsedReply) -> None:
     assert read(text, form) == reply
 
 
@@ -111,7 +119,7 @@ def test_no_text_of_an_answer_is_ever_cut(answer: str) -> None:
         ("Call: price(tea)", ONE, "a call is not JSON"),
     ],
 )
-def test_what_is_wrong_is_said(text: str, form: Form, told: str) -> None:
+def test_what_is_wrong_is_said(text: str, form: ReplyFormat, told: str) -> None:
     with pytest.raises(ModelOutputError) as caught:
         read(text, form)
     assert told in str(caught.value)
@@ -129,7 +137,7 @@ def test_a_reply_that_is_complete_at_the_last_token_counts() -> None:
 
 
 @given(st.text(), st.sampled_from([ONE, MANY, JOIN, LAST, NUMBER]))
-def test_any_text_is_a_reply_or_a_model_output_error(text: str, form: Form) -> None:
+def test_any_text_is_a_reply_or_a_model_output_error(text: str, form: ReplyFormat) -> None:
     try:
         reply = read(text, form)
     except ModelOutputError:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.recorded import go_on, record
-from weft.agents.loops.call import Call, call_all
-from weft.agents.loops.turn import ask
-from weft.core.fakes import FakeModel, FakeTools
+from weft.agents.chat.model_call import ask
+from weft.agents.loops.tool_calls import Call, call_all
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
 from weft.engine import Inputs, Node, NodeContext
+from weft.testing import FakeModel, FakeTools
 
 
 @pytest.mark.parametrize("again", ["rome", "oslo"])

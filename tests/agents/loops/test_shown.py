@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.agents.agent import Observation
-from weft.agents.loops.excerpt import excerpt, text_of
-from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, shown, shown_all
+from weft.agents.chat.model_output import excerpt, text_of
+from weft.agents.chat.observations import (
+    BRIEF_CHARS,
+    RESULT_CHARS,
+    format_observation,
+    format_observations,
+)
 from weft.core.errors import ToolRaised
 from weft.core.events import Outcome
 
@@ -44,27 +49,29 @@ def observed(value: Any, number: int = 1, **arguments: Any) -> Observation:
     ],
 )
 def test_a_call_and_what_it_came_to(observation: Observation, line: str) -> None:
-    assert shown(observation) == line
+    assert format_observation(observation) == line
 
 
 @given(st.text(), st.dictionaries(st.text(), st.text(), max_size=3))
 def test_foreign_text_cannot_leave_its_line(value: str, arguments: dict[str, str]) -> None:
-    line = shown(Observation(1, value or "x", arguments, Outcome("succeeded", value)))
+    line = format_observation(Observation(1, value or "x", arguments, Outcome("succeeded", value)))
     assert "\n" not in line
     assert "\r" not in line
     line.encode("utf-8")
 
 
 def test_a_long_result_is_shortened_and_its_length_said() -> None:
-    line = shown(observed("x" * 10_000_000 + "end"))
+    line = format_observation(observed("x" * 10_000_000 + "end"))
     assert len(line) < RESULT_CHARS + 200
     assert "[... 9,996,003 of 10,000,003 characters left out ...]" in line
     assert line.endswith('end"')
-    assert "characters left out" in shown(observed(list(range(1_000_000))))
+    assert "characters left out" in format_observation(observed(list(range(1_000_000))))
 
 
 def test_long_names_and_arguments_are_shortened_too() -> None:
-    line = shown(Observation(1, "t" * 10**6, {"q" * 10**6: "v" * 10**6}, Outcome("succeeded", 1)))
+    line = format_observation(
+        Observation(1, "t" * 10**6, {"q" * 10**6: "v" * 10**6}, Outcome("succeeded", 1))
+    )
     assert len(line) < LONGEST_LINE
 
 
@@ -97,16 +104,16 @@ def test_what_json_cannot_hold_has_a_text() -> None:
 
 def test_the_oldest_results_give_way_first() -> None:
     calls = [observed(f"{number}" * 1_000, number) for number in range(1, 5)]
-    full = sum(len(shown(one)) for one in calls)
-    assert shown_all(calls, full) == [shown(one) for one in calls]
-    first, *others = shown_all(calls, full - 1)
-    assert first == shown(calls[0], BRIEF_CHARS)
-    assert others == [shown(one) for one in calls[1:]]
+    full = sum(len(format_observation(one)) for one in calls)
+    assert format_observations(calls, full) == [format_observation(one) for one in calls]
+    first, *others = format_observations(calls, full - 1)
+    assert first == format_observation(calls[0], BRIEF_CHARS)
+    assert others == [format_observation(one) for one in calls[1:]]
 
 
 def test_what_has_no_room_at_all_is_left_out_and_said() -> None:
     calls = [observed("x", number) for number in range(1, 1_001)]
-    lines = shown_all(calls, 200)
+    lines = format_observations(calls, 200)
     assert sum(map(len, lines)) < 300
     assert lines[0] == f"({1_001 - len(lines):,} earlier results are left out: they are too long)"
     assert lines[-1] == '1000. search() -> "x"'
@@ -114,11 +121,13 @@ def test_what_has_no_room_at_all_is_left_out_and_said() -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=8), st.integers(200, 3_000))
 def test_together_they_are_as_long_as_they_may_be(values: list[str], chars: int) -> None:
-    lines = shown_all([observed(value, n) for n, value in enumerate(values, 1)], chars)
-    least = len(shown(observed(values[-1], len(values)), BRIEF_CHARS)) if values else 0
+    lines = format_observations([observed(value, n) for n, value in enumerate(values, 1)], chars)
+    least = len(format_observation(observed(values[-1], len(values)), BRIEF_CHARS)) if values else 0
     assert sum(map(len, lines)) <= max(chars, least) + 80
     assert len(lines) <= len(values)
 
 
 def test_equal_values_are_shown_equally() -> None:
-    assert shown(observed(json.loads('{"a": 1}'))) == shown(observed({"a": 1}))
+    assert format_observation(observed(json.loads('{"a": 1}'))) == format_observation(
+        observed({"a": 1})
+    )

@@ -18,10 +18,10 @@ from weft.core.errors import (
     ModelUnavailable,
 )
 from weft.core.events import NodeRetrying
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, Reply
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.core.values import ToolCall
-from weft.engine import Limit, RunOptions
+from weft.engine import BudgetLimit, RunOptions
+from weft.testing import FakeClock, FakeModel, FakeTools, Reply
 
 TEA = says(call=call("price", item="tea"))
 CHEAPER = says(answer="tea")
@@ -172,7 +172,7 @@ def test_a_model_that_must_be_started_is(agent: str) -> None:
 
 
 def test_a_call_knows_its_run() -> None:
-    options = RunOptions(deadline_s=50.0, limit=Limit(Budget(tokens=1_000)))
+    options = RunOptions(deadline_s=50.0, limit=BudgetLimit(Budget(tokens=1_000)))
     talked = talk("react", [TEA, CHEAPER], run=options, temperature=0.5)
     first, second = talked.requests
     assert first.program is not None
@@ -187,7 +187,7 @@ def test_a_call_knows_its_run() -> None:
 
 @pytest.mark.parametrize("agent", LOOPS)
 def test_a_budget_that_is_spent_stops_it(agent: str) -> None:
-    options = RunOptions(limit=Limit(Budget(tokens=10)))
+    options = RunOptions(limit=BudgetLimit(Budget(tokens=10)))
     talked = talk(agent, [TEA, TEA, CHEAPER], run=options)
     assert len(talked.requests) == 1
     assert "10 tokens spent" in talked.reason
@@ -195,7 +195,7 @@ def test_a_budget_that_is_spent_stops_it(agent: str) -> None:
 
 
 def test_a_budget_that_degrades_is_an_agent_error() -> None:
-    options = RunOptions(limit=Limit(Budget(tokens=10), "degrade"))
+    options = RunOptions(limit=BudgetLimit(Budget(tokens=10), "degrade"))
     talked = talk("react", [TEA, CHEAPER], run=options)
     assert len(talked.requests) == 1
     assert "AgentError: fake gave no answer: BudgetExceeded" in talked.reason

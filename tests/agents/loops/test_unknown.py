@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from weft.agents.loops.call import Call, call_all
+from weft.agents.loops.tool_calls import Call, call_all
 from weft.core.errors import EffectUnknown, Failure, ToolRaised
 from weft.core.events import Outcome
-from weft.core.fakes import FakeClock, FakeTools
 from weft.core.ids import NodeId
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
+from weft.testing import FakeClock, FakeTools
 
 
 def pay(amount: int) -> str:

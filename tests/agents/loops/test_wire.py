@@ -12,9 +12,9 @@ from tests.agents.loops.talk import call, price, says
 from tests.serving.openai.scripted import EndpointServer, plays
 from weft.agents.agent import AgentOptions, Answer, run_agent
 from weft.agents.loops import make_agent
-from weft.core.fakes import FakeTools, Reply
 from weft.core.values import ToolCall
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeTools, Reply
 
 BEST = {
     "type": "object",

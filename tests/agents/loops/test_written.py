@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.agents.loops.written import decoded, first_json, object_with
+from weft.agents.chat.model_output import decode_json, find_object, first_json
 from weft.core.errors import ModelOutputError
 
 VALUES = st.recursive(
@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from(["{}", "```json\n{}\n```", "```\n{}\n```", "  {}\n"]))
 def test_json_is_read_with_what_models_put_around_it(value: Any, around: str) -> None:
-    assert decoded(around.replace("{}", json.dumps(value)), "it") == value
+    assert decode_json(around.replace("{}", json.dumps(value)), "it") == value
 
 
 @given(VALUES.filter(lambda value: isinstance(value, (dict, list))))
@@ -37,23 +37,23 @@ def test_a_second_object_is_not_lost_in_silence() -> None:
 )
 def test_what_is_no_json_is_said_to_be_none(text: str) -> None:
     with pytest.raises(ModelOutputError, match="the answer is not JSON"):
-        decoded(text, "the answer")
+        decode_json(text, "the answer")
 
 
 def test_raw_newlines_in_texts_are_let_through() -> None:
-    assert decoded('{"a": "two\nlines"}', "it") == {"a": "two\nlines"}
+    assert decode_json('{"a": "two\nlines"}', "it") == {"a": "two\nlines"}
 
 
 @given(st.text(alphabet="ab {}\n\"'", max_size=30))
 def test_an_object_is_found_in_the_middle_of_talk(talk: str) -> None:
     wanted = {"next": {"answer": "{x}"}}
-    found = object_with(["next"], talk.replace("{", "(") + json.dumps(wanted) + talk)
+    found = find_object(["next"], talk.replace("{", "(") + json.dumps(wanted) + talk)
     assert found == wanted
 
 
 def test_other_objects_are_passed_over() -> None:
-    assert object_with(["next"], 'so {"a": {"b": 1}} then {"next": 2} and {"next": 3}') == {
+    assert find_object(["next"], 'so {"a": {"b": 1}} then {"next": 2} and {"next": 3}') == {
         "next": 2
     }
-    assert object_with(["next"], '{"a": 1}') is None
-    assert object_with(["next"], "{" * 100_000) is None
+    assert find_object(["next"], '{"a": 1}') is None
+    assert find_object(["next"], "{" * 100_000) is None

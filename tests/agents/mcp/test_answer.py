@@ -13,8 +13,8 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from weft.agents.mcp.answer import value_of
 from weft.agents.mcp.listing import ServerTool
+from weft.agents.mcp.result import value_of
 from weft.core.errors import ToolLimitError, ToolRaised, ToolResultError
 from weft.core.values import JsonSchema, ToolSpec
 

@@ -8,7 +8,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 from pydantic import ValidationError
 
-from weft.agents.mcp.failure import ConnectionLost, converted
+from weft.agents.mcp.result import ConnectionLost, call_error
 from weft.agents.mcp.stdio import OVERSIZED
 from weft.core.errors import (
     ToolArgumentError,
@@ -46,7 +46,7 @@ def malformed() -> ValidationError:
     ],
 )
 def test_errors_of_tools(error: Exception, kind: type[ToolError], said: str, again: bool) -> None:
-    failure = converted("t", error, lambda text: text.replace("secret", "$KEY"))
+    failure = call_error("t", error, lambda text: text.replace("secret", "$KEY"))
     assert type(failure) is kind
     assert said.replace("  ", " ") in str(failure)
     assert len(str(failure)) < 2_200
@@ -64,7 +64,7 @@ def test_errors_of_tools(error: Exception, kind: type[ToolError], said: str, aga
     ],
 )
 def test_lost_connections(error: Exception, carried_out: bool | None) -> None:
-    failure = converted("t", error, str)
+    failure = call_error("t", error, str)
     assert isinstance(failure, ConnectionLost)
     assert failure.carried_out is carried_out
 
@@ -74,7 +74,7 @@ def test_lost_connections(error: Exception, carried_out: bool | None) -> None:
 )
 def test_an_http_error_is_told_by_its_status(status: int, again: bool) -> None:
     error = MCPError(-32603, "Server returned an error response")
-    failure = converted("t", error, str, status)
+    failure = call_error("t", error, str, status)
     assert isinstance(failure, ToolRaised)
     assert str(failure) == f"t: the server answered HTTP {status}"
     assert failure.retryable is again

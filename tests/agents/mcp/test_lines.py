@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.agents.mcp.lines import Lines, Oversized
+from weft.agents.mcp.stdio import BoundedLineSplitter, OversizedLine
 
 
 def lines_of(pieces: list[bytes], limit: int) -> list[bytes | None]:
-    lines = Lines(limit)
+    lines = BoundedLineSplitter(limit)
     found = [line for piece in pieces for line in lines.feed(piece)]
-    return [None if isinstance(line, Oversized) else line for line in found]
+    return [None if isinstance(line, OversizedLine) else line for line in found]
 
 
 @examples(200)
@@ -25,12 +25,12 @@ def test_any_cut_gives_the_same_lines(pieces: list[bytes], data: st.DataObject) 
 
 
 def test_a_long_line_is_known_by_its_ends() -> None:
-    lines = Lines(10)
+    lines = BoundedLineSplitter(10)
     found = []
     for piece in (b"begin", b"-" * 100_000, b"-" * 100_000, b"end\nnext\n"):
         found += lines.feed(piece)
     long, after = found
-    assert isinstance(long, Oversized)
+    assert isinstance(long, OversizedLine)
     assert long.head.startswith(b"begin")
     assert long.tail.endswith(b"end")
     assert len(long.head) + len(long.tail) <= 8192

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.profile import examples
-from weft.agents.foreign.contradiction import ContradictorySchema
-from weft.agents.mcp.listing import Listing, ServerTool
+from weft.agents.mcp.listing import ServerTool, ToolListing
+from weft.agents.untrusted.schema import ContradictorySchema
 from weft.core.ids import is_name
 
 NUMBER = {"type": "integer"}
@@ -22,7 +22,7 @@ def tool(name: object, **more: object) -> dict[str, object]:
 
 
 def listed(*raw: object, prefix: str = "", only: tuple[str, ...] = ()) -> dict[str, ServerTool]:
-    listing = Listing(100)
+    listing = ToolListing(100)
     listing.vet({"tools": list(raw)})
     return listing.tools(prefix, only)
 
@@ -83,7 +83,7 @@ def test_only_a_clear_yes_makes_a_tool_repeatable() -> None:
 
 def test_a_workflow_knows_effects_better_than_a_server() -> None:
     hint = {"annotations": {"idempotentHint": True}}
-    listing = Listing(100)
+    listing = ToolListing(100)
     listing.vet({"tools": [tool("read-file", **hint), tool("pay", **hint), tool("list")]})
     found = listing.tools("bank_", (), {"pay": "once", "read_file": "pure"})
     assert [each.spec.effect for each in found.values()] == ["pure", "once", "unknown"]
@@ -93,7 +93,7 @@ def test_a_workflow_knows_effects_better_than_a_server() -> None:
 
 
 def test_too_many_tools() -> None:
-    listing = Listing(3)
+    listing = ToolListing(3)
     for page in range(3):
         listing.vet({"tools": [tool(f"t{page}{number}") for number in range(2)]})
     assert len(listing.tools("", ())) == 3
@@ -102,7 +102,7 @@ def test_too_many_tools() -> None:
 
 def test_the_sdk_sees_nothing_to_check_results_with() -> None:
     page: dict[str, Any] = {"tools": [tool("a", outputSchema=NUMBER, icons=7), "junk"]}
-    Listing(9).vet(page)
+    ToolListing(9).vet(page)
     assert page == {"tools": [tool("a")]}
 
 
@@ -127,7 +127,7 @@ tools = st.fixed_dictionaries(
 @examples(300)
 @given(st.lists(tools | json, max_size=5))
 def test_whatever_is_listed_only_sound_tools_come_out(raw: list[Any]) -> None:
-    listing = Listing(100)
+    listing = ToolListing(100)
     listing.vet({"tools": raw})
     for here, found in listing.tools("p_", ()).items():
         assert is_name(here)

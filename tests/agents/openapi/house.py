@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 Json = dict[str, Any]
 LOCAL = ("127.0.0.0/8", "::1")

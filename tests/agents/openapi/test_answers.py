@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.agents.openapi.house import document
 from tests.profile import examples
-from weft.agents.foreign import Secrets
 from weft.agents.openapi.answer import failure_of, value_of
+from weft.agents.openapi.client import HttpAnswer
 from weft.agents.openapi.document import read_document
-from weft.agents.openapi.network import HttpAnswer
 from weft.agents.openapi.operation import find, read
+from weft.agents.untrusted import Secrets
 from weft.core.errors import ToolRaised, ToolResultError
 from weft.validation import misfit
 

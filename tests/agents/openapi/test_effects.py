@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse
 
 from tests.agents.openapi.house import LOCAL, Hasty, Json, Shop, answers, document
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
+from weft.core.call_context import keyed
 from weft.core.errors import BuildError, NotDone, ToolRaised, WeftError
-from weft.core.idempotency import keyed
 from weft.core.values import Effect
 
 TEXT: Json = {"200": {"description": "", "content": {"text/plain": {"schema": {}}}}}

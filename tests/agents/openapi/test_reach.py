@@ -14,9 +14,8 @@ import pytest
 
 from tests.agents.openapi.house import LOCAL, Hasty, Shop, document, raw
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
-from weft.agents.openapi.address import Origin, Reach, is_public, origin_of
-from weft.agents.openapi.exchange import Exchange
-from weft.agents.openapi.network import Connections, HttpRequest
+from weft.agents.openapi.address import AddressPolicy, ServerOrigin, is_public, origin_of
+from weft.agents.openapi.client import HttpPool, HttpRequest, RequestSender
 from weft.core.errors import BuildError, ToolRaised, WeftError
 
 PRIVATE = [
@@ -31,7 +30,7 @@ PRIVATE = [
 @pytest.mark.parametrize("address", PRIVATE)
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
-    assert not Reach(Origin("https", "api.example.com", 443)).allows(address, "x", 1)
+    assert not AddressPolicy(ServerOrigin("https", "api.example.com", 443)).allows(address, "x", 1)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"])
@@ -40,11 +39,11 @@ def test_public_addresses(address: str) -> None:
 
 
 def test_an_address_with_a_zone_is_a_links() -> None:
-    assert not Reach(Origin("https", "h", 443)).allows("fe80::1%eth0", "h", 443)
+    assert not AddressPolicy(ServerOrigin("https", "h", 443)).allows("fe80::1%eth0", "h", 443)
 
 
 def test_private_networks_are_allowed_at_home_only() -> None:
-    reach = Reach(Origin("http", "home", 80), (ipaddress.ip_network("10.0.0.0/8"),))
+    reach = AddressPolicy(ServerOrigin("http", "home", 80), (ipaddress.ip_network("10.0.0.0/8"),))
     assert reach.allows("10.1.2.3", "home", 80)
     assert not reach.allows("10.1.2.3", "home", 8080)
     assert not reach.allows("10.1.2.3", "elsewhere", 80)
@@ -172,7 +171,7 @@ def test_an_unknown_name_is_told() -> None:
     assert "nowhere.example is not known" in str(error)
 
 
-class Recording(Connections):
+class Recording(HttpPool):
     """Answers without a network: a redirect, then a page."""
 
     def __init__(self, location: str) -> None:
@@ -180,7 +179,7 @@ class Recording(Connections):
         self._location = location
 
     async def send(self, request: HttpRequest, max_bytes: int) -> Any:
-        from weft.agents.openapi.network import HttpAnswer
+        from weft.agents.openapi.client import HttpAnswer
 
         self.sent.append(request)
         first = len(self.sent) == 1
@@ -204,7 +203,7 @@ def test_a_key_does_not_leave_its_server(location: str, kept: set[str]) -> None:
     connections = Recording(location)
     origin, _ = origin_of("https://api.example.com")
     request = HttpRequest("GET", origin, "/a?key=k", SECRET)
-    exchange = Exchange(connections, OpenApiOptions(), Hasty())
+    exchange = RequestSender(connections, OpenApiOptions(), Hasty())
     asyncio.run(exchange.answer(request))
     assert set(connections.sent[1].headers) == kept
     assert "key=k" not in connections.sent[1].target
@@ -213,7 +212,7 @@ def test_a_key_does_not_leave_its_server(location: str, kept: set[str]) -> None:
 def test_encryption_is_not_given_up() -> None:
     connections = Recording("http://api.example.com/")
     origin, _ = origin_of("https://api.example.com")
-    exchange = Exchange(connections, OpenApiOptions(), Hasty())
+    exchange = RequestSender(connections, OpenApiOptions(), Hasty())
     with pytest.raises(ToolRaised, match="not encrypted"):
         asyncio.run(exchange.answer(HttpRequest("GET", origin, "/", SECRET)))
 

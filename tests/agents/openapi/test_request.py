@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.agents.openapi.house import document
 from tests.profile import examples
 from weft.agents.openapi.address import origin_of
-from weft.agents.openapi.credentials import Keys
+from weft.agents.openapi.credentials import RequestCredentials
 from weft.agents.openapi.document import read_document
 from weft.agents.openapi.operation import find, read
-from weft.agents.openapi.parameter import Parameter
-from weft.agents.openapi.request import checked, written
+from weft.agents.openapi.parameter import ApiParameter
+from weft.agents.openapi.request import build_request, validate_arguments
 from weft.core.errors import ToolArgumentError
 
 DOCUMENT = read_document(document())
@@ -42,7 +42,9 @@ WORDS = st.text(max_size=8) | st.sampled_from(
 @examples(300)
 def test_an_argument_cannot_leave_its_place(arguments: dict[str, Any]) -> None:
     try:
-        request = written(ECHO, ORIGIN, "/v1", checked(ECHO, arguments), Keys())
+        request = build_request(
+            ECHO, ORIGIN, "/v1", validate_arguments(ECHO, arguments), RequestCredentials()
+        )
     except ToolArgumentError:
         return
     assert request.target.isascii()
@@ -63,8 +65,8 @@ def test_an_argument_cannot_leave_its_place(arguments: dict[str, Any]) -> None:
     assert set(request.headers) <= {"Accept", "X-Tag", "Cookie"}
 
 
-def parameter(place: Any, style: str, explode: bool, *, is_json: bool = False) -> Parameter:
-    return Parameter("p", "p", place, style, explode, is_json, False, {}, "")
+def parameter(place: Any, style: str, explode: bool, *, is_json: bool = False) -> ApiParameter:
+    return ApiParameter("p", "p", place, style, explode, is_json, False, {}, "")
 
 
 @pytest.mark.parametrize(

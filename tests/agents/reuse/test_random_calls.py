@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Batch, Toolbox, tool
-from weft.core.fakes import FakeClock, MemoryStore
 from weft.core.ports import ToolRunner
+from weft.testing import FakeClock, MemoryStore
 
 
 @dataclass(frozen=True)

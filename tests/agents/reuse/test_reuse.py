@@ -10,9 +10,9 @@ import pytest
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Toolbox, tool, tool_logs
 from weft.core.errors import StoreError, ToolNotFound, ToolRaised, WeftError
-from weft.core.fakes import FakeClock, MemoryStore
-from weft.core.ports import Entry, bound
-from weft.engine.store_sqlite import SqliteStore
+from weft.core.ports import StoreEntry, bound
+from weft.durability.result_store import SqliteStore
+from weft.testing import FakeClock, MemoryStore
 
 
 class Shop:
@@ -357,7 +357,7 @@ def test_with_a_store_in_a_file_similar_calls_are_still_fused(tmp_path: Path) ->
 
 
 class BrokenStore:
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> StoreEntry | None:
         raise StoreError("the disk is gone")
 
     async def put(self, key: str, value: Any, ttl_s: float | None = None) -> None:

@@ -29,7 +29,7 @@ from weft.core.codec import (
     reader,
     register,
 )
-from weft.core.codec.registry import KNOWN
+from weft.core.codec.classes import KNOWN
 from weft.core.errors import StoreError
 from weft.core.events import Event, NodeFinished, NodeLogged, Outcome, RunFinished
 from weft.core.ids import NodeId

@@ -15,8 +15,8 @@ from tests.core.codec.test_codec import NODE, Apart, shape
 from tests.core.codec.values import SEEDS, instance
 from weft.core.calls import CallId, ToolCalled, ToolReturned
 from weft.core.codec import decode_all, encode, encode_all
-from weft.core.codec.layouts import LAYOUTS, NUMBERED
-from weft.core.codec.quick import quickly
+from weft.core.codec.classes import LAYOUTS, NUMBERED
+from weft.core.codec.encoder import quickly
 from weft.core.codec.sink import Sink
 from weft.core.codec.writer import list_writer
 from weft.core.errors import StoreError

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.ports import Placed
-from weft.decoding.concurrent.placement import Placement
+from weft.decoding.network.visibility import Placement
 
 JOIN = (Placed(3, 0), Placed(2, 3, (0,)), Placed(3, 3, (0,)), Placed(1, 6, (0, 1, 2)))
 TOKENS = [10, 11, 12, 20, 21, 30, 31, 32, 40, 50, 51]

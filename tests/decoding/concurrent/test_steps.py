@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.decoding.concurrent.steps import Steps, ends_step
+from weft.decoding.worker_steps import WorkerSteps, ends_step
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ def test_a_step_ends_with_a_blank_line_after_a_sentence(text: str, ends: bool) -
 WORDS = {1: b"word ", 2: b"end.", 3: b"\n", 4: b"\n\n"}
 
 
-def steps(*, shared: bool = True, nudge: bool = False) -> Steps:
-    return Steps(
+def steps(*, shared: bool = True, nudge: bool = False) -> WorkerSteps:
+    return WorkerSteps(
         WORDS.__getitem__,
         lambda number: [100 + number],
         [99] if nudge else [],

@@ -7,15 +7,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.decoding.concurrent.merge import attend, attend_plainly, merge
-from weft.decoding.concurrent.rotary import Rotary, turn
+from weft.decoding.network.rotary import Rotary, rotate
+from weft.decoding.network.segments import (
+    attend_with_lse,
+    attend_with_lse_reference,
+    merge_attention,
+)
 
 WIDTH = 16
 ROTARY = Rotary(10000.0 ** (-torch.arange(0, WIDTH, 2) / WIDTH))
 
 
 def turned(vectors: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    return turn(vectors, ROTARY.turns(by))
+    return rotate(vectors, ROTARY.turns(by))
 
 
 @settings(max_examples=40, deadline=None)
@@ -60,24 +64,26 @@ def test_turned_queries_on_blocks_are_one_attention(
         part = slice(start, start + length)
         keys = turned(plain[:, part], torch.arange(length))
         query = turned(asked, torch.full((queries,), at - start))
-        found, lse = attend(query[None], keys[None], values[None, :, part], None, WIDTH**-0.5)
+        found, lse = attend_with_lse(
+            query[None], keys[None], values[None, :, part], None, WIDTH**-0.5
+        )
         outputs.append(found[0])
         sums.append(lse[0])
         start += length
-    merged = merge(torch.stack(outputs, dim=2), torch.stack(sums, dim=2))
+    merged = merge_attention(torch.stack(outputs, dim=2), torch.stack(sums, dim=2))
     torch.testing.assert_close(merged, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_part_without_keys_weighs_nothing() -> None:
     outputs = torch.tensor([[1.0, 2.0], [7.0, 9.0]])
     lse = torch.tensor([3.0, float("-inf")])
-    assert torch.equal(merge(outputs, lse), outputs[0])
+    assert torch.equal(merge_attention(outputs, lse), outputs[0])
 
 
 def test_large_scores_do_not_overflow() -> None:
     outputs = torch.tensor([[1.0], [2.0]])
-    assert merge(outputs, torch.tensor([5000.0, 4000.0])).item() == 1.0
-    assert merge(outputs, torch.tensor([-5000.0, -5000.0])).item() == pytest.approx(1.5)
+    assert merge_attention(outputs, torch.tensor([5000.0, 4000.0])).item() == 1.0
+    assert merge_attention(outputs, torch.tensor([-5000.0, -5000.0])).item() == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -88,8 +94,8 @@ def test_the_fast_way_is_the_plain_way(masked: bool) -> None:
     hidden = torch.arange(40) > torch.arange(5)[:, None] + 3
     mask = torch.zeros(1, 1, 5, 40).masked_fill_(hidden, float("-inf")) if masked else None
     for fast, plain in zip(
-        attend(queries, keys, values, mask, 0.3),
-        attend_plainly(queries, keys, values, mask, 0.3),
+        attend_with_lse(queries, keys, values, mask, 0.3),
+        attend_with_lse_reference(queries, keys, values, mask, 0.3),
         strict=True,
     ):
         torch.testing.assert_close(fast, plain, rtol=1e-5, atol=1e-5)

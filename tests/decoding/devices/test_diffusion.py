@@ -12,8 +12,8 @@ from tests.fake_device import operations
 from tests.serving.local.playback import EXACT, Playback
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.values import Lossless, Lossy
-from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
-from weft.decoding.diffusion.guidance.supervisor import Supervisor
+from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
+from weft.decoding.diffusion.guidance.supervisor import CausalSupervisor
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.serving.local import LocalOptions
@@ -44,9 +44,9 @@ def test_a_decoder_writes_there_in_half_precision(name: str, device: str) -> Non
 
 def test_a_supervisor_is_where_the_model_is(device: str) -> None:
     model = load(locate("list-full"), replace(EXACT, device=device))
-    plugs = plugs_for("flashdlm", model.traits, GIVEN["flashdlm"])
+    plugs = decoder_config("flashdlm", model.traits, GIVEN["flashdlm"])
     (supervisor,) = plugs.verifiers
-    assert isinstance(supervisor, Supervisor)
+    assert isinstance(supervisor, CausalSupervisor)
     operations.clear()
     supervisor.network.read(supervisor.network.take(), 0, [3], 1)
     assert operations, "it reads there"

@@ -14,7 +14,7 @@ from tests.serving.local.playback import EXACT, Playback, asking
 from weft.core.ports import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless, Lossy
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.methods.auto import FREE
+from weft.decoding.speculative.drafters.auto.preset import FREE
 from weft.decoding.speculative.presets import NAMES, preset
 from weft.serving.local import LocalOptions
 

@@ -14,15 +14,15 @@ from tests.fake_device import operations
 from tests.serving.local.playback import EXACT
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
-from weft.decoding.diffusion.train import kinds as diffusion_kinds
-from weft.decoding.diffusion.train import order as diffusion
 from weft.decoding.network.network import Network
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.train import kinds, session
-from weft.decoding.speculative.train.distil import Writing
-from weft.decoding.train import device as devices
-from weft.decoding.train.frame import Progress
+from weft.decoding.speculative import trained_drafter
 from weft.serving.weights import locate
+from weft.training import devices
+from weft.training.diffusion import spec as diffusion
+from weft.training.diffusion import spec as diffusion_kinds
+from weft.training.distillation import DistillationOptions
+from weft.training.drafters import session, spec
+from weft.training.frame import StepProgress
 
 __all__ = ["chat_model"]
 
@@ -57,7 +57,7 @@ def in_two_parts(
     losses: list[float] = []
 
     def hear(news: object) -> None:
-        if isinstance(news, Progress):
+        if isinstance(news, StepProgress):
             losses.append(news.loss)
 
     for resume, after in ((False, 2), (True, 3)):
@@ -70,20 +70,20 @@ def in_two_parts(
         assert operations[works], "it computes there"
 
 
-@pytest.mark.parametrize("name", kinds.KINDS)
+@pytest.mark.parametrize("name", spec.KINDS)
 def test_a_drafter_is_trained_there(
     name: str, trains: str, tiny_path: Path, tmp_path: Path
 ) -> None:
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("\n".join(f"the fox and {n}" for n in range(4)), "utf-8")
-    order = session.Order(
+    order = session.DrafterTrainingJob(
         kind=name,
         model=tiny_path,
         prompts=str(prompts),
         out=tmp_path / "out",
-        writing=Writing(max_tokens=12),
+        writing=DistillationOptions(max_tokens=12),
         schedule=SCHEDULE,
-        settings={key: SMALL.get(key, n) for key, n in kinds.kind_of(name).settings.items()},
+        settings={key: SMALL.get(key, n) for key, n in spec.kind_of(name).settings.items()},
         threads=1,
         device=trains,
     )
@@ -91,7 +91,7 @@ def test_a_drafter_is_trained_there(
     in_two_parts(
         lambda resume, hear, stop: session.train(order, resume=resume, on_news=hear, stop=stop)
     )
-    artefact.load(order.out, name, Network.load(tiny_path, EXACT))
+    trained_drafter.load(order.out, name, Network.load(tiny_path, EXACT))
 
 
 ORDERS: dict[str, dict[str, int]] = {
@@ -109,7 +109,7 @@ def test_a_diffusion_model_is_trained_there(
     what: str, trains: str, chat_model: Path, tmp_path: Path
 ) -> None:
     kind = diffusion_kinds.kind_of(what.partition(",")[0])
-    order = diffusion.Order(
+    order = diffusion.DiffusionTrainingJob(
         kind.name,
         tmp_path / "out",
         model=chat_model if kind.name == "block" else locate("list-full"),
@@ -120,7 +120,9 @@ def test_a_diffusion_model_is_trained_there(
     )
 
     in_two_parts(
-        lambda resume, hear, stop: kind.train(order, resume, diffusion.Hearing(hear, stop)),
+        lambda resume, hear, stop: kind.train(
+            order, resume, diffusion.TrainingListener(hear, stop)
+        ),
         # a filter is so small that only what it learns from is computed there
         *(["aten.linear.default"] if kind.name == "learn2pd" else []),
     )
@@ -135,8 +137,8 @@ def test_no_kind_is_left_out(name: str, trains: str, tmp_path: Path) -> None:
     if "device" in kind.takes:
         assert any(what.partition(",")[0] == name for what in ORDERS)
         return
-    asked = diffusion.Order(
+    asked = diffusion.DiffusionTrainingJob(
         name, tmp_path / "out", "full", locate("list-full"), settings={}, device=trains
     )
     with pytest.raises(InputError, match=r"has no use for|is trained on the CPU"):
-        kind.train(asked, False, diffusion.Hearing())
+        kind.train(asked, False, diffusion.TrainingListener())

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.query import Query
 
 VOCABULARY, KEEP, DELETE, INSERT, END, MASK = 10, 5, 6, 7, 8, 9
-TRAITS = Traits(VOCABULARY, MASK, frozenset({END}))
-NOISE = Traits(VOCABULARY, None, frozenset({END}))
+TRAITS = ModelTraits(VOCABULARY, MASK, frozenset({END}))
+NOISE = ModelTraits(VOCABULARY, None, frozenset({END}))
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Hostile:
 
     seed: int
     levels: tuple[float, ...] = (1.0, 5.0, 30.0)
-    traits: Traits = TRAITS
+    traits: ModelTraits = TRAITS
     passes: int = 0
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:

@@ -7,37 +7,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import language, valid
-from weft.decoding.diffusion.oracle.question import Question
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.schedules.fixed import Fixed as FixedBlocks
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.oracle.language import ListQuestion
+from weft.decoding.diffusion.oracle.languages import language_of, random_question, valid
+from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng, SamplingParams
 
-SAMPLED = Shaping(1.0)
+SAMPLED = SamplingParams(1.0)
 ORACLE = OracleAdapter()
 
 
-def whole_answer(policy: CommitPolicy, *, fresh: bool = False) -> Plugs:
+def whole_answer(policy: CommitPolicy, *, fresh: bool = False) -> DecoderConfig:
     """The answer is one window, and nothing is cached."""
-    return Plugs(policy, FixedBlocks(), Whole(), Contiguous(), fresh=fresh)
+    return DecoderConfig(policy, FixedBlocks(), NoCache(), FirstTerminator(), fresh=fresh)
 
 
 @dataclass(frozen=True)
 class Answered:
     """A question, and the row that answered it."""
 
-    question: Question
-    row: Denoising
+    question: ListQuestion
+    row: DenoisingRow
 
     @property
     def valid(self) -> bool:
@@ -45,26 +41,26 @@ class Answered:
 
 
 def begun(
-    question: Question,
-    plugs: Plugs,
+    question: ListQuestion,
+    plugs: DecoderConfig,
     seed: int = 0,
-    shaping: Shaping = GREEDY,
+    shaping: SamplingParams = GREEDY,
     *,
     adapter: OracleAdapter = ORACLE,
     room: int = 0,
-) -> Denoising:
+) -> DenoisingRow:
     """`room`: slots for terminators behind the answer."""
-    length = language(question).length(question) + room
+    length = language_of(question).length(question) + room
     canvas = Canvas(question.prompt, length, words.MASK, row=seed)
-    return Denoising(canvas, plugs, adapter.traits, Keyed(seed), shaping)
+    return DenoisingRow(canvas, plugs, adapter.traits, CounterRng(seed), shaping)
 
 
 def answered(
     operation: str,
     n: int,
     count: int,
-    plugs: Plugs | Callable[[int], Plugs],
-    shaping: Shaping = GREEDY,
+    plugs: DecoderConfig | Callable[[int], DecoderConfig],
+    shaping: SamplingParams = GREEDY,
     *,
     adapter: OracleAdapter = ORACLE,
     room: int = 0,
@@ -74,7 +70,7 @@ def answered(
     made = plugs if callable(plugs) else lambda _: plugs
     rows = [
         Answered(question, begun(question, made(seed), seed, shaping, adapter=adapter, room=room))
-        for seed, question in enumerate(asked(operation, n, random) for _ in range(count))
+        for seed, question in enumerate(random_question(operation, n, random) for _ in range(count))
     ]
     denoised([one.row for one in rows], adapter)
     return rows

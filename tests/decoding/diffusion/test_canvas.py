@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.diffusion.action import Action, Writing
+from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.canvas import Canvas
 
 MASK = 9
@@ -116,12 +116,12 @@ def test_inserts_and_deletes_are_done_from_the_right() -> None:
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=10, unique=True))
 def test_writings_are_in_order(slots: list[int]) -> None:
     ids = [slot + 100 for slot in slots]
-    writing = Writing.of(slots, ids)
+    writing = SlotTokens.of(slots, ids)
 
     assert writing.slots.tolist() == sorted(slots)
     assert (writing.ids - writing.slots == 100).all()
     with pytest.raises(ValueError, match="tokens"):
-        Writing.of(slots, [])
+        SlotTokens.of(slots, [])
 
 
 def test_a_supposed_canvas_shares_nothing() -> None:

@@ -12,10 +12,9 @@ pytest.importorskip("torch", reason="list models need weft[local]")
 from weft.core.errors import ModelRequestError
 from weft.core.values import Message
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import LANGUAGES
-from weft.decoding.diffusion.train.lists.tokenizer import write_tokenizer
+from weft.decoding.diffusion.oracle.languages import LANGUAGES, random_question
 from weft.serving.local.vocabulary import Vocabulary
+from weft.training.diffusion.list_model.network import write_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_a_chat_is_the_prompt_of_its_question(vocabulary: Vocabulary, name: str) -> None:
-    question = asked(name, 4, np.random.default_rng(0))
+    question = random_question(name, 4, np.random.default_rng(0))
     head, items, _ = str(question).split("<sep>")
     chat = (Message("user", f"{head.strip()} | {items.strip()}"),)
     assert vocabulary.encode_chat(chat) == list(question.prompt)

@@ -21,27 +21,24 @@ from tests.decoding.diffusion.toy import (
     Leftmost,
     Toy,
 )
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.filters import Refusal
-from weft.decoding.diffusion.loop import GREEDY, denoise, denoised, written
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policy import Need
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised, written
+from weft.decoding.diffusion.ports import DecoderConfig, Need, Refusal
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Answer, Drawn, Stats
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
+from weft.decoding.sampling import CounterRng
 
-PLUGS = Plugs(Leftmost(2), Fours(), Everything(), AtEnd())
-
-
-def begun(canvas: Canvas, plugs: Plugs = PLUGS, seed: int = 0) -> Denoising:
-    return Denoising(canvas, plugs, TRAITS, Keyed(seed), GREEDY)
+PLUGS = DecoderConfig(Leftmost(2), Fours(), Everything(), AtEnd())
 
 
-def done(canvas: Canvas, plugs: Plugs = PLUGS, toy: Toy | None = None) -> Denoising:
-    return written(toy or Toy(), canvas, plugs, Keyed(0))
+def begun(canvas: Canvas, plugs: DecoderConfig = PLUGS, seed: int = 0) -> DenoisingRow:
+    return DenoisingRow(canvas, plugs, TRAITS, CounterRng(seed), GREEDY)
+
+
+def done(canvas: Canvas, plugs: DecoderConfig = PLUGS, toy: Toy | None = None) -> DenoisingRow:
+    return written(toy or Toy(), canvas, plugs, CounterRng(0))
 
 
 def test_blocks_are_written_left_to_right() -> None:
@@ -89,10 +86,10 @@ def test_a_terminator_ends_the_text_where_all_before_it_is_decided() -> None:
 class Idle(Leftmost):
     """Never commits anything."""
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Idle:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Idle:
         return self
 
-    def propose(self, _stats: Stats, _drawn: Drawn, _canvas: Canvas) -> Action:
+    def propose(self, _stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Action:
         return Action()
 
 
@@ -100,12 +97,12 @@ class Idle(Leftmost):
 class Restless(Leftmost):
     """Opens again whatever was written."""
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Restless:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Restless:
         return self
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         decided = np.flatnonzero(canvas.ours & ~canvas.undecided & ~canvas.frozen)
-        commit = Writing.of(stats.slots[stats.open][:1], drawn.ids[stats.open][:1])
+        commit = SlotTokens.of(stats.slots[stats.open][:1], drawn.ids[stats.open][:1])
         return Action(commit=commit, remask=decided, again=True)
 
 
@@ -153,7 +150,7 @@ class Minding:
     word: int
     seen: list[tuple[int, int]] = field(default_factory=list)
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Minding:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Minding:
         return self
 
     def review(self, canvas: Canvas, end: int) -> Refusal | None:
@@ -185,23 +182,23 @@ def test_a_refusal_ends_the_text_and_shows_nothing_of_the_block() -> None:
 class Doubting:
     """Looks a second time, and commits what it is told then."""
 
-    def propose(self, _stats: Stats, _drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, _stats: Stats, _drawn: SampledTokens, canvas: Canvas) -> Action:
         slots = canvas.open
         feed = np.arange(canvas.length)
         query = Query(canvas, feed, slots, canvas.length, scratch=True, kind="look")
         return Action(look=(query, query))
 
-    def looked(self, answers: Sequence[Answer], canvas: Canvas) -> Action:
+    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
         assert len(answers) == 2
         stats, drawn = answers[1].stats, answers[1].drawn
         assert stats.slots.tolist() == canvas.open.tolist()
         assert stats.top_ids[:, 0].tolist() == drawn.ids.tolist()
-        return Action(commit=Writing.of(stats.slots, drawn.ids))
+        return Action(commit=SlotTokens.of(stats.slots, drawn.ids))
 
 
 @dataclass(frozen=True)
 class Doubt(Leftmost):
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Doubting:  # type: ignore[override]
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Doubting:  # type: ignore[override]
         return Doubting()
 
 
@@ -220,7 +217,7 @@ class Away:
     token: int
     asked: list[int] = field(default_factory=list)
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Away:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Away:
         return self
 
     def asks(self, query: Query) -> Query | None:
@@ -256,14 +253,16 @@ class First:
     passes: int = 0
     beyond: bool = False
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Firsts:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Firsts:
         return Firsts()
 
 
 class Firsts:
     passes = 0
 
-    def verified(self, action: Action, _stats: Stats, _drawn: Drawn, _canvas: Canvas) -> Action:
+    def verified(
+        self, action: Action, _stats: Stats, _drawn: SampledTokens, _canvas: Canvas
+    ) -> Action:
         self.passes += 1
         return action.committing(action.commit.at(np.arange(len(action.commit)) < 1))
 
@@ -291,7 +290,7 @@ def test_a_policy_that_asks_for_more_sees_more() -> None:
     )
 )
 def test_rows_do_not_depend_on_their_mates(asked: list[tuple[int, int, int]]) -> None:
-    def rows() -> list[Denoising]:
+    def rows() -> list[DenoisingRow]:
         return [
             begun(
                 Canvas([1] * prompt, length, MASK, row=n), replace(PLUGS, commit=Leftmost(count)), n
@@ -335,14 +334,14 @@ class Reconsidering(Leftmost):
 
     needs: frozenset[Need] = frozenset({"decided"})
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Reconsidering:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Reconsidering:
         return self
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if stats.open.any():
-            return Action(commit=Writing.of(stats.slots, drawn.ids), again=True)
+            return Action(commit=SlotTokens.of(stats.slots, drawn.ids), again=True)
         ends = stats.slots[canvas.ids[stats.slots] == END]
-        return Action(edit=Writing.of(ends, np.ones_like(ends)))
+        return Action(edit=SlotTokens.of(ends, np.ones_like(ends)))
 
 
 def test_a_terminator_that_may_still_be_taken_back_ends_nothing() -> None:

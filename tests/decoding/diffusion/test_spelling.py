@@ -8,8 +8,7 @@ from weft.core.errors import SpecError
 from weft.core.values import Lossless, Lossy
 from weft.decoding.decoders import parse_decode
 from weft.decoding.diffusion import catalogue
-from weft.decoding.option_text import spelt
-from weft.decoding.plain import PLAIN
+from weft.decoding.options import PLAIN, format_decoder
 from weft.decoding.speculative.presets import NAMES
 
 READ = {
@@ -42,7 +41,7 @@ REFUSED = {
 @pytest.mark.parametrize("text", READ)
 def test_a_decoder_is_read(text: str) -> None:
     assert parse_decode(text) == READ[text]
-    assert parse_decode(spelt(READ[text])) == READ[text]
+    assert parse_decode(format_decoder(READ[text])) == READ[text]
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -58,7 +57,7 @@ def test_a_decoder_that_is_none_is_refused_with_a_remedy(text: str) -> None:
 def test_every_diffusion_decoder_is_read_again_as_it_is_spelt(name: str) -> None:
     spec = parse_decode(name)
     assert isinstance(spec, Lossless) == catalogue.preset(name).plain
-    assert parse_decode(spelt(spec)) == spec
+    assert parse_decode(format_decoder(spec)) == spec
 
 
 def test_no_name_is_of_both_kinds_of_models() -> None:

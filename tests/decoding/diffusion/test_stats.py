@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.stats import Stats, drawn_from, stats_of
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams
 
-GREEDY = Shaping(0.0)
+GREEDY = SamplingParams(0.0)
 ENDS = frozenset({4})
 rows = st.lists(st.lists(st.floats(-8, 8), min_size=5, max_size=5), min_size=1, max_size=4)
 
@@ -77,7 +76,7 @@ def test_only_undecided_slots_of_the_window_are_open() -> None:
 
 def test_greedy_takes_the_lowest_of_equals() -> None:
     one = canvas(1)
-    drawn = drawn_from(one, np.array([1]), np.zeros((1, 5), np.float32), GREEDY, Keyed(0))
+    drawn = drawn_from(one, np.array([1]), np.zeros((1, 5), np.float32), GREEDY, CounterRng(0))
 
     assert drawn.ids.tolist() == [0]
     assert drawn.p[0] == pytest.approx(0.2)
@@ -88,8 +87,8 @@ def test_a_slot_keeps_its_number_until_it_is_opened_again() -> None:
     slots, logits = np.array([1, 2]), np.zeros((2, 5), np.float32)
 
     def draw(seed: int, *, fresh: bool = False) -> list[int]:
-        chance = Keyed(seed)
-        drawn = drawn_from(one, slots, logits, Shaping(1.0), chance, fresh=fresh)
+        chance = CounterRng(seed)
+        drawn = drawn_from(one, slots, logits, SamplingParams(1.0), chance, fresh=fresh)
         return [int(token) for token in drawn.ids]
 
     first = [draw(seed) for seed in range(40)]
@@ -107,7 +106,8 @@ def test_draws_follow_temperature_and_their_probability_does_not() -> None:
     one = canvas(1)
     logits = np.log(np.array([[0.6, 0.1, 0.1, 0.1, 0.1]], np.float32))
     cold = [
-        drawn_from(one, np.array([1]), logits, Shaping(0.25), Keyed(seed)) for seed in range(300)
+        drawn_from(one, np.array([1]), logits, SamplingParams(0.25), CounterRng(seed))
+        for seed in range(300)
     ]
     share = sum(int(one.ids[0] == 0) for one in cold) / 300
     expected = 0.6**4 / (0.6**4 + 4 * 0.1**4)

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import Feed
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policy import Need
+from weft.decoding.diffusion.ports import CacheFeed, Need
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.stats import SampledTokens, Stats
 
 VOCABULARY, END, MASK = 10, 8, 9
-TRAITS = Traits(VOCABULARY, MASK, frozenset({END}))
+TRAITS = ModelTraits(VOCABULARY, MASK, frozenset({END}))
 
 
 @dataclass
@@ -25,7 +24,7 @@ class Toy:
     """Predicts `token(slot)` with a certainty that falls from slot to slot."""
 
     token: Callable[[int], int] = lambda slot: slot % 8
-    traits: Traits = TRAITS
+    traits: ModelTraits = TRAITS
     passes: list[list[Query]] = field(default_factory=list)
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -51,15 +50,15 @@ class Leftmost:
     count: int = 1
     needs: frozenset[Need] = frozenset()
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Leftmost:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Leftmost:
         return self
 
     def most_forwards(self, slots: int) -> int:
         return slots
 
-    def propose(self, stats: Stats, drawn: Drawn, _canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, _canvas: Canvas) -> Action:
         rows = np.flatnonzero(stats.open)[: self.count]
-        return Action(commit=Writing.of(stats.slots[rows], drawn.ids[rows]))
+        return Action(commit=SlotTokens.of(stats.slots[rows], drawn.ids[rows]))
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Fours:
     size: int = 4
     beyond: bool = False
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Fours:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Fours:
         return self
 
     def first(self, canvas: Canvas) -> range:
@@ -88,19 +87,19 @@ class Everything:
     predicts: bool = False
     exact: bool = True
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Everything:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Everything:
         return self
 
-    def plan(self, canvas: Canvas) -> Feed:
-        return Feed(np.arange(canvas.length), canvas.length)
+    def plan(self, canvas: Canvas) -> CacheFeed:
+        return CacheFeed(np.arange(canvas.length), canvas.length)
 
     def note(self, canvas: Canvas, action: Action) -> None:
         """Nothing is trusted."""
 
-    def persist(self, canvas: Canvas, _following: range) -> Feed | None:
+    def persist(self, canvas: Canvas, _following: range) -> CacheFeed | None:
         if not self.owes:
             return None
-        return Feed(np.arange(canvas.length), canvas.length, "persist")
+        return CacheFeed(np.arange(canvas.length), canvas.length, "persist")
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class AtEnd:
 
     beyond: bool = False
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> AtEnd:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> AtEnd:
         return self
 
     def ended(self, canvas: Canvas, _stats: Stats) -> int | None:

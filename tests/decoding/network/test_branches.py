@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
-from weft.decoding.concurrent.placement import Placement
-from weft.decoding.network.branches import Branches
 from weft.decoding.network.network import Network
-from weft.decoding.network.packing import Span
-from weft.decoding.network.write import Write
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.network.packing import HiddenStateWrite, Span
+from weft.decoding.network.visibility import Placement, TreeMask
+from weft.decoding.speculative.draft import ROOT, DraftTree
 
 PROMPT = [5, 9, 3, 7]
 
@@ -41,7 +39,7 @@ def trees(draw: st.DrawFn) -> DraftTree:
 def branching(slot: int, tree: DraftTree, first: int, **more: object) -> Span:
     tokens = (PROMPT[-1], *tree.tokens)
     columns = range(first, first + len(tokens))
-    branches = Branches(first, tree.depths, tree.ancestors)
+    branches = TreeMask(first, tree.depths, tree.ancestors)
     return Span(slot, columns, tokens, len(tokens), branches, **more)  # type: ignore[arg-type]
 
 
@@ -78,7 +76,7 @@ def test_a_tree_hangs_under_a_placed_sequence(network: Network) -> None:
     tree = DraftTree((11, 12), (ROOT, ROOT))
     for slot in (0, 1):
         network.forward([Span(slot, range(4), PROMPT, 0, placement)])
-    branches = Branches(4, tree.depths, tree.ancestors, placement)
+    branches = TreeMask(4, tree.depths, tree.ancestors, placement)
     read = network.forward([Span(1, range(4, 7), (8, 11, 12), 3, branches)])[1]
     for node, token in enumerate(tree.tokens):
         alone = network.forward([Span(0, (4, 5), (tokens[-1], token), 2, placement)])[0]
@@ -113,7 +111,7 @@ def test_a_written_state_is_read_as_if_it_were_computed(network: Network, layer:
         made.append(entering)
         return right.hidden[layer][2:]
 
-    write = Write(layer, (2,), make)
+    write = HiddenStateWrite(layer, (2,), make)
     plain = network.forward([Span(1, range(3), wrong, 1)])[1]
     read = network.forward([Span(1, range(3), wrong, 1, writes=(write,))])[1]
     assert len(made) == 1

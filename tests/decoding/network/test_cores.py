@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.decoding.network.cores import model_threads, usable_cores
+from weft.decoding.network.options import model_threads, usable_cores
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_no_quota_file_is_no_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_core_is_left_to_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.decoding.network.cores.usable_cores", lambda: 8)
+    monkeypatch.setattr("weft.decoding.network.options.usable_cores", lambda: 8)
     assert model_threads() == 7
-    monkeypatch.setattr("weft.decoding.network.cores.usable_cores", lambda: 1)
+    monkeypatch.setattr("weft.decoding.network.options.usable_cores", lambda: 1)
     assert model_threads() == 1

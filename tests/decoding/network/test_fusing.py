@@ -12,16 +12,16 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError
-from weft.decoding.network import fusing
-from weft.decoding.network.fused_layer import FusedLayer
+from weft.decoding.network import quantization
+from weft.decoding.network.fused_decoder import FusedLayer
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions, Quantization
 from weft.decoding.network.packing import Span
-from weft.decoding.network.quantized_linear import Int4Linear, Int8Linear, quantize
-from weft.decoding.speculative.budget.here import _name
+from weft.decoding.network.quantization import Int4Linear, Int8Linear, quantize
+from weft.decoding.speculative.pass_costs import _name
 
 INT8 = pytest.param(
-    "int8", marks=pytest.mark.skipif(not fusing._has_vnni(), reason="this CPU has no VNNI")
+    "int8", marks=pytest.mark.skipif(not quantization._has_vnni(), reason="this CPU has no VNNI")
 )
 TOKENS = [5, 9, 13, 200, 3, 77, 31, 8]
 
@@ -105,7 +105,7 @@ def test_without_the_operators_the_layers_stay_as_they_are(
     wide: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fused = read(Network.load(wide, EXACT), (8,))
-    monkeypatch.setattr(fusing, "can_pack", lambda: False)
+    monkeypatch.setattr(quantization, "can_pack", lambda: False)
     network = Network.load(wide, EXACT)
     assert not any(isinstance(layer, FusedLayer) for layer in layers(network))
     torch.testing.assert_close(read(network, (8,)), fused, rtol=1e-4, atol=1e-4)
@@ -155,7 +155,7 @@ def test_rows_of_a_batch_have_the_logits_they_have_alone(four_bits: Path) -> Non
         assert torch.equal(torch.from_numpy(reading.logits[0]), alone[slot + 3])
 
 
-NEEDS_VNNI = pytest.mark.skipif(not fusing._has_vnni(), reason="this CPU has no VNNI")
+NEEDS_VNNI = pytest.mark.skipif(not quantization._has_vnni(), reason="this CPU has no VNNI")
 
 
 @NEEDS_VNNI

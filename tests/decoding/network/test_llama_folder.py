@@ -112,7 +112,7 @@ def test_broken_files_are_left_to_transformers(folder: Path, tmp_path: Path, nam
 def test_the_embedded_model_loads_without_transformers(smollm2: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from weft.serving.local.batcher import Batcher\n"
+        "from weft.serving.local.autoregressive.batcher import Batcher\n"
         "from weft.serving.local import LocalOptions\n"
         "Batcher.load(Path(sys.argv[1]), LocalOptions(threads=1))\n"
         "print('transformers' in sys.modules, 'torch._dynamo' in sys.modules)"

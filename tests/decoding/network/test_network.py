@@ -13,8 +13,8 @@ from transformers import MambaConfig, MambaForCausalLM
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError
 from weft.decoding.network.network import Network
-from weft.decoding.network.packed_linear import PackedLinear, pack_linears
 from weft.decoding.network.packing import Span
+from weft.decoding.network.quantization import PackedLinear, pack_linears
 
 
 def altered(source: Path, target: Path, **config: Any) -> Path:

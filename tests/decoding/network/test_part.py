@@ -11,8 +11,7 @@ import torch
 
 from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
-from weft.decoding.network.packing import Span
-from weft.decoding.network.write import Write
+from weft.decoding.network.packing import HiddenStateWrite, Span
 
 TOKENS = (5, 9, 3, 7, 11)
 
@@ -33,7 +32,9 @@ def passed(
     entering: torch.Tensor | None = None
     for part, (first, last) in zip(parts, pairwise(cuts), strict=True):
         rows = tuple(range(len(tokens)))
-        writes = () if entering is None else (Write(first, rows, partial(_given, entering)),)
+        writes = (
+            () if entering is None else (HiddenStateWrite(first, rows, partial(_given, entering)),)
+        )
         span = Span(0, columns, tokens, len(tokens), writes=writes, taps=(-last,))
         reading = part.forward([span])[0]
         entering = reading.hidden[-last]

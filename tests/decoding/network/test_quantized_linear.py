@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.decoding.network.fusing import _has_vnni
-from weft.decoding.network.quantized_linear import (
+from weft.decoding.network.quantization import (
     GROUP,
     Int4Linear,
     Int8Linear,
+    _has_vnni,
     is_quantized,
     quantize,
 )

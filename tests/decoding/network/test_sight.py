@@ -13,7 +13,7 @@ from transformers import LlamaForCausalLM
 from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span, pack
-from weft.decoding.network.sight import Sight
+from weft.decoding.network.visibility import BlockMask
 
 TEXT = [5, 9, 3, 7, 11, 2, 30, 41, 8, 19, 23]
 
@@ -43,12 +43,12 @@ def by_hand(
     return out.logits[0].numpy()
 
 
-def read(network: Network, slot: int, columns: Sequence[int], sight: Sight) -> np.ndarray:
+def read(network: Network, slot: int, columns: Sequence[int], sight: BlockMask) -> np.ndarray:
     tokens = [TEXT[column] for column in columns]
     return network.forward([Span(slot, columns, tokens, len(tokens), sight)])[slot].logits
 
 
-def horizons(sight: Sight, length: int) -> np.ndarray:
+def horizons(sight: BlockMask, length: int) -> np.ndarray:
     slots = np.arange(length)
     if sight.block:
         ends = np.minimum((slots // sight.block + 1) * sight.block, sight.reach)
@@ -60,11 +60,17 @@ def horizons(sight: Sight, length: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "sight",
-    [Sight(11), Sight(11, block=4), Sight(11, block=1), Sight(11, causal=5), Sight(11, causal=11)],
+    [
+        BlockMask(11),
+        BlockMask(11, block=4),
+        BlockMask(11, block=1),
+        BlockMask(11, causal=5),
+        BlockMask(11, causal=11),
+    ],
     ids=["full", "blocks", "causal", "encoder", "prefill"],
 )
 def test_a_text_is_seen_as_with_a_mask_by_hand(
-    network: Network, plain: LlamaForCausalLM, sight: Sight
+    network: Network, plain: LlamaForCausalLM, sight: BlockMask
 ) -> None:
     network.reset()
     expected = by_hand(plain, TEXT, range(11), horizons(sight, 11))
@@ -73,24 +79,24 @@ def test_a_text_is_seen_as_with_a_mask_by_hand(
 
 def test_part_of_a_text_is_read_into_the_rest(network: Network) -> None:
     network.reset()
-    whole = read(network, 0, range(11), Sight(11))
-    some = read(network, 0, [2, 3, 7], Sight(11))
+    whole = read(network, 0, range(11), BlockMask(11))
+    some = read(network, 0, [2, 3, 7], BlockMask(11))
     np.testing.assert_allclose(some, whole[[2, 3, 7]], rtol=0, atol=2e-5)
-    one = read(network, 0, [10], Sight(11))
+    one = read(network, 0, [10], BlockMask(11))
     np.testing.assert_allclose(one, whole[[10]], rtol=0, atol=2e-5)
 
 
 def test_a_reach_hides_what_lies_behind_it(network: Network, plain: LlamaForCausalLM) -> None:
     network.reset()
-    read(network, 0, range(11), Sight(11))
-    short = read(network, 0, range(6), Sight(6))
+    read(network, 0, range(11), BlockMask(11))
+    short = read(network, 0, range(6), BlockMask(6))
     expected = by_hand(plain, TEXT[:6], range(6), np.ones((6, 6), dtype=bool))
     np.testing.assert_allclose(short, expected, rtol=0, atol=2e-5)
 
 
 def test_copies_stand_beside_the_text(network: Network, plain: LlamaForCausalLM) -> None:
     network.reset()
-    sight = Sight(11, copies=((3,), (7, 8)), first_copy=11)
+    sight = BlockMask(11, copies=((3,), (7, 8)), first_copy=11)
     tokens = [*TEXT, 50, 51, 52]
     span = Span(0, range(14), tokens, 14, sight)
     found = network.forward([span])[0].logits
@@ -107,7 +113,7 @@ def test_copies_stand_beside_the_text(network: Network, plain: LlamaForCausalLM)
 def test_a_copy_in_an_earlier_block_does_not_see_the_one_in_the_next(network: Network) -> None:
     network.reset()
     tokens = [*TEXT, TEXT[3], 50]
-    sight = Sight(11, block=4, copies=((3, 4),), first_copy=11)
+    sight = BlockMask(11, block=4, copies=((3, 4),), first_copy=11)
     one = network.forward([Span(0, range(13), tokens, 2, sight)])[0].logits[0]
     tokens[-1] = 51
     other = network.forward([Span(0, range(13), tokens, 2, sight)])[0].logits[0]
@@ -116,7 +122,13 @@ def test_a_copy_in_an_earlier_block_does_not_see_the_one_in_the_next(network: Ne
 
 def test_rows_that_see_alike_attend_together_and_keep_apart(network: Network) -> None:
     network.reset()
-    sights = [Sight(11), Sight(11), Sight(11, block=4), Sight(11, block=4), Sight(9)]
+    sights = [
+        BlockMask(11),
+        BlockMask(11),
+        BlockMask(11, block=4),
+        BlockMask(11, block=4),
+        BlockMask(9),
+    ]
     texts = [[(token + 7 * row) % 60 for token in TEXT[: s.reach]] for row, s in enumerate(sights)]
     spans = [
         Span(row, range(len(text)), text, 3, sight, rows=(0, 5, 2))
@@ -137,10 +149,10 @@ def test_rows_that_see_alike_attend_together_and_keep_apart(network: Network) ->
 def test_single_tokens_of_all_kinds_share_a_pass(network: Network) -> None:
     network.reset()
     for slot in range(3):
-        read(network, slot, range(11), Sight(11))
+        read(network, slot, range(11), BlockMask(11))
     spans = [
-        Span(0, (10,), TEXT[10:], 1, Sight(11)),
-        Span(1, (4,), TEXT[4:5], 1, Sight(11)),
+        Span(0, (10,), TEXT[10:], 1, BlockMask(11)),
+        Span(1, (4,), TEXT[4:5], 1, BlockMask(11)),
         Span(2, (5,), TEXT[5:6], 1),
     ]
     together = network.forward(spans)
@@ -153,7 +165,7 @@ def test_single_tokens_of_all_kinds_share_a_pass(network: Network) -> None:
 
 def test_values_are_those_of_the_tokens(network: Network) -> None:
     network.reset()
-    read(network, 1, range(11), Sight(11))
+    read(network, 1, range(11), BlockMask(11))
     values = network.values(1, 1, [3, 0])
     column = network.column(1, 3)[1, 1]
     torch.testing.assert_close(values[0], column.flatten())

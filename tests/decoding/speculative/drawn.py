@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.tree import ROOT, DraftTree
-from weft.decoding.speculative.walk import Walk
+from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.draft import ROOT, DraftTree
 
 
 @st.composite
@@ -23,8 +23,8 @@ def trees(draw: st.DrawFn, vocabulary: int, most: int = 9) -> DraftTree:
 
 
 @st.composite
-def walked(draw: st.DrawFn, vocabulary: int, most: int = 9) -> tuple[DraftTree, Walk]:
+def walked(draw: st.DrawFn, vocabulary: int, most: int = 9) -> tuple[DraftTree, AcceptedPath]:
     """A tree, and one of all walks that could come of it."""
     tree = draw(trees(vocabulary, most))
     last = draw(st.integers(ROOT, len(tree) - 1))
-    return tree, Walk(tree.path(last), draw(st.integers(0, vocabulary - 1)))
+    return tree, AcceptedPath(tree.path(last), draw(st.integers(0, vocabulary - 1)))

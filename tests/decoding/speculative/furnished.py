@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from weft.decoding.network.network import Network
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.preset import Options
-from weft.decoding.speculative.train.corpus import Corpus, Text
-from weft.decoding.speculative.train.kinds import kind_of
-from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.speculative import trained_drafter
+from weft.decoding.speculative.presets import Options
+from weft.training.corpus import Corpus, TrainingText
+from weft.training.drafters.spec import kind_of
+from weft.training.teacher import Teacher
 
 TRAINED = {
     "medusa": "medusa",
@@ -45,7 +45,7 @@ def like_it(tiny_path: Path, folder: Path) -> Path:
 def untrained(kind: str, network: Network, tiny_path: Path, folder: Path) -> Path:
     """A drafter of that kind as it is before its first lesson."""
     teacher = Teacher.load(tiny_path)
-    texts = [Text(tuple(5 + (n * 7 + at) % 200 for at in range(24)), 8) for n in range(6)]
+    texts = [TrainingText(tuple(5 + (n * 7 + at) % 200 for at in range(24)), 8) for n in range(6)]
     corpus = Corpus(texts)
     described = kind_of(kind)
     torch.manual_seed(3)
@@ -53,7 +53,7 @@ def untrained(kind: str, network: Network, tiny_path: Path, folder: Path) -> Pat
     with torch.no_grad():
         made = course.made(corpus)
     settings = hopeful(made.settings) if kind == "medusa" else made.settings
-    artefact.save(folder, kind, settings, made.tensors, network)
+    trained_drafter.save(folder, kind, settings, made.tensors, network)
     return folder
 
 

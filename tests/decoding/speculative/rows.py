@@ -7,20 +7,22 @@ from functools import cache
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.alone import decode_alone
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.network_target import NetworkTarget
-from weft.decoding.speculative.speculation import Speculation
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop, decode_alone
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.decoding.speculative.target import NetworkTarget
 
-SHAPINGS = (Shaping(0.0), Shaping(0.8, top_p=0.9))
+SHAPINGS = (SamplingParams(0.0), SamplingParams(0.8, top_p=0.9))
 
 
 def plain(
-    network: Network, prompt: Sequence[int], shaping: Shaping, seed: int, limits: Limits
+    network: Network,
+    prompt: Sequence[int],
+    shaping: SamplingParams,
+    seed: int,
+    limits: DecodeLimits,
 ) -> list[int]:
     """Token by token, without any of the speculative machinery but its chance."""
     return list(_written(network, tuple(prompt), shaping, seed, limits))
@@ -28,10 +30,14 @@ def plain(
 
 @cache
 def _written(
-    network: Network, prompt: tuple[int, ...], shaping: Shaping, seed: int, limits: Limits
+    network: Network,
+    prompt: tuple[int, ...],
+    shaping: SamplingParams,
+    seed: int,
+    limits: DecodeLimits,
 ) -> tuple[int, ...]:
     network.reset()
-    chance, tokens, read = Keyed(seed), list(prompt), 0
+    chance, tokens, read = CounterRng(seed), list(prompt), 0
     while len(tokens) - len(prompt) < limits.max_tokens:
         span = Span(0, range(read, len(tokens)), tokens[read:], 1)
         law = shaping.law(network.forward([span])[0].logits[-1])
@@ -45,22 +51,22 @@ def _written(
 def alone(
     network: Network,
     prompt: Sequence[int],
-    method: Method,
-    shaping: Shaping,
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
     seed: int,
-    limits: Limits,
-) -> tuple[list[int], Decoding]:
+    limits: DecodeLimits,
+) -> tuple[list[int], DecodeLoop]:
     network.reset()
-    decoding = decode_alone(network, prompt, method, shaping, Keyed(seed), limits)
+    decoding = decode_alone(network, prompt, method, shaping, CounterRng(seed), limits)
     return [token for step in decoding for token in step], decoding
 
 
 def together(
     network: Network,
     prompts: Sequence[Sequence[int]],
-    method: Method,
-    shaping: Shaping,
-    limits: Limits,
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
+    limits: DecodeLimits,
 ) -> list[list[int]]:
     """All prompts at once, seeded by their number; the method is asked for all rows in one go."""
     network.reset()
@@ -72,7 +78,7 @@ def together(
         assert all(ask is not None for ask in asks), "a drafter was left behind"
         proposed = method.propose([ask for ask in asks if ask is not None])
         for row, ask, draft in zip(open_rows, asks, proposed, strict=True):
-            assert isinstance(draft, Draft), draft
+            assert isinstance(draft, DraftProposal), draft
             row.step(row.speculation.take(draft, ask, row.room))
     return [row.tokens for row in rows]
 
@@ -83,16 +89,16 @@ class _Row:
         network: Network,
         slot: int,
         prompt: Sequence[int],
-        method: Method,
-        shaping: Shaping,
-        limits: Limits,
+        method: SpeculativeMethod,
+        shaping: SamplingParams,
+        limits: DecodeLimits,
     ) -> None:
-        self.speculation = Speculation(method, network.vocabulary_size)
+        self.speculation = SpeculativeSequence(method, network.vocabulary_size)
         self.tokens: list[int] = []
         self.done = False
         self._target = NetworkTarget(network, shaping, slot)
         self._limits = limits
-        self._chance = Keyed(slot)
+        self._chance = CounterRng(slot)
         for seen in self._target.begin(prompt, self.speculation.taps):
             self.speculation.see(seen)
         self.speculation.extend(prompt)
@@ -101,7 +107,7 @@ class _Row:
     def room(self) -> int:
         return self._limits.max_tokens - len(self.tokens)
 
-    def step(self, draft: Draft) -> None:
+    def step(self, draft: DraftProposal) -> None:
         law_at = self._target.verify(draft, self.speculation.taps)
         walk = self.speculation.walk(draft, law_at, self._chance, len(self.tokens))
         tokens = walk.tokens(draft.tree)

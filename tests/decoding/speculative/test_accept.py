@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.decoding.speculative.enumerated import Script, law_of
-from weft.decoding.speculative.accept.match import Match
-from weft.decoding.speculative.accept.ratio import Ratio
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.tree import ROOT, DraftTree, Kind, Proposal
-from weft.decoding.speculative.walk import Acceptor
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, RejectionSampling
+from weft.decoding.speculative.draft import ROOT, ChildDistribution, DraftTree, DrawKind
 
 Array = NDArray[np.float64]
 WORDS = 3
@@ -35,7 +32,9 @@ def laws(seed: int, *, sharp: bool = True) -> dict[tuple[int, ...], Array]:
     return found
 
 
-def drafted(script: Script, q: dict[tuple[int, ...], Array], kind: Kind, width: int) -> DraftTree:
+def drafted(
+    script: Script, q: dict[tuple[int, ...], Array], kind: DrawKind, width: int
+) -> DraftTree:
     """Two levels: `width` children of the root, and one child of the first of those."""
     tokens: list[int] = []
     parents: list[int] = []
@@ -50,7 +49,7 @@ def drafted(script: Script, q: dict[tuple[int, ...], Array], kind: Kind, width: 
     second = q[(tokens[0],)]
     tokens.append(script.one_of(list(second)))
     parents.append(0)
-    proposals = {ROOT: Proposal(kind, q[()]), 0: Proposal(kind, second)}
+    proposals = {ROOT: ChildDistribution(kind, q[()]), 0: ChildDistribution(kind, second)}
     return DraftTree(tuple(tokens), tuple(parents), proposals)
 
 
@@ -75,16 +74,16 @@ def assert_law(found: dict[tuple[int, ...], float], p: dict[tuple[int, ...], Arr
 @pytest.mark.parametrize("kind", ["independent", "without_replacement"])
 @pytest.mark.parametrize("width", [1, 2, 3])
 @given(seed=st.integers(0, 10_000))
-def test_the_ratio_test_keeps_the_law_of_the_target(kind: Kind, width: int, seed: int) -> None:
+def test_the_ratio_test_keeps_the_law_of_the_target(kind: DrawKind, width: int, seed: int) -> None:
     p, q = laws(seed), laws(seed + 1)
 
     def happen(script: Script) -> tuple[int, ...]:
-        return two_tokens(script, drafted(script, q, kind, width), p, Ratio())
+        return two_tokens(script, drafted(script, q, kind, width), p, RejectionSampling())
 
     assert_law(law_of(happen), p)
 
 
-@pytest.mark.parametrize("rule", [Match(), Ratio()], ids=["match", "ratio"])
+@pytest.mark.parametrize("rule", [ExactMatch(), RejectionSampling()], ids=["match", "ratio"])
 @given(seed=st.integers(0, 10_000), width=st.integers(0, WORDS))
 def test_a_draft_that_nobody_drew_keeps_the_law_too(rule: Acceptor, seed: int, width: int) -> None:
     p = laws(seed)
@@ -98,8 +97,8 @@ def test_drafts_taken_for_drawn_ones_would_not() -> None:
     """The mistake that public code makes: the likeliest tokens, tested as if they were drawn."""
     p, q = laws(3, sharp=False), laws(4, sharp=False)
     likeliest = tuple(int(token) for token in np.argsort(-q[()])[:2])
-    wrong = DraftTree(likeliest, (ROOT, ROOT), {ROOT: Proposal("independent", q[()])})
-    found = law_of(lambda script: two_tokens(script, wrong, p, Ratio()))
+    wrong = DraftTree(likeliest, (ROOT, ROOT), {ROOT: ChildDistribution("independent", q[()])})
+    found = law_of(lambda script: two_tokens(script, wrong, p, RejectionSampling()))
     with pytest.raises(AssertionError):
         assert_law(found, p)
 
@@ -113,13 +112,13 @@ def test_text_with_drafts_is_text_without(
     seed: int, drafts: list[list[int]], temperature: float
 ) -> None:
     """Token for token, whatever is drafted."""
-    shaping = Shaping(temperature, top_p=0.95)
+    shaping = SamplingParams(temperature, top_p=0.95)
 
     def law(text: list[int]) -> Array:
         rng = np.random.default_rng([*text, 7])
         return shaping.law(rng.normal(size=WORDS).astype(np.float32))
 
-    chance = Keyed(seed)
+    chance = CounterRng(seed)
     plain: list[int] = []
     for position in range(16):
         plain.append(chance.token(law(plain), position))
@@ -131,14 +130,14 @@ def test_text_with_drafts_is_text_without(
         def law_at(node: int, tree: DraftTree = tree, begun: list[int] = begun) -> Array:
             return law([*begun, *(tree.tokens[i] for i in tree.path(node))])
 
-        text += Match().walk(tree, law_at, chance, len(text)).tokens(tree)
+        text += ExactMatch().walk(tree, law_at, chance, len(text)).tokens(tree)
     assert text[:16] == plain
 
 
 def test_what_is_certain_is_accepted_to_the_end_with_a_bonus() -> None:
     certain = {text: np.eye(WORDS)[len(text)] for text in laws(0)}  # 0, 1, 2
     tree = DraftTree.chain([0, 1])
-    walk = Match().walk(tree, lambda node: certain[tree.tokens[: node + 1]], Keyed(0), 0)
+    walk = ExactMatch().walk(tree, lambda node: certain[tree.tokens[: node + 1]], CounterRng(0), 0)
     assert walk.path == (0, 1)
     assert walk.bonus == 2
     assert walk.tried == 2
@@ -146,7 +145,7 @@ def test_what_is_certain_is_accepted_to_the_end_with_a_bonus() -> None:
 
 @given(st.integers(0, 2**70), st.integers(0, 10**6), st.integers(0, 63))
 def test_numbers_depend_on_where_they_are_used(seed: int, position: int, sibling: int) -> None:
-    one, other = Keyed(seed), Keyed(seed)
+    one, other = CounterRng(seed), CounterRng(seed)
     other.token(np.ones(3) / 3, position + 1)
     half = one.accepts(0.5, position, sibling)
     assert other.accepts(0.5, position, sibling) is half
@@ -156,6 +155,8 @@ def test_numbers_depend_on_where_they_are_used(seed: int, position: int, sibling
 
 def test_tokens_come_at_their_rate() -> None:
     law = np.array([0.0, 0.7, 0.3, 0.0])
-    counts = np.bincount([Keyed(5).token(law, position) for position in range(4000)], minlength=4)
+    counts = np.bincount(
+        [CounterRng(5).token(law, position) for position in range(4000)], minlength=4
+    )
     assert counts[0] == counts[3] == 0
     assert abs(counts[1] / 4000 - 0.7) < 0.03, "four standard deviations"

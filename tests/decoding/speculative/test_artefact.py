@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from weft.core.errors import CapabilityError
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.artefact import Artefact, Fingerprint
+from weft.decoding.speculative import trained_drafter
+from weft.decoding.speculative.trained_drafter import Fingerprint, TrainedDrafter
 
 
 @dataclass
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         "w": torch.arange(6, dtype=torch.float16).reshape(2, 3),
         "ids": torch.tensor([4, 0, 6]),
     }
-    artefact.save(tmp_path / "made" / "here", "medusa", settings, tensors, TOY)
+    trained_drafter.save(tmp_path / "made" / "here", "medusa", settings, tensors, TOY)
     return tmp_path / "made" / "here"
 
 
@@ -49,7 +49,7 @@ def config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_what_was_saved_is_read(folder: Path) -> None:
-    read = artefact.load(folder, "medusa", TOY)
+    read = trained_drafter.load(folder, "medusa", TOY)
     assert read.whole("heads", 1, 8) == 2
     assert read.table("accuracy", 2) == ((0.5, 0.25), (0.5, 0.0))
     assert read.tensor("w", (2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -70,13 +70,13 @@ def test_the_precision_a_model_is_loaded_in_does_not_tell_it_from_itself() -> No
 )
 def test_a_drafter_of_another_model_is_refused(folder: Path, other: Toy) -> None:
     with pytest.raises(CapabilityError, match="trained for another model") as refused:
-        artefact.load(folder, "medusa", other)
+        trained_drafter.load(folder, "medusa", other)
     assert "weft train-drafter medusa --model" in str(refused.value.hint)
 
 
 def test_a_drafter_of_another_kind_is_refused(folder: Path) -> None:
     with pytest.raises(CapabilityError, match=r"no eagle drafter .* what it holds is 'medusa'"):
-        artefact.load(folder, "eagle", TOY)
+        trained_drafter.load(folder, "eagle", TOY)
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -109,13 +109,13 @@ def test_broken_folders_are_refused_with_the_way_to_make_one(folder: Path, how: 
     change, said = BROKEN[how]
     change(folder)
     with pytest.raises(CapabilityError, match=said) as refused:
-        artefact.load(folder, "medusa", TOY)
+        trained_drafter.load(folder, "medusa", TOY)
     assert "train-drafter medusa" in str(refused.value.hint)
 
 
-def loaded(folder: Path, **settings: object) -> Artefact:
+def loaded(folder: Path, **settings: object) -> TrainedDrafter:
     config(folder, lambda c: c.update(settings))
-    return artefact.load(folder, "medusa", TOY)
+    return trained_drafter.load(folder, "medusa", TOY)
 
 
 @pytest.mark.parametrize("value", [0, 9, 2.0, True, None, "2", 10**30])
@@ -135,7 +135,7 @@ def test_a_table_that_is_none(folder: Path, value: object) -> None:
 
 
 def test_tensors_that_do_not_fit(folder: Path) -> None:
-    read = artefact.load(folder, "medusa", TOY)
+    read = trained_drafter.load(folder, "medusa", TOY)
     with pytest.raises(CapabilityError, match="no tensor v"):
         read.tensor("v", (2, 3))
     with pytest.raises(CapabilityError, match=r"w is \[2, 3\], not \[3, 2\]"):
@@ -143,27 +143,29 @@ def test_tensors_that_do_not_fit(folder: Path) -> None:
     with pytest.raises(CapabilityError, match="no finite numbers"):
         read.tensor("ids", (3,))
     with pytest.raises(CapabilityError, match="no finite numbers"):
-        Artefact(folder, "medusa", {}, {"w": torch.tensor([1.0, float("inf")])}).tensor("w", (2,))
+        TrainedDrafter(folder, "medusa", {}, {"w": torch.tensor([1.0, float("inf")])}).tensor(
+            "w", (2,)
+        )
 
 
 @pytest.mark.parametrize("ids", [[0, 7], [-1, 2], [3, 3], [], [[1]], [0.0], None])
 def test_token_ids_that_are_none(folder: Path, ids: Any) -> None:
     tensors = {} if ids is None else {"ids": torch.tensor(ids)}
     with pytest.raises(CapabilityError, match="token ids"):
-        Artefact(folder, "medusa", {}, tensors).ids("ids", 7)
+        TrainedDrafter(folder, "medusa", {}, tensors).ids("ids", 7)
 
 
 def test_the_one_that_comes_with_weft_is_found_by_its_model(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artefact, "SHIPPED", folder.parent)
-    artefact.save(folder.parent / "a", "ppd", {}, {}, TOY)
-    artefact.save(folder.parent / "b", "medusa", {}, {}, Toy(seed=5))
-    assert artefact.find("medusa", TOY).folder == folder
-    assert artefact.find("medusa", Toy(seed=5)).folder == folder.parent / "b"
+    monkeypatch.setattr(trained_drafter, "SHIPPED", folder.parent)
+    trained_drafter.save(folder.parent / "a", "ppd", {}, {}, TOY)
+    trained_drafter.save(folder.parent / "b", "medusa", {}, {}, Toy(seed=5))
+    assert trained_drafter.find("medusa", TOY).folder == folder
+    assert trained_drafter.find("medusa", Toy(seed=5)).folder == folder.parent / "b"
     with pytest.raises(CapabilityError, match=r"no eagle drafter .* comes with weft") as missing:
-        artefact.find("eagle", TOY)
+        trained_drafter.find("eagle", TOY)
     assert "train-drafter eagle" in str(missing.value.hint)
     with pytest.raises(CapabilityError, match="cannot be read"):
-        artefact.find("medusa", TOY, str(tmp_path / "nowhere"))
-    assert artefact.find("medusa", TOY, str(folder)).folder == folder
+        trained_drafter.find("medusa", TOY, str(tmp_path / "nowhere"))
+    assert trained_drafter.find("medusa", TOY, str(folder)).folder == folder

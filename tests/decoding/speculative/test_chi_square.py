@@ -14,21 +14,27 @@ from numpy.typing import NDArray
 from tests.decoding.speculative.test_kv import made
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.accept.ratio import Ratio
-from weft.decoding.speculative.asked import Asked
-from weft.decoding.speculative.chance import Chance, Keyed
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Single
-from weft.decoding.speculative.network_target import NetworkTarget
-from weft.decoding.speculative.preset import Options
+from weft.decoding.sampling import CounterRng, SamplingParams, TokenRng
+from weft.decoding.speculative.acceptance import (
+    AcceptedPath,
+    Acceptor,
+    DistributionAt,
+    RejectionSampling,
+)
+from weft.decoding.speculative.draft import (
+    ROOT,
+    ChildDistribution,
+    DraftProposal,
+    DraftTree,
+    DrawKind,
+)
+from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, TargetOutputs
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
+from weft.decoding.speculative.presets import Options
 from weft.decoding.speculative.presets import made as preset_made
-from weft.decoding.speculative.speculation import Speculation
-from weft.decoding.speculative.tree import ROOT, DraftTree, Kind, Proposal
-from weft.decoding.speculative.walk import Acceptor, LawAt, Walk
+from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.decoding.speculative.target import NetworkTarget
 
 Array = NDArray[np.float64]
 PROMPT = (5, 9, 3)
@@ -40,7 +46,7 @@ SURE = 4.0
 class Laws:
     """A network's laws after the prompt and a few tokens, each computed once."""
 
-    def __init__(self, network: Network, shaping: Shaping) -> None:
+    def __init__(self, network: Network, shaping: SamplingParams) -> None:
         def law(text: tuple[int, ...]) -> Array:
             tokens = (*PROMPT, *text)
             read = network.forward([Span(0, range(len(tokens)), tokens, 1)])
@@ -57,15 +63,15 @@ class Target:
         self._text: tuple[int, ...] = ()
         self._tree = DraftTree()
 
-    def verify(self, draft: Draft, taps: tuple[int, ...] = ()) -> LawAt:
+    def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
         self._tree = tree = draft.tree
         return lambda node: self._laws.after(
             (*self._text, *(tree.tokens[above] for above in tree.path(node)))
         )
 
-    def commit(self, walk: Walk) -> Seen:
+    def commit(self, walk: AcceptedPath) -> TargetOutputs:
         self._text += walk.tokens(self._tree)
-        return Seen(())
+        return TargetOutputs(())
 
 
 class Drawing:
@@ -73,7 +79,7 @@ class Drawing:
 
     name = "drawing"
 
-    def __init__(self, laws: Laws, kind: Kind, seed: int) -> None:
+    def __init__(self, laws: Laws, kind: DrawKind, seed: int) -> None:
         self._laws = laws
         self._kind = kind
         self._random = np.random.default_rng([seed, 5])
@@ -92,33 +98,40 @@ class Drawing:
                 left[tokens[-1]] = 0.0
         second = self._laws.after((*self._text, tokens[0]))
         tokens.append(int(self._random.choice(len(second), p=second)))
-        proposals = {ROOT: Proposal(self._kind, first), 0: Proposal(self._kind, second)}
+        proposals = {
+            ROOT: ChildDistribution(self._kind, first),
+            0: ChildDistribution(self._kind, second),
+        }
         return DraftTree(tuple(tokens), (ROOT, ROOT, 0), proposals)
 
 
-class Careless(Ratio):
+class Careless(RejectionSampling):
     """What is easily got wrong: after a rejection the whole law is drawn from."""
 
-    def walk(self, tree: DraftTree, law_at: LawAt, chance: Chance, position: int) -> Walk:
+    def walk(
+        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+    ) -> AcceptedPath:
         walk = super().walk(tree, law_at, chance, position)
         last = walk.path[-1] if walk.path else ROOT
-        return Walk(walk.path, chance.token(law_at(last), position + len(walk.path)))
+        return AcceptedPath(walk.path, chance.token(law_at(last), position + len(walk.path)))
 
 
 @pytest.fixture(scope="module")
 def laws(tmp_path_factory: pytest.TempPathFactory) -> tuple[Laws, Laws]:
     """Of a target and of another model that drafts."""
     target, other = (made(tmp_path_factory.mktemp("chi") / str(n), n) for n in (2, 1))
-    return Laws(target, Shaping(1.0, top_k=7)), Laws(other, Shaping(1.4, top_k=12))
+    return Laws(target, SamplingParams(1.0, top_k=7)), Laws(other, SamplingParams(1.4, top_k=12))
 
 
-def written(p: Laws, q: Laws, kind: Kind, rule: Acceptor) -> Counter[tuple[int, ...]]:
+def written(p: Laws, q: Laws, kind: DrawKind, rule: Acceptor) -> Counter[tuple[int, ...]]:
     """How often each text of two tokens comes of it."""
     counts: Counter[tuple[int, ...]] = Counter()
     for seed in range(TEXTS):
         drawing = partial(Drawing, q, kind, seed)
-        method = Single("drawing", drawing, partial(Always, 3), rule)
-        decoding = Decoding(Target(p), Speculation(method, 60), Keyed(seed), Limits(2))
+        method = PerSequenceMethod("drawing", drawing, partial(FixedDraftLength, 3), rule)
+        decoding = DecodeLoop(
+            Target(p), SpeculativeSequence(method, 60), CounterRng(seed), DecodeLimits(2)
+        )
         counts[tuple(token for step in decoding for token in step)] += 1
     return counts
 
@@ -147,9 +160,11 @@ def deviations(counts: Counter[tuple[int, ...]], p: Laws) -> float:
 
 
 @pytest.mark.parametrize("kind", ["independent", "without_replacement"])
-def test_the_first_tokens_of_a_model_keep_their_law(laws: tuple[Laws, Laws], kind: Kind) -> None:
+def test_the_first_tokens_of_a_model_keep_their_law(
+    laws: tuple[Laws, Laws], kind: DrawKind
+) -> None:
     p, q = laws
-    counts = written(p, q, kind, Ratio())
+    counts = written(p, q, kind, RejectionSampling())
     assert len(counts) > 20, "a law with few texts tells little"
     assert abs(deviations(counts, p)) < SURE
 
@@ -168,7 +183,7 @@ DRAWN: dict[str, Options] = {
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_presets_that_draw_keep_the_law(name: str, tmp_path: Path) -> None:
-    shaping = Shaping(1.0, top_k=3)
+    shaping = SamplingParams(1.0, top_k=3)
     network = made(tmp_path / "model", 2)
     laws = Laws(network.share(3), shaping)
     method = preset_made(name, network, {**DRAWN[name], "sample": True})
@@ -176,11 +191,13 @@ def test_presets_that_draw_keep_the_law(name: str, tmp_path: Path) -> None:
     accepted = 0
     for seed in range(TEXTS // 8):
         target = NetworkTarget(network, shaping)
-        speculation = Speculation(method, network.vocabulary_size, Asked(shaping, seed))
+        speculation = SpeculativeSequence(
+            method, network.vocabulary_size, DraftRequest(shaping, seed)
+        )
         for seen in target.begin(PROMPT, speculation.taps):
             speculation.see(seen)
         speculation.extend(PROMPT)
-        decoding = Decoding(target, speculation, Keyed(seed), Limits(2))
+        decoding = DecodeLoop(target, speculation, CounterRng(seed), DecodeLimits(2))
         counts[tuple(token for step in decoding for token in step)] += 1
         accepted += decoding.counters.accepted
         assert speculation.fallback is None

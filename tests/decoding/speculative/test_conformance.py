@@ -19,28 +19,31 @@ from weft.core.ports import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.alone import decode_alone
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Drafter, Seen, Watching
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Lengths
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Ask, Method
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetObserver,
+    TargetOutputs,
+)
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop, decode_alone
 from weft.decoding.speculative.presets import NAMES, made, preset
-from weft.decoding.speculative.speculation import Speculation
-from weft.decoding.speculative.walk import Walk
+from weft.decoding.speculative.speculation import SpeculativeSequence
 
 LOSSLESS = [name for name in NAMES if preset(name).lossless]
 GOLDEN = Path(__file__).parent / "golden"
 PROMPT = (5, 60, 61, 62, 7, 60, 61, 62, 7, 60, 61)
 SHAPINGS = {
-    "greedy": Shaping(0.0),
-    "cool": Shaping(0.7, top_k=20),
-    "nucleus": Shaping(0.8, top_p=0.9),
-    "hot": Shaping(1.3, top_k=50, top_p=0.95),
+    "greedy": SamplingParams(0.0),
+    "cool": SamplingParams(0.7, top_k=20),
+    "nucleus": SamplingParams(0.8, top_p=0.9),
+    "hot": SamplingParams(1.3, top_k=50, top_p=0.95),
 }
-LONG = Limits(40)
+LONG = DecodeLimits(40)
 PLAIN_SLOT = 9
 
 
@@ -88,9 +91,11 @@ def preset_made(
 
 
 @cache
-def plain(network: Network, shaping: Shaping, seed: int, limits: Limits = LONG) -> list[int]:
+def plain(
+    network: Network, shaping: SamplingParams, seed: int, limits: DecodeLimits = LONG
+) -> list[int]:
     """Decoding as it always was: a token, a pass."""
-    text, chance = list(PROMPT), Keyed(seed)
+    text, chance = list(PROMPT), CounterRng(seed)
     network.forward([Span(PLAIN_SLOT, range(len(text) - 1), text[:-1], 0)])
     while len(text) < len(PROMPT) + limits.max_tokens:
         read = network.forward([Span(PLAIN_SLOT, (len(text) - 1,), text[-1:], 1)])
@@ -102,9 +107,13 @@ def plain(network: Network, shaping: Shaping, seed: int, limits: Limits = LONG) 
 
 
 def decoded(
-    network: Network, method: Method, shaping: Shaping, seed: int, limits: Limits = LONG
-) -> tuple[list[int], Decoding]:
-    decoding = decode_alone(network, PROMPT, method, shaping, Keyed(seed), limits)
+    network: Network,
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
+    seed: int,
+    limits: DecodeLimits = LONG,
+) -> tuple[list[int], DecodeLoop]:
+    decoding = decode_alone(network, PROMPT, method, shaping, CounterRng(seed), limits)
     return [token for step in decoding for token in step], decoding
 
 
@@ -124,7 +133,7 @@ def test_the_text_is_the_plain_one(preset_made: Made, network: Network) -> None:
 def test_it_is_as_long_as_it_may_be(preset_made: Made, network: Network) -> None:
     wanted = plain(network, SHAPINGS["greedy"], 0)
     for most in (1, 2, 3, 7):
-        text, _ = decoded(network, preset_made.method, SHAPINGS["greedy"], 0, Limits(most))
+        text, _ = decoded(network, preset_made.method, SHAPINGS["greedy"], 0, DecodeLimits(most))
         assert text == wanted[:most]
 
 
@@ -133,16 +142,18 @@ def test_it_ends_where_the_plain_one_ends(preset_made: Made, network: Network) -
         shaping = SHAPINGS[name]
         whole = plain(network, shaping, 2)
         for at in (1, 11):
-            limits = Limits(40, frozenset({whole[at]}))
+            limits = DecodeLimits(40, frozenset({whole[at]}))
             text, decoding = decoded(network, preset_made.method, shaping, 2, limits)
             assert text == whole[: whole.index(whole[at]) + 1], name
             assert decoding.done
 
 
 class Failing:
-    """Implements `Method`: another one that raises at call number `at`, of whatever kind it is."""
+    """Implements `SpeculativeMethod`: another one that raises at call number `at`, of whatever
+    kind it is.
+    """
 
-    def __init__(self, method: Method, at: int) -> None:
+    def __init__(self, method: SpeculativeMethod, at: int) -> None:
         self.acceptor = method.acceptor
         self.name = method.name
         self.calls = 0
@@ -154,17 +165,17 @@ class Failing:
         if self.calls == self._at:
             raise ZeroDivisionError("a drafter of ours")
 
-    def lengths(self) -> Lengths:
+    def lengths(self) -> DraftLength:
         self.call()
         return FailingLengths(self, self.method.lengths())
 
     def begin(self) -> Drafter:
         self.call()
         drafter = self.method.begin()
-        kind = FailingWatcher if isinstance(drafter, Watching) else FailingDrafter
+        kind = FailingWatcher if isinstance(drafter, TargetObserver) else FailingDrafter
         return kind(self, drafter)
 
-    def propose(self, asks: Sequence[Ask]) -> Sequence[Draft | BaseException]:
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         self.call()
         return self.method.propose([(_inner(drafter), most) for drafter, most in asks])
 
@@ -177,7 +188,7 @@ class Failing:
 
 
 class FailingLengths:
-    def __init__(self, failing: Failing, lengths: Lengths) -> None:
+    def __init__(self, failing: Failing, lengths: DraftLength) -> None:
         self._failing = failing
         self._lengths = lengths
 
@@ -207,12 +218,12 @@ class FailingDrafter:
 class FailingWatcher(FailingDrafter):
     @property
     def taps(self) -> tuple[int, ...]:
-        assert isinstance(self.inner, Watching)
+        assert isinstance(self.inner, TargetObserver)
         return self.inner.taps
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: TargetOutputs) -> None:
         self._failing.call()
-        assert isinstance(self.inner, Watching)
+        assert isinstance(self.inner, TargetObserver)
         self.inner.see(seen)
 
 
@@ -222,7 +233,7 @@ def _inner(drafter: Drafter) -> Drafter:
 
 
 def test_a_drafter_that_raises_anywhere_costs_no_text(preset_made: Made, network: Network) -> None:
-    limits, shaping = Limits(5), SHAPINGS["nucleus"]
+    limits, shaping = DecodeLimits(5), SHAPINGS["nucleus"]
     wanted = plain(network, shaping, 4, limits)
     at = 0
     while True:
@@ -353,12 +364,14 @@ def test_a_slot_that_was_drafted_in_is_an_exact_prefix(
         assert_same([taken_over], [fresh])
 
 
-def trace(network: Network, method: Method, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def trace(
+    network: Network, method: SpeculativeMethod, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
     """Every step of two short texts: the tree, the rows beside it, the walk; and the counters."""
     steps: list[dict[str, Any]] = []
-    walk_plainly = Speculation.walk
+    walk_plainly = SpeculativeSequence.walk
 
-    def walk(self: Speculation, draft: Draft, *rest: Any) -> Walk:
+    def walk(self: SpeculativeSequence, draft: DraftProposal, *rest: Any) -> AcceptedPath:
         came = walk_plainly(self, draft, *rest)
         tree = {
             "tokens": draft.tree.tokens,
@@ -368,11 +381,11 @@ def trace(network: Network, method: Method, monkeypatch: pytest.MonkeyPatch) -> 
         steps.append({**tree, "path": came.path, "bonus": came.bonus})
         return came
 
-    monkeypatch.setattr(Speculation, "walk", walk)
+    monkeypatch.setattr(SpeculativeSequence, "walk", walk)
     texts = {}
     for name in ("greedy", "nucleus"):
         steps.clear()
-        _, decoding = decoded(network, method, SHAPINGS[name], 0, Limits(16))
+        _, decoding = decoded(network, method, SHAPINGS[name], 0, DecodeLimits(16))
         counters = decoding.counters
         texts[name] = {
             "steps": list(steps),

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving.local.playback import EXACT
-from weft.core.fakes.clock import FakeClock
+from weft.core.ports.clock import FakeClock
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.budget import here, shelf
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.budget.measure import measured
+from weft.decoding.speculative import pass_costs, user_cache
+from weft.decoding.speculative.pass_costs import PassCosts, measured
 
 SHORT, LONG = {1: 1.0, 2: 1.5}, {1: 2.0, 2: 4.0, 8: 10.0}
 
 
 def test_times_between_contexts_are_straight() -> None:
-    costs = Costs({100: SHORT, 300: LONG})
+    costs = PassCosts({100: SHORT, 300: LONG})
     assert [costs.second(at) for at in (0, 100, 200, 300, 999)] == [1.0, 1.0, 1.5, 2.0, 2.0]
     assert costs.curve(50)(2) == 1.5
     assert costs.curve(300)(2) == 2.0
@@ -29,13 +28,13 @@ def test_times_between_contexts_are_straight() -> None:
 
 def test_a_context_without_a_long_pass_goes_on_as_it_did() -> None:
     # the short one is 4.5 at 8 tokens by its own slope
-    assert Costs({100: SHORT, 300: LONG}).curve(200)(8) == pytest.approx((4.5 + 10.0) / 2 / 1.5)
+    assert PassCosts({100: SHORT, 300: LONG}).curve(200)(8) == pytest.approx((4.5 + 10.0) / 2 / 1.5)
 
 
 @pytest.mark.parametrize("wrong", [{}, {5: {}}, {5: {2: 1.0}}, {5: {1: -1.0}}])
 def test_costs_of_nothing_are_refused(wrong: dict[int, dict[int, float]]) -> None:
     with pytest.raises(ValueError, match=r"measured|a curve needs"):
-        Costs(wrong)
+        PassCosts(wrong)
 
 
 class Passes:
@@ -82,26 +81,26 @@ def test_a_network_is_measured_once_and_its_rows_are_left_alone(
     tiny_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    monkeypatch.setattr(here, "_known", {})
-    monkeypatch.setattr(here, "_WITHIN_S", 0.05)
+    monkeypatch.setattr(pass_costs, "_known", {})
+    monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
     network = Network.load(tiny_path, EXACT)
     network.forward([Span(0, range(3), (5, 6, 7), 1)])
     before = network.column(0, 2)
-    costs = here.costs_of(network)
+    costs = pass_costs.costs_of(network)
     assert (network.column(0, 2) == before).all()
     assert costs.second(100) > 0.0
-    assert here.costs_of(network) is costs
+    assert pass_costs.costs_of(network) is costs
     (kept,) = (tmp_path / "speculative").iterdir()
-    monkeypatch.setattr(here, "_known", {})
-    assert here.costs_of(network).measured == costs.measured, "read from the file"
+    monkeypatch.setattr(pass_costs, "_known", {})
+    assert pass_costs.costs_of(network).measured == costs.measured, "read from the file"
     for broken in ("", "[]", '{"a": 1}', '{"64": [[1, "x"]]}', '{"64": [[1, 1e999]]}', "[" * 9999):
         kept.write_text(broken, "utf-8")
-        monkeypatch.setattr(here, "_known", {})
-        assert here.costs_of(network).second(1) > 0.0, "measured again"
-        assert shelf.read(kept) is not None, "and written"
+        monkeypatch.setattr(pass_costs, "_known", {})
+        assert pass_costs.costs_of(network).second(1) > 0.0, "measured again"
+        assert user_cache.read(kept) is not None, "and written"
 
 
 def test_a_shelf_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
-    assert not shelf.write(tmp_path / "file" / "below.json", {})
-    assert shelf.read(tmp_path / "file" / "below.json") is None
+    assert not user_cache.write(tmp_path / "file" / "below.json", {})
+    assert user_cache.read(tmp_path / "file" / "below.json") is None

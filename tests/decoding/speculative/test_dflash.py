@@ -15,21 +15,25 @@ from tests.serving.local.tiny import END
 from weft.core.errors import CapabilityError, InputError, SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.drafters.dflash.drafter import DFlashDrafter, DFlashMethod
-from weft.decoding.speculative.drafters.dflash.model import Ahead, DFlashModel
-from weft.decoding.speculative.heads.dflash import DFlash, DFlashShape
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.methods.dflash import loaded
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative import trained_drafter
+from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.drafters.trained.dflash import (
+    DFlashContext,
+    DFlashDrafter,
+    DFlashMethod,
+    DFlashModel,
+    loaded,
+)
+from weft.decoding.speculative.drafters.trained.feature_layers import DFlash, DFlashShape
+from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.train.corpus import Corpus, Text, batch_of
-from weft.decoding.speculative.train.dflash import KIND, DFlashCourse, spread_taps
-from weft.decoding.speculative.train.teacher import Teacher
+from weft.training.corpus import Corpus, TrainingText, batch_of
+from weft.training.drafters.dflash import KIND, DFlashObjective, spread_taps
+from weft.training.teacher import Teacher
 
 PROMPTS = ([5, 9, 5, 9, 5, 9, 17], [40, 41, 42, 43, 40, 41], list(range(60, 90)), [7])
-LIMITS = Limits(30, frozenset({END}))
+LIMITS = DecodeLimits(30, frozenset({END}))
 SHAPE = DFlashShape(width=48, block=5, taps=2, layers=2, heads=4, kv_heads=2, head_dim=8, inner=32)
 
 
@@ -65,7 +69,7 @@ def begun(method: DFlashMethod, read: list[int], width: int) -> DFlashDrafter:
     drafter = method.begin()
     torch.manual_seed(len(read))
     hidden = {tap: torch.randn(len(read), width) for tap in drafter.taps}
-    drafter.see(Seen(tuple(read), hidden))
+    drafter.see(TargetOutputs(tuple(read), hidden))
     drafter.extend([*read, 11])
     return drafter
 
@@ -77,8 +81,8 @@ def test_drafting_asks_what_was_learnt(
     """The logits of a block in a lesson are those of drafting from the same place."""
     text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 97, 93, 23]
     drafting = model(network)
-    course = DFlashCourse(teacher, net(), (1, 2), drafting.tokens, places=3)
-    states = teacher.states(batch_of([Text(tuple(text), 2)], 99), {1, 2, teacher.layers})
+    course = DFlashObjective(teacher, net(), (1, 2), drafting.tokens, places=3)
+    states = teacher.states(batch_of([TrainingText(tuple(text), 2)], 99), {1, 2, teacher.layers})
     with torch.no_grad():
         learnt = course._of(torch.tensor(text), torch.tensor([4, 9, 6]), states, 0)
 
@@ -87,7 +91,7 @@ def test_drafting_asks_what_was_learnt(
     features = torch.cat([read[1], read[2]], dim=-1)
     memories = drafting.memories()
     for first, last in pieces:
-        [found] = drafting.look([Ahead(memories, features[first:last], text[last])])
+        [found] = drafting.look([DFlashContext(memories, features[first:last], text[last])])
         assert memories[0].length == last, "what was drafted is forgotten"
     np.testing.assert_allclose(found, learnt.logits[1].numpy(), atol=1e-4)
     assert learnt.tokens.tolist() == [text[5:9], text[10:14], text[7:11]]
@@ -97,13 +101,13 @@ def test_drafting_asks_what_was_learnt(
 
 def test_a_slot_sees_the_whole_block_and_nothing_of_the_text_after_it(teacher: Teacher) -> None:
     text = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8, 97])
-    course = DFlashCourse(teacher, net(), (1, 2), torch.arange(50), places=3)
+    course = DFlashObjective(teacher, net(), (1, 2), torch.arange(50), places=3)
 
     def logits(changed: dict[int, int], at: list[int]) -> torch.Tensor:
         tokens = text.clone()
         for place, token in changed.items():
             tokens[place] = token
-        batch = batch_of([Text(tuple(tokens.tolist()), 2)], 99)
+        batch = batch_of([TrainingText(tuple(tokens.tolist()), 2)], 99)
         states = teacher.states(batch, {1, 2, teacher.layers})
         with torch.no_grad():
             return course._of(tokens, torch.tensor(at), states, 0).logits[0]
@@ -117,10 +121,10 @@ def test_a_slot_sees_the_whole_block_and_nothing_of_the_text_after_it(teacher: T
 def test_it_learns(teacher: Teacher) -> None:
     chance = np.random.default_rng(0)
     text = [int(token) for token in chance.integers(0, 80, 24)]
-    corpus = Corpus([Text(tuple(text), 2)])
+    corpus = Corpus([TrainingText(tuple(text), 2)])
     settings = {**KIND.settings, "block": 4, "inner": 64, "vocabulary": 80, "places": 16}
     course = KIND.begin(teacher, corpus, settings, 0)
-    assert isinstance(course, DFlashCourse)
+    assert isinstance(course, DFlashObjective)
     course._tokens = torch.arange(teacher.vocabulary_size)
     course._drafted[:] = True
     optimiser = torch.optim.AdamW(course.module.parameters(), lr=3e-3)
@@ -140,7 +144,7 @@ def test_it_learns(teacher: Teacher) -> None:
 
 
 def test_texts_that_are_too_short_teach_nothing(teacher: Teacher) -> None:
-    corpus = Corpus([Text((1, 2, 3), 1)])
+    corpus = Corpus([TrainingText((1, 2, 3), 1)])
     course = KIND.begin(teacher, corpus, dict(KIND.settings), 0)
     loss = course.loss(batch_of(corpus.texts, 99), np.random.default_rng(0))
     loss.backward()
@@ -151,19 +155,19 @@ def test_texts_that_are_too_short_teach_nothing(teacher: Teacher) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, teacher: Teacher) -> Path:
-    corpus = Corpus([Text(tuple(range(30)), 5), Text(tuple(range(20, 50)), 3)])
+    corpus = Corpus([TrainingText(tuple(range(30)), 5), TrainingText(tuple(range(20, 50)), 3)])
     settings = {**KIND.settings, "inner": 32, "vocabulary": 100}
     with torch.no_grad():
         made_of = KIND.begin(teacher, corpus, settings, 0).made(corpus)
     path = tmp_path_factory.mktemp("dflash")
-    artefact.save(path, KIND.name, made_of.settings, made_of.tensors, teacher)
+    trained_drafter.save(path, KIND.name, made_of.settings, made_of.tensors, teacher)
     return path
 
 
 @pytest.mark.parametrize("shaping", SHAPINGS)
 @pytest.mark.parametrize("options", [{}, {"width": 3}, {"num_speculative_tokens": 2}])
 def test_the_text_is_that_of_plain_decoding(
-    network: Network, folder: Path, shaping: Shaping, options: dict[str, int]
+    network: Network, folder: Path, shaping: SamplingParams, options: dict[str, int]
 ) -> None:
     wanted = [plain(network, prompt, shaping, at, LIMITS) for at, prompt in enumerate(PROMPTS)]
     method = made("dflash", network, {"model": str(folder), **options})
@@ -203,13 +207,13 @@ def test_nothing_is_drafted_before_the_last_tokens_were_shown(network: Network) 
     drafter.extend([1, 2, 3])
     assert not len(drafter.propose(4).tree), "nothing was shown at all"
     hidden = {tap: torch.randn(2, network.width) for tap in drafter.taps}
-    drafter.see(Seen((1, 2), hidden))
+    drafter.see(TargetOutputs((1, 2), hidden))
     assert not len(drafter.propose(0).tree)
     assert len(drafter.propose(4).tree) == 4
     drafter.extend([8, 9])  # 8 was forced: it is not read yet
-    drafter.see(Seen((3,), {tap: rows[:1] for tap, rows in hidden.items()}))
+    drafter.see(TargetOutputs((3,), {tap: rows[:1] for tap, rows in hidden.items()}))
     assert not len(drafter.propose(4).tree)
-    drafter.see(Seen((8,), {tap: rows[:1] for tap, rows in hidden.items()}))
+    drafter.see(TargetOutputs((8,), {tap: rows[:1] for tap, rows in hidden.items()}))
     assert len(drafter.propose(3).tree) == 3
 
 
@@ -220,7 +224,7 @@ def test_without_weights_it_says_how_to_make_some(network: Network) -> None:
 
 
 def test_weights_that_do_not_fit_are_refused(network: Network, folder: Path) -> None:
-    sound = artefact.load(folder, "dflash", network)
+    sound = trained_drafter.load(folder, "dflash", network)
     assert loaded(sound, network).net.shape.block == KIND.settings["block"]
     for change in (
         {"heads": 4},
@@ -231,13 +235,13 @@ def test_weights_that_do_not_fit_are_refused(network: Network, folder: Path) -> 
         {"block": 1},
     ):
         path = folder.parent / f"broken-{next(iter(change))}"
-        artefact.save(path, "dflash", {**sound.settings, **change}, sound.tensors, network)
+        trained_drafter.save(path, "dflash", {**sound.settings, **change}, sound.tensors, network)
         with pytest.raises(CapabilityError):
             made("dflash", network, {"model": str(path)})
 
 
 def test_no_network_has_such_sizes(teacher: Teacher) -> None:
-    corpus = Corpus([Text(tuple(range(30)), 5)])
+    corpus = Corpus([TrainingText(tuple(range(30)), 5)])
     with pytest.raises(InputError, match="no network can be trained"):
         KIND.begin(teacher, corpus, {**KIND.settings, "block": 1}, 0)
 

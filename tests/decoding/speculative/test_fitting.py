@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.decoding.speculative.budget.fitting import pays_most
+from weft.decoding.speculative.pass_costs import pays_most
 
 EXPECTED = {1: 1.4, 2: 1.6, 4: 1.8, 8: 1.9}
 

@@ -15,26 +15,25 @@ from tests.serving.local.playback import EXACT
 from tests.serving.local.tiny import END
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafters.hidden_transfer.drafter import (
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative import trained_drafter
+from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
+from weft.decoding.speculative.drafters.trained.hidden_transfer import (
     HiddenTransfer,
+    HiddenTransferMaps,
     HiddenTransferOptions,
 )
-from weft.decoding.speculative.drafters.product import likeliest
-from weft.decoding.speculative.heads.transfer import Transfer
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.network_target import NetworkTarget
+from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.train.corpus import Corpus, Text, batch_of
-from weft.decoding.speculative.train.hidden_transfer import KIND, HiddenTransferCourse
-from weft.decoding.speculative.train.midway import Midway, Places, at, draw_places
-from weft.decoding.speculative.train.teacher import Teacher
-from weft.decoding.speculative.walk import Walk
+from weft.decoding.speculative.target import NetworkTarget
+from weft.training.corpus import Corpus, TrainingText, batch_of
+from weft.training.drafters.hidden_transfer import KIND, HiddenTransferObjective
+from weft.training.teacher import AnchorRows, LayerwiseTeacher, Teacher, at, draw_anchors
 
 PROMPTS = ([5, 9, 5, 9, 5, 9, 17], [40, 41, 42, 43, 40, 41], list(range(60, 90)), [7])
-LIMITS = Limits(30, frozenset({END}))
+LIMITS = DecodeLimits(30, frozenset({END}))
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +46,9 @@ def teacher(tiny_path: Path) -> Teacher:
     return Teacher.load(tiny_path)
 
 
-def maps(network: Network) -> Transfer:
+def maps(network: Network) -> HiddenTransferMaps:
     torch.manual_seed(5)
-    transfer = Transfer(3, network.width)
+    transfer = HiddenTransferMaps(3, network.width)
     torch.nn.init.normal_(transfer.maps, std=0.2)
     return transfer.requires_grad_(False)
 
@@ -59,7 +58,7 @@ def test_the_likeliest_paths_of_independent_levels(
     levels: int, width: int, most: int, seed: int
 ) -> None:
     logits = np.random.default_rng(seed).normal(size=(levels, 6)).astype(np.float32)
-    tree = likeliest(logits, most, width)
+    tree = likeliest_tree(logits, most, width)
     logs = torch.from_numpy(logits).double().log_softmax(-1).numpy()
     known = {(): 0.0}
     for level in range(levels):
@@ -77,9 +76,9 @@ def test_rows_are_guesses_from_the_state_of_the_node_above(
 ) -> None:
     """What the target's pass says of the rows is what training saw, at the root and below it."""
     text = [5, 9, 17, 40, 41]
-    course = HiddenTransferCourse(teacher, layer=1, offsets=3, places=1)
+    course = HiddenTransferObjective(teacher, layer=1, offsets=3, places=1)
     course.module = maps(network)
-    batch = batch_of([Text((*text, 7, 8, 9), 1)], 64)
+    batch = batch_of([TrainingText((*text, 7, 8, 9), 1)], 64)
     past, states = course._midway.read(batch, (1,))
     drafter = HiddenTransfer(course.module, 1, HiddenTransferOptions(nodes=2, width=2))
     drafter.extend(text[:4])
@@ -87,16 +86,16 @@ def test_rows_are_guesses_from_the_state_of_the_node_above(
     draft = drafter.propose(1)
     assert draft.tree.tokens == (text[4],)
     network.reset()
-    target = NetworkTarget(network, Shaping(0.0))
+    target = NetworkTarget(network, SamplingParams(0.0))
     list(target.begin(text[:4]))
     target.verify(draft)
-    seen = target.commit(Walk((0,), 7))
+    seen = target.commit(AcceptedPath((0,), 7))
     assert seen.under == (3, 4, 5)
     for anchor, rows in ((3, (0, 1, 2)), (4, (3, 4, 5))):
-        places = Places(torch.tensor([[anchor]]), torch.ones(1, 1, dtype=torch.bool), 3)
+        places = AnchorRows(torch.tensor([[anchor]]), torch.ones(1, 1, dtype=torch.bool), 3)
         moved = course.module(at(states[1], places.anchors)[0])
         hidden = course._midway.onwards(
-            Midway(teacher).read(batch)[0], moved.flatten(0, 1)[None], places, 1
+            LayerwiseTeacher(teacher).read(batch)[0], moved.flatten(0, 1)[None], places, 1
         )
         expected = teacher.head(hidden)[0]
         torch.testing.assert_close(
@@ -110,18 +109,22 @@ def test_the_rows_leave_the_laws_of_tokens_alone(network: Network) -> None:
     drafter = HiddenTransfer(maps(network), 1, HiddenTransferOptions())
     drafter.extend(text)
     laws = []
-    for draft in (Draft(), drafter.propose(4)):
+    for draft in (DraftProposal(), drafter.propose(4)):
         network.reset()
-        target = NetworkTarget(network, Shaping(1.0))
+        target = NetworkTarget(network, SamplingParams(1.0))
         list(target.begin(text))
         laws.append(target.verify(draft)(-1))
     np.testing.assert_allclose(laws[0], laws[1], atol=1e-6)
 
 
 def test_places_are_where_an_answer_goes_on() -> None:
-    texts = [Text(tuple(range(12)), 8), Text(tuple(range(9)), 8), Text(tuple(range(5)), 1)]
+    texts = [
+        TrainingText(tuple(range(12)), 8),
+        TrainingText(tuple(range(9)), 8),
+        TrainingText(tuple(range(5)), 1),
+    ]
     batch = batch_of(texts, 64)
-    places = draw_places(batch, 3, 20, np.random.default_rng(0))
+    places = draw_anchors(batch, 3, 20, np.random.default_rng(0))
     assert places.drawn.tolist() == [[True] * 20, [False] * 20, [True] * 20]
     assert set(places.anchors[0].tolist()) == {7, 8}
     assert set(places.anchors[2].tolist()) == {0, 1}
@@ -130,7 +133,7 @@ def test_places_are_where_an_answer_goes_on() -> None:
 
 def test_training_teaches(teacher: Teacher) -> None:
     chance = np.random.default_rng(0)
-    texts = [Text(tuple(map(int, chance.integers(0, 60, 24))), 2) for _ in range(4)]
+    texts = [TrainingText(tuple(map(int, chance.integers(0, 60, 24))), 2) for _ in range(4)]
     course = KIND.begin(teacher, Corpus(texts), {**KIND.settings, "places": 6}, 0)
     optimiser = torch.optim.AdamW(course.module.parameters(), lr=1e-2)
     losses = []
@@ -146,18 +149,18 @@ def test_training_teaches(teacher: Teacher) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, teacher: Teacher) -> Path:
-    corpus = Corpus([Text(tuple(range(30)), 5), Text(tuple(range(20, 50)), 3)])
+    corpus = Corpus([TrainingText(tuple(range(30)), 5), TrainingText(tuple(range(20, 50)), 3)])
     made_of = KIND.begin(teacher, corpus, KIND.settings, 0).made(corpus)
     assert len(made_of.settings["held_out_accuracy"]) == 3  # type: ignore[arg-type]
     path = tmp_path_factory.mktemp("transfer")
-    artefact.save(path, KIND.name, made_of.settings, made_of.tensors, teacher)
+    trained_drafter.save(path, KIND.name, made_of.settings, made_of.tensors, teacher)
     return path
 
 
 @pytest.mark.parametrize("shaping", SHAPINGS)
 @pytest.mark.parametrize("options", [{}, {"num_speculative_tokens": 12, "width": 3}])
 def test_the_text_is_that_of_plain_decoding(
-    network: Network, folder: Path, shaping: Shaping, options: dict[str, int]
+    network: Network, folder: Path, shaping: SamplingParams, options: dict[str, int]
 ) -> None:
     wanted = [plain(network, prompt, shaping, at, LIMITS) for at, prompt in enumerate(PROMPTS)]
     method = made("hidden_transfer", network, {"model": str(folder), **options})
@@ -173,9 +176,9 @@ def test_the_text_is_that_of_plain_decoding(
 def test_maps_for_other_layers_are_refused(
     network: Network, teacher: Teacher, folder: Path, tmp_path: Path
 ) -> None:
-    read = artefact.load(folder, KIND.name, network)
-    artefact.save(tmp_path, KIND.name, {**read.settings, "layer": 3}, read.tensors, network)
+    read = trained_drafter.load(folder, KIND.name, network)
+    trained_drafter.save(tmp_path, KIND.name, {**read.settings, "layer": 3}, read.tensors, network)
     with pytest.raises(CapabilityError, match="layer"):
         made("hidden_transfer", network, {"model": str(tmp_path)})
     with pytest.raises(InputError, match="no layer 3"):
-        HiddenTransferCourse(teacher, layer=3, offsets=1, places=1)
+        HiddenTransferObjective(teacher, layer=3, offsets=1, places=1)

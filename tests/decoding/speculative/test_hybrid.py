@@ -8,17 +8,17 @@ import pytest
 
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.drafter import Drafter
-from weft.decoding.speculative.drafters.hybrid import Hybrid
-from weft.decoding.speculative.drafters.lookup import Lookup
-from weft.decoding.speculative.drafters.suffix.drafter import SuffixOptions
-from weft.decoding.speculative.drafters.suffix.remembered import Remembered
-from weft.decoding.speculative.drafters.suffix.shared import Shared
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.methods import hybrid, lookup, suffix
-from weft.decoding.speculative.preset import Options
-from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.tree import DraftTree
+from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafter import Drafter, SpeculativeMethod
+from weft.decoding.speculative.drafters.ngram import hybrid, lookup, suffix
+from weft.decoding.speculative.drafters.ngram.hybrid import Hybrid
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.suffix import (
+    RecordingSuffixDrafter,
+    SharedTexts,
+    SuffixOptions,
+)
+from weft.decoding.speculative.presets import Options, made
 
 ANY = Network.__new__(Network)  # these methods look at tokens only
 
@@ -28,13 +28,13 @@ def tokens_of(drafter: Drafter, most: int) -> tuple[int, ...]:
     return (proposed if isinstance(proposed, DraftTree) else proposed.tree).tokens
 
 
-def hybrid_of(shared: Shared | None = None) -> Hybrid:
-    return Hybrid(Remembered(SuffixOptions(), shared), Lookup())
+def hybrid_of(shared: SharedTexts | None = None) -> Hybrid:
+    return Hybrid(RecordingSuffixDrafter(SuffixOptions(), shared), Lookup())
 
 
 def test_the_draft_that_promises_more_tokens_is_taken() -> None:
     text = [1, 2, 3, 4, 5, 6, 9, 1]
-    counts, both = Remembered(SuffixOptions(), None), hybrid_of()
+    counts, both = RecordingSuffixDrafter(SuffixOptions(), None), hybrid_of()
     for drafter in (counts, both):
         drafter.extend(text)
     assert tokens_of(counts, 5) == (2,)  # a match of one token is followed for one
@@ -57,8 +57,8 @@ def test_a_copy_that_is_wrong_is_trusted_less() -> None:
 
 
 def test_what_is_remembered_begins_with_the_end_of_the_prompt() -> None:
-    shared = Shared(4)
-    first = Remembered(SuffixOptions(depth=4), shared)
+    shared = SharedTexts(4)
+    first = RecordingSuffixDrafter(SuffixOptions(depth=4), shared)
     first.extend([90, 91, 92, 93, 94, 95])
     first.extend([1, 2])
     first.extend([3])
@@ -101,7 +101,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(method.shared) < 40
 
 
-def longest(method: Method) -> int:
+def longest(method: SpeculativeMethod) -> int:
     return method.lengths().length()
 
 

@@ -17,13 +17,10 @@ from tests.serving.local.playback import EXACT
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.auxiliary import AuxPlan
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.network_target import NetworkTarget
-from weft.decoding.speculative.reading import shown, spanned
-from weft.decoding.speculative.tree import ROOT, DraftTree
-from weft.decoding.speculative.walk import Walk
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
+from weft.decoding.speculative.target import NetworkTarget, draft_span, target_outputs
 
 WORDS = 60
 PROMPT = (5, 9, 3, 7, 9, 3)
@@ -72,14 +69,14 @@ def difference(network: Network, slot: int, tokens: Sequence[int]) -> float:
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(walked(WORDS), min_size=1, max_size=6))
 def test_every_commit_leaves_a_fresh_prefix(
-    network: Network, steps: list[tuple[DraftTree, Walk]]
+    network: Network, steps: list[tuple[DraftTree, AcceptedPath]]
 ) -> None:
     network.reset()
-    target = NetworkTarget(network, Shaping(0.0))
+    target = NetworkTarget(network, SamplingParams(0.0))
     assert list(target.begin(PROMPT))
     text = list(PROMPT)
     for tree, walk in steps:
-        target.verify(Draft(tree))
+        target.verify(DraftProposal(tree))
         target.commit(walk)
         text += walk.tokens(tree)
         assert target.tokens == text
@@ -92,15 +89,15 @@ def test_roll_back_at_every_depth(network: Network, most: int) -> None:
     tree = DraftTree.chain([11 + n for n in range(most)])
     for accepted in range(most + 1):
         network.reset()
-        target = NetworkTarget(network, Shaping(0.0))
+        target = NetworkTarget(network, SamplingParams(0.0))
         assert list(target.begin(PROMPT))
-        target.verify(Draft(tree))
-        target.commit(Walk(tuple(range(accepted)), 50))
+        target.verify(DraftProposal(tree))
+        target.commit(AcceptedPath(tuple(range(accepted)), 50))
         text = [*PROMPT, *tree.tokens[:accepted], 50]
         assert difference(network, 0, text[:-1]) <= TOLERANCE
-        law = target.verify(Draft())(ROOT)
+        law = target.verify(DraftProposal())(ROOT)
         read = network.forward([Span(FRESH, range(len(text)), text, 1)])[FRESH]
-        assert (law == Shaping(0.0).law(read.logits[-1])).all()
+        assert (law == SamplingParams(0.0).law(read.logits[-1])).all()
         logits = target._reading
         assert logits is not None
         np.testing.assert_allclose(logits.logits[0], read.logits[-1], rtol=0, atol=1e-6)
@@ -108,13 +105,13 @@ def test_roll_back_at_every_depth(network: Network, most: int) -> None:
 
 def test_rows_beside_the_draft_leave_nothing(network: Network) -> None:
     network.reset()
-    target = NetworkTarget(network, Shaping(0.0))
+    target = NetworkTarget(network, SamplingParams(0.0))
     assert list(target.begin(PROMPT))
     tree = DraftTree((11, 12, 13), (ROOT, ROOT, 1))
-    aux = AuxPlan((40, 41), (1, ROOT), (2, 1), np.eye(2, dtype=np.bool_))
+    aux = AuxiliaryRows((40, 41), (1, ROOT), (2, 1), np.eye(2, dtype=np.bool_))
     text = list(PROMPT)
-    for walk in (Walk((1, 2), 20), Walk((), 21), Walk((0,), 22)):
-        target.verify(Draft(tree, aux))
+    for walk in (AcceptedPath((1, 2), 20), AcceptedPath((), 21), AcceptedPath((0,), 22)):
+        target.verify(DraftProposal(tree, aux))
         target.commit(walk)
         text += walk.tokens(tree)
         assert difference(network, 0, text[:-1]) <= TOLERANCE
@@ -131,12 +128,12 @@ def test_rows_with_trees_of_their_own_share_a_pass(
     for _ in range(steps):
         drawn = [data.draw(walked(WORDS, 5)) for _ in range(rows)]
         spans = [
-            spanned(Draft(tree), row, (len(text) - 1,), text[-1:], None)
+            draft_span(DraftProposal(tree), row, (len(text) - 1,), text[-1:], None)
             for row, (text, (tree, _)) in enumerate(zip(texts, drawn, strict=True))
         ]
         read = network.forward(spans)
         for row, (text, (tree, walk)) in enumerate(zip(texts, drawn, strict=True)):
-            seen = shown(read[row], Draft(tree), walk, text[-1:])
+            seen = target_outputs(read[row], DraftProposal(tree), walk, text[-1:])
             network.keep(row, len(text), walk.path)
             assert seen.tokens == (text[-1], *walk.tokens(tree)[:-1])
             text += walk.tokens(tree)
@@ -146,10 +143,10 @@ def test_rows_with_trees_of_their_own_share_a_pass(
 
 def test_a_commit_that_gathers_nothing_would_be_found(network: Network) -> None:
     network.reset()
-    target = NetworkTarget(network, Shaping(0.0))
+    target = NetworkTarget(network, SamplingParams(0.0))
     assert list(target.begin(PROMPT))
     tree = DraftTree((11, 12), (ROOT, ROOT))
-    target.verify(Draft(tree))
+    target.verify(DraftProposal(tree))
     text = [*PROMPT, 12]  # the second sibling, whose keys lie behind those of the first
     assert difference(network, 0, text) > 1e-3
 
@@ -158,13 +155,18 @@ def test_a_commit_that_gathers_nothing_would_be_found(network: Network) -> None:
 def test_the_cache_of_a_real_model(smollm2_network: Network) -> None:
     """Nine heads on three, float32: rounding differs with the shape of a pass, and nothing else."""
     network = smollm2_network
-    target = NetworkTarget(network, Shaping(0.0))
+    target = NetworkTarget(network, SamplingParams(0.0))
     text = [1, 4093, 198, 5195, 314, 260, 5217, 282, 4649, 47]
     assert list(target.begin(text))
     tree = DraftTree((504, 28, 314, 260, 253, 1838), (ROOT, ROOT, 0, 2, 2, 3))
     worst = 0.0
-    for walk in (Walk((0, 2, 3, 5), 30), Walk((), 198), Walk((1,), 314), Walk((0, 2, 4), 282)):
-        target.verify(Draft(tree))
+    for walk in (
+        AcceptedPath((0, 2, 3, 5), 30),
+        AcceptedPath((), 198),
+        AcceptedPath((1,), 314),
+        AcceptedPath((0, 2, 4), 282),
+    ):
+        target.verify(DraftProposal(tree))
         target.commit(walk)
         text += walk.tokens(tree)
         worst = max(worst, difference(network, 0, text[:-1]))

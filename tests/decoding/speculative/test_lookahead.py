@@ -16,19 +16,21 @@ from tests.serving.local.playback import EXACT
 from tests.serving.local.tiny import END
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.accept.match import Match
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.drafters.lookahead.drafter import Lookahead, LookaheadOptions
-from weft.decoding.speculative.drafters.lookahead.pool import Pool
-from weft.decoding.speculative.drafters.lookahead.window import Window
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.acceptance import ExactMatch
+from weft.decoding.speculative.draft import ROOT
+from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.drafters.ngram.lookahead import (
+    JacobiWindow,
+    Lookahead,
+    LookaheadOptions,
+    NgramPool,
+)
+from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.tree import ROOT
 
 PROMPTS = ([5, 9, 5, 9, 5, 9, 17], [40, 41, 42, 43, 40, 41], list(range(60, 90)), [7])
-LIMITS = Limits(40, frozenset({END}))
+LIMITS = DecodeLimits(40, frozenset({END}))
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +38,9 @@ def network(tiny_path: Path) -> Network:
     return Network.load(tiny_path, EXACT)
 
 
-def counting() -> Window:
+def counting() -> JacobiWindow:
     tokens = iter(range(1000))
-    return Window(3, 3, lambda: next(tokens))
+    return JacobiWindow(3, 3, lambda: next(tokens))
 
 
 def test_the_window_fills_row_by_row_and_moves_on_with_the_text() -> None:
@@ -84,7 +86,7 @@ def test_a_cell_sees_the_first_row_up_to_its_column_and_its_own_column() -> None
 def test_the_pool_keeps_the_latest_guesses_of_each_token(
     ngrams: list[list[int]], most: int
 ) -> None:
-    pool = Pool(most)
+    pool = NgramPool(most)
     for ngram in ngrams:
         pool.add(ngram)
     for token in range(5):
@@ -100,10 +102,10 @@ def test_the_pool_keeps_the_latest_guesses_of_each_token(
             assert len(pool.tree(token, size)) == min(size, len(tree))
 
 
-def seen(logits: list[int], rows: list[int]) -> Seen:
+def seen(logits: list[int], rows: list[int]) -> TargetOutputs:
     """A pass in which the likeliest tokens are these, after the root and of the rows."""
     law = np.eye(100, dtype=np.float32)
-    return Seen((0,), logits=law[logits], aux=law[rows] if rows else law[:0])
+    return TargetOutputs((0,), logits=law[logits], aux=law[rows] if rows else law[:0])
 
 
 def test_ngrams_of_the_window_are_proposed_once_their_first_token_comes() -> None:
@@ -146,7 +148,7 @@ def test_a_pass_that_did_not_read_the_window_teaches_nothing() -> None:
 @pytest.mark.parametrize("shaping", SHAPINGS)
 @pytest.mark.parametrize("sizes", [{}, {"window": 7, "ngram": 5, "guesses": 7}, {"window": 1}])
 def test_the_text_is_that_of_plain_decoding(
-    network: Network, shaping: Shaping, sizes: dict[str, int]
+    network: Network, shaping: SamplingParams, sizes: dict[str, int]
 ) -> None:
     wanted = [plain(network, prompt, shaping, at, LIMITS) for at, prompt in enumerate(PROMPTS)]
     method = made("lookahead", network, sizes)
@@ -171,9 +173,11 @@ def test_it_gains_where_iterations_come_true() -> None:
         draft = drafter.propose(9)
         logits = after([text[-1], *draft.tree.tokens])
         laws = logits.astype(np.float64)
-        walk = Match().walk(draft.tree, lambda node, of=laws: of[node + 1], Keyed(0), len(text))
+        walk = ExactMatch().walk(
+            draft.tree, lambda node, of=laws: of[node + 1], CounterRng(0), len(text)
+        )
         tokens = walk.tokens(draft.tree)
-        drafter.see(Seen((0,), logits=logits, aux=after(draft.aux.tokens), walk=walk))
+        drafter.see(TargetOutputs((0,), logits=logits, aux=after(draft.aux.tokens), walk=walk))
         drafter.extend(tokens)
         text += tokens
     assert len(text) > 2.5 * 60

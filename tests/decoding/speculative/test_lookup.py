@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.drafters.lookup import Lookup, Which
-from weft.decoding.speculative.tree import DraftTree
+from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup, Which
 
 
 def searched(text: list[int], longest: int, shortest: int, which: Which, most: int) -> list[int]:

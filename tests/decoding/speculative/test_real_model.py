@@ -10,8 +10,8 @@ from transformers import AutoTokenizer
 
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
 
 QUESTION = "Name three things that a library has, and say what each is for."
@@ -39,7 +39,7 @@ def test_the_text_of_a_real_model_stays(
     smollm2_network: Network,
     name: str,
     tokens_per_pass: float,
-    shapings: Sequence[Shaping],
+    shapings: Sequence[SamplingParams],
 ) -> None:
     network = smollm2_network
     tokenizer = AutoTokenizer.from_pretrained(smollm2, local_files_only=True)
@@ -47,7 +47,7 @@ def test_the_text_of_a_real_model_stays(
         [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=False
     )
     method = made(name, network, {})
-    limits = Limits(24, network.habits.end_ids)
+    limits = DecodeLimits(24, network.habits.end_ids)
     tokens, forwards = 0, 0
     for shaping in shapings:
         text, decoding = alone(network, prompt, method, shaping, 3, limits)

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from weft.core.errors import SpecError
 from weft.core.values import Lossless, Lossy
-from weft.decoding.option_text import spelt
-from weft.decoding.plain import PLAIN
-from weft.decoding.speculative.presets import NAMES
-from weft.decoding.speculative.spelling import parse_decode
+from weft.decoding.options import PLAIN, format_decoder
+from weft.decoding.speculative.presets import NAMES, parse_decode
 
 READ = {
     "lookup": Lossless("lookup"),
@@ -59,7 +57,7 @@ def test_what_is_spelt_is_read_again(tokens: int, which: str, longest: int) -> N
     spec = Lossless(
         "lookup", (("num_speculative_tokens", tokens), ("which", which), ("longest", longest))
     )
-    assert parse_decode(spelt(spec)) == spec
+    assert parse_decode(format_decoder(spec)) == spec
 
 
 @given(st.text(max_size=40))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.tree import ROOT, DraftTree, Proposal
+from weft.decoding.speculative.draft import ROOT, ChildDistribution, DraftTree
 
 LAW = np.full(8, 0.125)
 
@@ -70,6 +70,6 @@ def test_what_is_no_tree_is_refused(
 
 
 def test_only_independent_draws_may_repeat_a_sibling() -> None:
-    DraftTree((4, 4), (ROOT, ROOT), {ROOT: Proposal("independent", LAW)})
+    DraftTree((4, 4), (ROOT, ROOT), {ROOT: ChildDistribution("independent", LAW)})
     with pytest.raises(ValueError, match="repeats a sibling"):
-        DraftTree((4, 4), (ROOT, ROOT), {ROOT: Proposal("without_replacement", LAW)})
+        DraftTree((4, 4), (ROOT, ROOT), {ROOT: ChildDistribution("without_replacement", LAW)})

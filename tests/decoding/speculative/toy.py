@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.tree import ROOT, DraftTree
-from weft.decoding.speculative.walk import LawAt, Walk
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.acceptance import AcceptedPath, DistributionAt
+from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import TargetOutputs
 
 WORDS = 5
 
@@ -20,7 +19,7 @@ WORDS = 5
 class ToyTarget:
     """Keeps the whole text, so that a wrong commit changes everything after it."""
 
-    def __init__(self, prompt: Sequence[int], shaping: Shaping) -> None:
+    def __init__(self, prompt: Sequence[int], shaping: SamplingParams) -> None:
         self.text = list(prompt)
         self.passes = 0
         self._shaping = shaping
@@ -30,7 +29,7 @@ class ToyTarget:
         logits = np.random.default_rng([*text, 11]).normal(size=WORDS) * 2
         return self._shaping.law(logits.astype(np.float32))
 
-    def verify(self, draft: Draft, taps: tuple[int, ...] = ()) -> LawAt:
+    def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
         assert not taps
         self.passes += 1
         self._tree = tree = draft.tree
@@ -42,10 +41,10 @@ class ToyTarget:
 
         return law_at
 
-    def commit(self, walk: Walk) -> Seen:
+    def commit(self, walk: AcceptedPath) -> TargetOutputs:
         read = (self.text[-1], *(self._tree.tokens[node] for node in walk.path))
         self.text += walk.tokens(self._tree)
-        return Seen(read, walk=walk)
+        return TargetOutputs(read, walk=walk)
 
 
 class Wild:

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
-from weft.decoding.speculative.train.corpus import Batch, Corpus, Text
-from weft.decoding.train.frame import Progress, Schedule, Trainer
+from weft.training.corpus import Corpus, TokenBatch, TrainingText
+from weft.training.frame import Schedule, StepProgress, Trainer
 
 SCHEDULE = Schedule(steps=10, texts=2, longest=8, rate=0.05, decay=0.01, keep_every=4, seed=3)
 
@@ -24,7 +24,7 @@ class Guess:
         torch.manual_seed(1)
         self.module = torch.nn.Sequential(torch.nn.Embedding(6, 4), torch.nn.Linear(4, 6))
 
-    def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
         noise = torch.from_numpy(chance.normal(size=6)).float()
         logits = self.module(batch.tokens[:, :-1]) + 0.1 * noise
         wanted = batch.tokens[:, 1:].masked_fill(~batch.answered[:, 1:], -100)
@@ -33,7 +33,7 @@ class Guess:
 
 @pytest.fixture
 def corpus() -> Corpus:
-    return Corpus([Text((1, 2, *range(3, 3 + n % 3), n % 6), 1) for n in range(9)])
+    return Corpus([TrainingText((1, 2, *range(3, 3 + n % 3), n % 6), 1) for n in range(9)])
 
 
 def learnt(lesson: Guess) -> list[float]:
@@ -43,7 +43,7 @@ def learnt(lesson: Guess) -> list[float]:
 def test_in_pieces_as_in_one_go_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
     whole = Guess()
     assert Trainer(whole, corpus, SCHEDULE, tmp_path / "a").run()
-    steps: list[Progress] = []
+    steps: list[StepProgress] = []
     first = Trainer(Guess(), corpus, SCHEDULE, tmp_path / "b")
     assert not first.run(steps.append, stop=lambda: len(steps) == 4)  # the fifth is the last
     assert first.step == 5
@@ -70,7 +70,7 @@ def test_a_checkpoint_every_few_steps(corpus: Corpus, tmp_path: Path) -> None:
     there: list[int] = []
     path = tmp_path / "c"
 
-    def look(progress: Progress) -> None:
+    def look(progress: StepProgress) -> None:
         if path.exists():
             there.append(progress.step)
 
@@ -103,7 +103,7 @@ def test_a_checkpoint_that_fails_to_be_written_leaves_the_one_before(
 
 def test_progress_counts_time_and_tokens_of_this_run(corpus: Corpus, tmp_path: Path) -> None:
     ticks = iter(float(n) for n in range(100))
-    steps: list[Progress] = []
+    steps: list[StepProgress] = []
     trainer = Trainer(Guess(), corpus, SCHEDULE, tmp_path / "c", clock=lambda: next(ticks))
     trainer.step = 6
     trainer.run(steps.append)
@@ -180,7 +180,7 @@ class TestBadCheckpoints:
 
 def test_a_loss_that_is_no_number_ends_it(corpus: Corpus, tmp_path: Path) -> None:
     class Wild(Guess):
-        def loss(self, batch: Batch, chance: np.random.Generator) -> torch.Tensor:
+        def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
             return super().loss(batch, chance) * float("inf")
 
     with pytest.raises(InputError, match="step 0: the loss is inf"):

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from weft.core.calls import CallEvent
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
-from weft.engine.cassette import CallLog, Confirmation, Redactor
-from weft.engine.place import PLACE, Place
+from weft.durability.calls import CallLog, Confirmation, Redactor
+from weft.engine.scheduler.effects import CALL_SITE, CallSite
+from weft.testing import FakeClock
 from weft.validation import misfit
 
 T = TypeVar("T")
@@ -66,11 +66,11 @@ class Tape:
 @contextmanager
 def at(node: str, attempt: int = 1) -> Iterator[None]:
     """Inside the `with` block an attempt of `node` is at work."""
-    token = PLACE.set(Place(NodeId(node), attempt))
+    token = CALL_SITE.set(CallSite(NodeId(node), attempt))
     try:
         yield
     finally:
-        PLACE.reset(token)
+        CALL_SITE.reset(token)
 
 
 def kinds(events: Iterable[Any]) -> list[str]:

@@ -12,7 +12,6 @@ from tests.engine.cassette.tape import NODE, Tape, kinds
 from weft.core.calls import CallEvent, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeFinished, Outcome
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -27,7 +26,8 @@ from weft.core.ports import (
     Warmable,
 )
 from weft.core.values import Completion, Lossy, Message, ToolSpec
-from weft.engine.cassette import RecordingClient
+from weft.durability.calls import RecordingClient
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 GREEDY = Sampling(temperature=0)
 ASKED = ModelRequest((Message("user", "Say it."),), sampling=GREEDY)

@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
+from weft.core.call_context import current_key
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import ToolRaised
 from weft.core.events import NodeFinished
-from weft.core.fakes import FakeClock, FakeTools, MemoryJournal, TokenModel, TokenReply
-from weft.core.idempotency import current_key
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelRequest, Sampling
-from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.ports.journal import NumberedRecord, RunHeader
 from weft.core.values import Completion, Message, ToolSpec
-from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, RunResult
-from weft.engine.cassette import (
+from weft.durability.calls import (
     CallLog,
     Cassette,
+    CassettePlayer,
     Confirmation,
-    Player,
     RecordingClient,
     RecordingTools,
     RecordRedactor,
@@ -31,8 +29,10 @@ from weft.engine.cassette import (
     ReplayingTools,
     once_calls,
 )
-from weft.engine.journal.recalled import RecordedRecall
-from weft.engine.recorder import Recorder
+from weft.durability.journal.resume_state import RecordedResumeState
+from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Retry, Run, RunResult
+from weft.engine.runner.recorder import RunRecorder
+from weft.testing import FakeClock, FakeTools, MemoryJournal, TokenModel, TokenReply
 
 RUN = RunId("run")
 TEXT = "pay 3 with sk-secret-1234"
@@ -100,13 +100,13 @@ def program(model: Any, tools: Any) -> list[Node]:
 
 def part(
     world: World,
-    past: Sequence[Numbered] = (),
+    past: Sequence[NumberedRecord] = (),
     confirmed: Mapping[str, Confirmation] | None = None,
-) -> tuple[RunResult, list[Numbered]]:
+) -> tuple[RunResult, list[NumberedRecord]]:
     """One part of the run, to its end, and all records after it."""
     journal, clock, redactor = MemoryJournal(), FakeClock(), Redactor(SECRETS)
     claim = journal.begin(RunHeader(RUN, "f", "2026-01-01", "0"))
-    recorder, redact = Recorder(journal, RUN, "sync"), RecordRedactor(redactor)
+    recorder, redact = RunRecorder(journal, RUN, "sync"), RecordRedactor(redactor)
 
     async def write(event: CallEvent, durable: bool) -> None:
         for told in redact(event):
@@ -121,7 +121,7 @@ def part(
         redactor=redactor,
     )
     nodes = program(RecordingClient(world.model, "main", calls), RecordingTools(world, calls))
-    recall = RecordedRecall(past, restore=redactor.restore) if past else None
+    recall = RecordedResumeState(past, restore=redactor.restore) if past else None
     run = Run(
         Graph("f", nodes), run=RUN, clock=clock, recorder=recorder, recall=recall, redact=redact
     )
@@ -129,13 +129,13 @@ def part(
     claim.release()
     number = max((each.part for each in past), default=0) + 1
     made = [
-        Numbered(len(past) + n, number, each.record)
+        NumberedRecord(len(past) + n, number, each.record)
         for n, each in enumerate(journal.records(RUN), 1)
     ]
     return result, [*past, *made]
 
 
-def undisturbed() -> tuple[World, RunResult, list[Numbered]]:
+def undisturbed() -> tuple[World, RunResult, list[NumberedRecord]]:
     world = World()
     result, records = part(world)
     return world, result, records
@@ -190,8 +190,8 @@ def test_the_record_of_all_parts_is_played_offline() -> None:
         cassette = Cassette([each.record for each in taped], strict=True, redactor=redactor)
         journal = MemoryJournal()
         claim = journal.begin(RunHeader(RUN, "f", "2026-01-01", "0"))
-        recorder = Recorder(journal, RUN, "none")
-        player = Player(cassette, lambda recorder=recorder: recorder.now_s, clock)  # type: ignore[misc]
+        recorder = RunRecorder(journal, RUN, "none")
+        player = CassettePlayer(cassette, lambda recorder=recorder: recorder.now_s, clock)  # type: ignore[misc]
         nodes = program(ReplayingClient(player, "main"), ReplayingTools(player))
         run = Run(Graph("f", nodes), run=RUN, clock=clock, recorder=recorder)
         result = clock.run(run.wait())

@@ -12,8 +12,8 @@ from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.redaction import Redactor
 from weft.core.values import Lossless, Message, ToolCall, ToolSpec
-from weft.engine.cassette.digest import CallDigests
-from weft.engine.cassette.drift import difference, model_changes, tool_changes
+from weft.durability.calls.digest import CallDigests
+from weft.durability.calls.drift import difference, model_changes, tool_changes
 
 PLACE = (NodeId("n"), 1, CallId("model:x#0"))
 TOOL = ToolSpec("find", "Find it.", {"type": "object", "properties": {"q": {"type": "string"}}})

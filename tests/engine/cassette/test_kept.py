@@ -27,13 +27,13 @@ from weft.core.events import (
     Outcome,
     RunFinished,
 )
-from weft.core.fakes import MemoryJournal
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelRequest, Prefilled, ReasoningDelta, TextDelta, ToolCallDelta
 from weft.core.ports.journal import Record, RunHeader
 from weft.core.values import Completion, Message, ToolCall, Usage
-from weft.engine.cassette import RecordRedactor, Redactor
-from weft.engine.journal import encode
+from weft.durability.calls import RecordRedactor, Redactor
+from weft.durability.journal import encode
+from weft.testing import MemoryJournal
 
 SECRET = "sk-aaab-1234"
 NODE, CALL = NodeId("n"), CallId("model:x#0")

@@ -10,9 +10,9 @@ from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
 from weft.core.values import Effect
-from weft.engine.cassette.book import Known
-from weft.engine.cassette.refused import Refused
-from weft.engine.place import Place
+from weft.durability.calls.cassette import RefusedCalls
+from weft.durability.calls.history import RecordedCall
+from weft.engine.scheduler.effects import CallSite
 
 A = NodeId("a")
 PAY = CallId("tool:aa#0")
@@ -57,9 +57,9 @@ CALLED: list[Record] = [begun(1, 1.0), called(2.0)]
 def test_a_call_was_refused_where_its_node_began_anew_and_made_none(
     records: list[Record], attempt: int, at_s: float | None
 ) -> None:
-    refused = Refused()
+    refused = RefusedCalls()
     for record in records:
         refused.take(record)
     call = next(record for record in records if isinstance(record, ToolCalled))
     ended = next((record for record in records if isinstance(record, ToolReturned)), None)
-    assert refused.at_s(Place(A, attempt), Known(call, (), ended)) == at_s
+    assert refused.at_s(CallSite(A, attempt), RecordedCall(call, (), ended)) == at_s

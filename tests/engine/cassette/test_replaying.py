@@ -19,14 +19,13 @@ from weft.core.errors import (
     ToolRaised,
 )
 from weft.core.events import NodeFinished, Outcome
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply, TokenModel
 from weft.core.ids import RunId
 from weft.core.ports import BatchRunner, ModelEvent, Startable, Tokenizing
 from weft.core.ports.journal import Record, RunHeader
 from weft.core.values import Message, ToolSpec
-from weft.engine.cassette import (
+from weft.durability.calls import (
     Cassette,
-    Player,
+    CassettePlayer,
     RecordingClient,
     RecordingTools,
     RecordRedactor,
@@ -34,6 +33,7 @@ from weft.engine.cassette import (
     ReplayingClient,
     ReplayingTools,
 )
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply, TokenModel
 
 REPLY = Reply(TEXT, first_token_s=1.0, per_token_s=0.5, prefill_s=0.25)
 
@@ -44,7 +44,7 @@ class Stage:
     def __init__(self, records: list[Any], *, strict: bool = False, begin_s: float = 0.0) -> None:
         self.clock = FakeClock()
         self.cassette = Cassette(records, strict=strict)
-        self.player = Player(self.cassette, lambda: self.clock.now() + begin_s, self.clock)
+        self.player = CassettePlayer(self.cassette, lambda: self.clock.now() + begin_s, self.clock)
 
     def model(self, name: str = "main") -> ReplayingClient:
         return ReplayingClient(self.player, name)
@@ -350,7 +350,7 @@ def test_a_secret_of_another_machine_is_no_drift() -> None:
     records = [kept for event in tape.events for kept in keep(event)]
     clock = FakeClock()
     cassette = Cassette(records, redactor=there, strict=True)
-    replayed = ReplayingTools(Player(cassette, clock.now, clock))
+    replayed = ReplayingTools(CassettePlayer(cassette, clock.now, clock))
 
     async def main() -> Any:
         with at(NODE):

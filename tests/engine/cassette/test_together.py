@@ -8,7 +8,7 @@ from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Record
 from weft.core.values import Completion, Message
-from weft.engine.cassette.together import Together
+from weft.durability.calls.cassette import AnswerGroups
 
 
 def answered(node: str, at_s: float) -> ModelAnswered:
@@ -16,7 +16,7 @@ def answered(node: str, at_s: float) -> ModelAnswered:
 
 
 def given(*records: Record) -> list[float]:
-    together = Together()
+    together = AnswerGroups()
     for record in records:
         together.take(record)
     ends = [record for record in records if isinstance(record, ModelAnswered | ToolReturned)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.engine.cassette.tape import NODE, Tape, kinds
+from weft.core.call_context import current_key, idempotency_key
 from weft.core.calls import ToolCalled, ToolReturned
 from weft.core.errors import (
     EffectUnknown,
@@ -19,10 +20,9 @@ from weft.core.errors import (
     WeftError,
 )
 from weft.core.events import NodeFinished, Outcome
-from weft.core.idempotency import current_key, idempotency_key
 from weft.core.ports import BatchRunner, ToolRunner
 from weft.core.values import Effect, ToolSpec
-from weft.engine.cassette import Confirmation, RecordingTools, once_calls
+from weft.durability.calls import Confirmation, RecordingTools, once_calls
 
 PAY = {"amount": 3}
 

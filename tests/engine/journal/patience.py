@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from weft.engine.journal.sqlite import schema
+from weft.durability.journal.sqlite import tables
 
 PATIENCE_S = 120.0
 
 
 def be_patient() -> None:
     """For a process of its own; a test patches `BUSY_S` for itself, and for what it forks."""
-    schema.BUSY_S = PATIENCE_S  # type: ignore[misc]
+    tables.BUSY_S = PATIENCE_S  # type: ignore[misc]

@@ -14,8 +14,8 @@ from weft.core.errors import StoreError
 from weft.core.events import RunFinished
 from weft.core.ids import RunId
 from weft.core.values import Usage
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.sqlite import schema
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import tables
 
 _SEQ = 1 << 32  # of the first run
 END = RunFinished("failed", Usage(), ("no",), 9.0)
@@ -122,7 +122,7 @@ def test_reading_may_begin_anywhere(path: Path) -> None:
 
 def _as_before(path: Path) -> None:
     """A journal of the first format, with a run that has not ended."""
-    with closing(schema.opened(path, power_safe=False, migrations=schema.MIGRATIONS[:1])) as db:
+    with closing(tables.opened(path, power_safe=False, migrations=tables.MIGRATIONS[:1])) as db:
         changed_from = path.with_name("new.sqlite")
         with closing(SqliteJournal(changed_from)) as journal:
             journal.begin(header())

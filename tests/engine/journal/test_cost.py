@@ -15,9 +15,9 @@ from weft.core.calls import CallId, ToolCalled, ToolReturned
 from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.sqlite import merging
-from weft.engine.journal.sqlite.locks import holder, locked
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import batch_writer
+from weft.durability.journal.sqlite.locks import holder, locked
 
 
 def step(number: int) -> list[Record]:
@@ -93,7 +93,7 @@ def merged(path: Path) -> int:
 def test_the_log_is_merged_beside_whoever_writes(
     path: Path, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "_PAGES", 40)
+    monkeypatch.setattr(batch_writer, "_PAGES", 40)
     for number in range(39):
         journal.append(RUN, step(number))
     assert journal._merger._thread is None
@@ -107,7 +107,7 @@ def test_the_log_is_merged_beside_whoever_writes(
 def test_a_journal_that_was_removed_is_not_made_again_by_its_log(
     path: Path, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "_PAGES", 1)
+    monkeypatch.setattr(batch_writer, "_PAGES", 1)
     path.unlink()
     journal.append(RUN, step(0))
     journal._merger.close()

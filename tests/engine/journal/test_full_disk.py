@@ -16,9 +16,9 @@ import pytest
 from tests.engine.journal.lines import header, large, line, read
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
-from weft.core.ports.journal import Pruned
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.sqlite import pruning
+from weft.core.ports.journal import PruneResult
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import pruning
 
 RUNS = [RunId(f"run-{number}") for number in range(8)]
 
@@ -59,7 +59,7 @@ class Transactions:
         self.done += db.total_changes > before
 
 
-def pruned(path: Path, monkeypatch: pytest.MonkeyPatch, full: int) -> tuple[Pruned, int]:
+def pruned(path: Path, monkeypatch: pytest.MonkeyPatch, full: int) -> tuple[PruneResult, int]:
     """What removing all runs but two comes to, in how many transactions."""
     filled(path)
     transactions = Transactions(full)
@@ -121,7 +121,7 @@ from tests.engine.journal.lines import header, read
 from weft.core.calls import CallId, ToolReturned
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
 
 folder = Path(sys.argv[1])
 mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(folder)])

@@ -20,15 +20,15 @@ from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.blobs import as_text, unpacked, unsealed
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.rows import as_text, unpacked, unsealed
 
 NODE = NodeId("chat")
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.engine.journal.sqlite.schema.BUSY_S", PATIENCE_S)
+    monkeypatch.setattr("weft.durability.journal.sqlite.tables.BUSY_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def few_files(number: int) -> Iterator[None]:
 PRUNER = """
 import sys
 from tests.engine.journal.patience import be_patient
-from weft.engine.journal import SqliteJournal
+from weft.durability.journal import SqliteJournal
 be_patient()
 journal = SqliteJournal(sys.argv[1])
 print("ready", flush=True)

@@ -18,9 +18,9 @@ from weft.core.events import NodeLogged, RunFinished
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
 from weft.core.values import Effect, Usage
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.sqlite import once as module
-from weft.engine.journal.sqlite import set_aside
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import once_log as module
+from weft.durability.journal.sqlite import set_aside
 
 DONE = RunFinished("succeeded", Usage(), (), 9.0)
 
@@ -156,7 +156,7 @@ def test_a_claim_that_dies_half_way_is_made_again(
     with closing(SqliteJournal(path)) as journal:
         calls = journal.losses(RUN).calls
         with monkeypatch.context() as patched:
-            patched.setattr("weft.engine.journal.sqlite.claiming.insert", dies)
+            patched.setattr("weft.durability.journal.sqlite.journal.insert", dies)
             with pytest.raises(StoreError, match="dead"):
                 journal.claim(RUN)
         assert journal.losses(RUN).calls == calls
@@ -389,7 +389,7 @@ def test_the_room_is_given_back_where_the_database_has_none(
     journal.append(RUN, [called(1)])
     before = beside(path).read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr("weft.engine.journal.sqlite.writing.insert", dies)
+        patched.setattr("weft.durability.journal.sqlite.batch_writer.insert", dies)
         with pytest.raises(StoreError):
             journal.append(RUN, [called(2)])
     assert beside(path).read_bytes() == before

@@ -16,12 +16,10 @@ from weft.core.errors import StoreError
 from weft.core.events import NodeStarted
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
-from weft.engine.journal import SqliteJournal, encode
-from weft.engine.journal.blobs import sealed
-from weft.engine.journal.chain import START, link
-from weft.engine.journal.sqlite import journal as module
-from weft.engine.journal.sqlite.schema import MIGRATIONS, number, opened
-from weft.engine.journal.sqlite.tables import base_of
+from weft.durability.journal import SqliteJournal, encode
+from weft.durability.journal.rows import START, link, sealed
+from weft.durability.journal.sqlite import journal as module
+from weft.durability.journal.sqlite.tables import MIGRATIONS, base_of, number, opened
 
 
 @pytest.fixture

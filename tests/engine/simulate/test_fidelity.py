@@ -14,8 +14,8 @@ from tests.profile import examples
 from tests.property.oracle import ANSWER
 from tests.property.program import Spec, Taste, graph_nodes, programs
 from weft.core.events import Event, HumanAsked, NodeFinished
+from weft.durability.simulate import Change, recording, simulate
 from weft.engine import Run
-from weft.engine.simulate import Change, recording, simulate
 
 MANY = examples(60)
 WHOLE = Taste(timeouts="none", width=True, resources=("r", "s"), stream=True)

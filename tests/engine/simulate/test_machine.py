@@ -19,8 +19,8 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
-from weft.engine.simulate import Change, recording, simulate
-from weft.engine.simulate.machine import Processor
+from weft.durability.simulate import Change, recording, simulate
+from weft.durability.simulate.machine import Processor
 
 DONE = Outcome("succeeded", 1)
 

@@ -24,10 +24,10 @@ from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
 from weft.core.ports.model import ModelRequest
 from weft.core.values import Completion, Message, Usage
+from weft.durability.simulate import Change, Fault, RecordedRun, Scale, advise, recording, simulate
 from weft.engine import Edge, Node, Policy, Retry
 from weft.engine.kinds import map_over
 from weft.engine.kinds.body import Fragment
-from weft.engine.simulate import Change, Fault, Recording, Scale, advise, recording, simulate
 
 A, B = NodeId("a"), NodeId("b")
 
@@ -51,7 +51,7 @@ def called() -> list[Record]:
     ]
 
 
-def mapped(**options: Any) -> Recording:
+def mapped(**options: Any) -> RecordedRun:
     """Eight items of one second each, after a second of planning; the fourth is slow."""
     events: list[Event] = []
 

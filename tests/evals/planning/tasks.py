@@ -7,7 +7,7 @@ from typing import Any
 
 from evals.planning.orchestration.task import Canned, Task
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 _SCHEMA = {"type": "object", "properties": {"of": {}, "plus": {"type": "integer"}}}
 
@@ -27,10 +27,10 @@ DIAMOND = Task(
     "What comes together?",
     Plan(
         (
-            Step(1, "echo", {"of": "a"}),
-            Step(2, "echo", {"of": Ref(1), "plus": 1}),
-            Step(3, "echo", {"of": Ref(1), "plus": 2}),
-            Step(4, "echo", {"of": (Ref(2), Ref(3))}),
+            PlanStep(1, "echo", {"of": "a"}),
+            PlanStep(2, "echo", {"of": Ref(1), "plus": 1}),
+            PlanStep(3, "echo", {"of": Ref(1), "plus": 2}),
+            PlanStep(4, "echo", {"of": (Ref(2), Ref(3))}),
         ),
         (Ref(4),),
     ),
@@ -41,7 +41,7 @@ DIAMOND = Task(
 
 def chain(length: int, median_s: float) -> Task:
     """Calls that each need the one before."""
-    steps = [Step(1, "echo", {"of": "a", "plus": 1})]
-    steps += [Step(n, "echo", {"of": Ref(n - 1), "plus": n}) for n in range(2, length + 1)]
+    steps = [PlanStep(1, "echo", {"of": "a", "plus": 1})]
+    steps += [PlanStep(n, "echo", {"of": Ref(n - 1), "plus": n}) for n in range(2, length + 1)]
     plan = Plan(tuple(steps), (Ref(length),))
     return Task("chain", "Where does it end?", plan, (tool("echo", median_s),), "there")

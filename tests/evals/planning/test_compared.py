@@ -13,7 +13,7 @@ from evals.planning.orchestration.stall import lag_s
 from evals.planning.orchestration.systems import SYSTEMS, System
 from evals.planning.orchestration.tools import CannedTools
 from tests.evals.planning.tasks import DIAMOND, chain
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 _USUAL = Setting(SPEEDS["medium"], Style(calls=10, answer=10))
 

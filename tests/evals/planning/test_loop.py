@@ -17,9 +17,9 @@ from evals.planning.orchestration.stall import STALL_S, lag_s
 from evals.planning.orchestration.task import Canned, Task
 from evals.planning.orchestration.tools import CannedTools
 from tests.evals.planning.tasks import DIAMOND, chain
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
+from weft.testing import FakeClock
 
 _ASKED = ModelRequest((Message("user", "Plan."),))
 _AT_ONCE = Speed(0.0, 0.0)

@@ -16,10 +16,10 @@ from evals.planning.quality.benchmarks import BENCHMARKS, Question, some
 from evals.planning.quality.planned import kind, planned
 from evals.planning.quality.rows import Graded, grade_rows
 from weft.core.errors import ModelNotFound, PlanError
-from weft.core.fakes import FakeModel
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Step
+from weft.planner.plan import Plan, PlanStep
 from weft.planner.text.reader import read
+from weft.testing import FakeModel
 
 TOOLS = (
     ToolSpec(
@@ -62,7 +62,7 @@ def test_a_plan_is_asked_for_and_its_tokens_counted() -> None:
     good = FakeModel(['1. price(item="tea")\n2. join($1)\n'])
     found = asyncio.run(planned(good, "never", "How much is tea?", TOOLS))
     assert found.plan is not None
-    assert found.plan.steps == (Step(1, "price", {"item": "tea"}),)
+    assert found.plan.steps == (PlanStep(1, "price", {"item": "tea"}),)
     assert found.usage.completion_tokens > 0
     bad = FakeModel(["I think tea is cheap."])
     found = asyncio.run(planned(bad, "never", "How much is tea?", TOOLS))

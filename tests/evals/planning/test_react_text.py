@@ -32,16 +32,16 @@ from evals.planning.orchestration.tokens import count
 from evals.planning.orchestration.tools import CannedTools
 from tests.evals.planning.tasks import DIAMOND
 from weft.core.errors import ModelOutputError
-from weft.core.fakes import FakeClock, FakeModel
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 from weft.planner.text.reader import read
+from weft.testing import FakeClock, FakeModel
 
 _TWO = Task(
     "two",
     "Which is older?",
     Plan(
-        (Step(1, "search", {"query": "Ann"}), Step(2, "search", {"query": "Bo [II]"})),
+        (PlanStep(1, "search", {"query": "Ann"}), PlanStep(2, "search", {"query": "Bo [II]"})),
         (Ref(1), Ref(2)),
     ),
     (search(),),

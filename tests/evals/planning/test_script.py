@@ -16,10 +16,10 @@ from evals.planning.orchestration.thought import thought
 from evals.planning.orchestration.tokens import count, split
 from tests.evals.planning.tasks import DIAMOND
 from weft.core.errors import ModelRequestError
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Completion, Message, ToolSpec
 from weft.planner.text.reader import read
+from weft.testing import FakeClock
 
 _SPEED = Speed(0.5, 0.1)
 _ASKED = ModelRequest((Message("user", "What is it?"),))

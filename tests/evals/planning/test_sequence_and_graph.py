@@ -8,12 +8,14 @@ from evals.planning.quality import nestful, sequence, worfbench
 from evals.planning.quality.f1 import f1
 from evals.planning.quality.graph import Subtasks, graph_f1, likeness
 from evals.planning.quality.sequence import edges, score
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 GOLD = Plan(
     (
-        Step(1, "find", {"city": "Bonn"}),
-        Step(2, "book", {"room": Ref(1, ("rooms", 0)), "guests": ({"name": Ref(1, ("name",))},)}),
+        PlanStep(1, "find", {"city": "Bonn"}),
+        PlanStep(
+            2, "book", {"room": Ref(1, ("rooms", 0)), "guests": ({"name": Ref(1, ("name",))},)}
+        ),
     ),
     (Ref(2),),
 )
@@ -37,8 +39,8 @@ def test_numbers_of_steps_and_order_do_not_count() -> None:
     first, second = GOLD.steps
     renumbered = Plan(
         (
-            Step(3, first.tool, first.arguments),
-            Step(
+            PlanStep(3, first.tool, first.arguments),
+            PlanStep(
                 7,
                 second.tool,
                 {"room": Ref(3, ("rooms", 0)), "guests": ({"name": Ref(3, ("name",))},)},
@@ -50,7 +52,9 @@ def test_numbers_of_steps_and_order_do_not_count() -> None:
 
 def test_wrong_fields_values_and_calls_cost_what_they_should() -> None:
     first, second = GOLD.steps
-    other_field = Plan((first, Step(2, "book", {**second.arguments, "room": Ref(1, ("best",))})))
+    other_field = Plan(
+        (first, PlanStep(2, "book", {**second.arguments, "room": Ref(1, ("best",))}))
+    )
     assert score(other_field, GOLD) == sequence.Score(1.0, 0.5, 0.5)
     assert score(Plan((first,)), GOLD) == sequence.Score(2 / 3, 0.5, 0.0)
     assert score(Plan(), GOLD) == sequence.Score(0.0, 0.0, 0.0)
@@ -98,8 +102,8 @@ def test_gold_against_gold_is_one() -> None:
 def test_a_plan_is_a_graph_of_subtasks() -> None:
     plan = Plan(
         (
-            Step(2, "perform", {"subtask": "a"}),
-            Step(5, "perform", {"subtask": "b", "after": (Ref(2),)}),
+            PlanStep(2, "perform", {"subtask": "a"}),
+            PlanStep(5, "perform", {"subtask": "b", "after": (Ref(2),)}),
         )
     )
     assert worfbench.drawn(plan) == Subtasks(["a", "b"], {(0, 1)})

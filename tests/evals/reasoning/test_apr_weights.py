@@ -16,12 +16,11 @@ from evals.reasoning.countdown.problem import Problem
 from evals.reasoning.countdown.sequences import development_problems
 from evals.reasoning.countdown.trace import Node
 from weft.core.errors import ModelRequestError
-from weft.core.fakes import TokenModel, TokenReply
 from weft.reasoning.protocols.apr import make
 from weft.reasoning.question import Question
-from weft.reasoning.think import run_thought
-from weft.reasoning.thought import Counts, Thought
-from weft.reasoning.thread.record import ThreadState
+from weft.reasoning.strategy import run_thought
+from weft.reasoning.thought import Thought, ThoughtCounts, ThreadState
+from weft.testing import TokenModel, TokenReply
 
 
 def think(children: int) -> list[Thought]:
@@ -59,7 +58,9 @@ def solved(right: str, longest: int = 100) -> list[Solved]:
     """Outcomes of as many problems; "1" is a right one."""
     problem = Problem((5, 2, 4), 14)
     steps = {"1": ("5*2=10", "10+4=14"), "0": ()}
-    return [Solved(problem, steps[one], one == "1", Counts(), longest, False) for one in right]
+    return [
+        Solved(problem, steps[one], one == "1", ThoughtCounts(), longest, False) for one in right
+    ]
 
 
 def test_the_twins_are_compared_problem_by_problem() -> None:

@@ -18,13 +18,13 @@ from evals.reasoning.code.exercises import EXERCISES, Exercise
 from evals.reasoning.code.models import OPTIONS, Tried, rows_of, tried
 from evals.reasoning.code.selecting import Choosing, Examiner
 from tests.reasoning.code.protected import needs_protection
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
 from weft.reasoning.code.problem import problem_of
 from weft.reasoning.code.prompts import judge_messages
-from weft.reasoning.code.sandbox.sandbox import Sandbox
-from weft.reasoning.code.writing import Draft
-from weft.reasoning.think import run_thought
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+from weft.reasoning.code.solver import ProgramDraft
+from weft.reasoning.strategy import run_thought
+from weft.testing import FakeModel
 
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
 
@@ -88,10 +88,10 @@ def test_the_programmer_errs_at_the_stated_rates() -> None:
 def test_a_sound_judge_finds_the_one_right_program() -> None:
     async def main() -> str:
         exercise = next(each for each in EXERCISES if each.name == "rotate")
-        examiner = Examiner(exercise, Sandbox())
+        examiner = Examiner(exercise, CodeSandbox())
         programs = [exercise.wrong[2], exercise.wrong[2], exercise.right]
         assert [await examiner.right(program) for program in programs] == [False, False, True]
-        drafts = [Draft(program, 0, 0, 9, program) for program in programs]
+        drafts = [ProgramDraft(program, 0, 0, 9, program) for program in programs]
         samples = [draft.sample(index, 2) for index, draft in enumerate(drafts)]
         coder = Coder(exercise, Skill(1.0, judge=1.0), 0)
         made = Choosing(coder, examiner.bench, samples, "sstar")
@@ -111,7 +111,7 @@ def real(system: str, programs: Sequence[str], exercise: Exercise) -> Tried:
         return f"```python\n{left.pop(0)}\n```" if left else coder.answer(request)
 
     model = FakeModel(answer)
-    return asyncio.run(tried(model, exercise, Sandbox(), OPTIONS[system]))
+    return asyncio.run(tried(model, exercise, CodeSandbox(), OPTIONS[system]))
 
 
 @needs_protection

@@ -6,12 +6,12 @@ import pytest
 
 from evals.reasoning.fork_join import OneFork, Shape, fork_join, headers, words
 from evals.reasoning.shared_blocks import SharedBlocks
-from weft.core.fakes import FakeClock, FakeModel, TokenModel
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
+from weft.testing import FakeClock, FakeModel, TokenModel
 
 SHAPE = Shape(3, prompt=100, before=20, child=30, after=10)
 

@@ -14,7 +14,7 @@ from evals.speculative.choice import Known, compared, learnt, table
 from evals.speculative.single import Model
 from evals.speculative.taken import Taken
 from tests.decoding.speculative.choose.arms import CPU, text
-from weft.core.fakes.clock import FakeClock
+from weft.core.ports.clock import FakeClock
 
 
 class Weightless:

@@ -31,9 +31,9 @@ from evals.speculative.statistics import interval
 from evals.speculative.systems import systems
 from evals.speculative.taken import Taken, Together
 from weft.core.values import Message
-from weft.decoding.speculative.drafters.lookup import Lookup as LookupDrafter
+from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup as LookupDrafter
 from weft.decoding.speculative.presets import NAMES
-from weft.decoding.speculative.tree import DraftTree
 
 tokens = st.lists(st.integers(0, 3), max_size=60)
 

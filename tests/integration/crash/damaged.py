@@ -15,12 +15,12 @@ from typing import Any
 
 import weft
 from weft.core.errors import WeftError
-from weft.core.fakes import FakeTools
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Record
 from weft.core.values import ToolSpec
-from weft.engine.journal import SqliteJournal
-from weft.engine.recorder import Durability
+from weft.durability.journal import SqliteJournal
+from weft.engine.runner.recorder import Durability
+from weft.testing import FakeTools
 
 RUN = RunId("charges")
 NAME = "journal.sqlite"

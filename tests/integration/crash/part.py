@@ -16,13 +16,13 @@ from tests.integration.crash.program import Program
 from weft.core.errors import UnknownReference
 from weft.core.events import Event, HumanAsked
 from weft.core.ids import RunId
-from weft.core.ports.journal import Claim, Journal, Numbered, Record, RunHeader
+from weft.core.ports.journal import Claim, Journal, NumberedRecord, Record, RunHeader
+from weft.durability.calls import CallLog, Confirmation, RecordingTools, once_calls
+from weft.durability.journal import SqliteJournal
+from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import Graph, Run, RunOptions
-from weft.engine.cassette import CallLog, Confirmation, RecordingTools, once_calls
-from weft.engine.journal import SqliteJournal
-from weft.engine.journal.recalled import RecordedRecall
-from weft.engine.recorder import Durability, Recorder
-from weft.engine.result import RunResult
+from weft.engine.runner.recorder import Durability, RunRecorder
+from weft.engine.runner.result import RunResult
 
 RUN = RunId("crash")
 
@@ -73,8 +73,8 @@ def go_on(
     journal = DyingJournal(folder / "journal.sqlite")
     journal.dying = dying = dying or Dying(None)
     claim, records = taken(journal)
-    recall = RecordedRecall(records) if records else None
-    recorder = Recorder(journal, RUN, durability)
+    recall = RecordedResumeState(records) if records else None
+    recorder = RunRecorder(journal, RUN, durability)
     ledger = folder / "ledger"
     calls = CallLog(
         RUN,
@@ -102,7 +102,7 @@ def go_on(
     (folder / "result").write_text(json.dumps(_plain(result)))
 
 
-def taken(journal: Journal) -> tuple[Claim, list[Numbered]]:
+def taken(journal: Journal) -> tuple[Claim, list[NumberedRecord]]:
     """The right to the run, begun now if it was not, and what is recorded of it."""
     try:
         claim = journal.claim(RUN)
@@ -112,7 +112,7 @@ def taken(journal: Journal) -> tuple[Claim, list[Numbered]]:
     return claim, list(journal.records(RUN))
 
 
-def _told(records: Sequence[Numbered], ledger: Path) -> dict[str, Confirmation]:
+def _told(records: Sequence[NumberedRecord], ledger: Path) -> dict[str, Confirmation]:
     """What a person says who looks into the ledger for the calls nobody knows the end of."""
     written = entries(ledger)
     told = {}

@@ -19,16 +19,16 @@ from weft.core.ports import ToolRunner
 from weft.core.values import Usage
 from weft.engine import (
     ALL,
-    Ask,
+    AskHuman,
     Edge,
-    Grow,
+    Expand,
     Inputs,
     Join,
     Node,
     NodeContext,
+    NodeFn,
     Policy,
     Retry,
-    Work,
     best_effort,
     quorum,
 )
@@ -56,7 +56,7 @@ class Program:
 
     # -- works -------------------------------------------------------------------------------
 
-    def plain(self, size: int = 0) -> Work:
+    def plain(self, size: int = 0) -> NodeFn:
         """A number made of the inputs, after a moment; with `size`, a text of that length too."""
         pause_s = self._draw.random() * 0.004
 
@@ -68,7 +68,7 @@ class Program:
 
         return work
 
-    def effect(self, *, maybe: bool = False, fails: int = 0) -> Work:
+    def effect(self, *, maybe: bool = False, fails: int = 0) -> NodeFn:
         """Writes to the ledger, once for each node; in the first `fails` attempts it fails then."""
         pause_s = self._draw.random() * 0.003
 
@@ -83,7 +83,7 @@ class Program:
 
         return work
 
-    def some(self) -> Work:
+    def some(self) -> NodeFn:
         """Any of these."""
         return self._draw.choice((self.plain, lambda: self.plain(400), self.effect))()
 
@@ -175,8 +175,8 @@ class Program:
         nodes = tuple(Node(p, w, given={"salt": 1}) for p, w in zip(places, works, strict=True))
         join = self._draw.choice((Join("any"), quorum(2)))
 
-        async def work(_: NodeContext, __: Inputs) -> Grow:
-            return Grow(nodes, places, join=join)
+        async def work(_: NodeContext, __: Inputs) -> Expand:
+            return Expand(nodes, places, join=join)
 
         return [Node(name, work, _order(sources))]
 
@@ -188,18 +188,18 @@ class Program:
         return [*ways, joined, Node(name, self.effect(), _edges((joined.id, *sources)))]
 
     def asked(self, name: NodeId, sources: tuple[str, ...]) -> list[Node]:
-        async def work(context: NodeContext, _: Inputs) -> Ask:
-            async def again(_: NodeContext, answer: Any) -> Ask:
+        async def work(context: NodeContext, _: Inputs) -> AskHuman:
+            async def again(_: NodeContext, answer: Any) -> AskHuman:
                 async def both(_: NodeContext, other: Any) -> Any:
                     return [answer, other]
 
-                return Ask("second", then=both)
+                return AskHuman("second", then=both)
 
-            return Ask("first", then=again)
+            return AskHuman("first", then=again)
 
         return [Node(name, work, _order(sources))]
 
-    def _way(self, *, maybe: bool) -> Work:
+    def _way(self, *, maybe: bool) -> NodeFn:
         pause_s = self._draw.random() * 0.006
 
         async def work(context: NodeContext, inputs: Inputs) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import weft
 from weft.core.ids import RunId
-from weft.workflow.journals import open_journal
+from weft.workflow.runtime.journals import open_journal
 
 ITEMS = 12
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from weft.core.errors import BuildError
 from weft.planner.choice import LossRow, StaticPredictor, TrainedPredictor, read_rows, train
-from weft.planner.choice.features import features
-from weft.planner.choice.ridge import ridge, value
+from weft.planner.choice.trained import features, ridge, value
 
 SUMS = ["add 3 and 4", "what is 17 times 2", "sum of 8 and 9", "divide 12 by 4", "count 5 apples"]
 POEMS = ["a poem of spring", "write a song", "verses on rain", "rhyme with moon", "an ode to tea"]

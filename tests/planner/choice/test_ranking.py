@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.planner.choice import (
-    Measured,
-    Point,
-    Profile,
+    CostWeights,
+    MeasuredPrompt,
+    ModelProfile,
     StaticPredictor,
-    Weights,
+    SweepPoint,
     pareto,
     rank,
     sweep,
@@ -19,16 +19,16 @@ from weft.planner.choice import (
 NUMBERS = st.floats(0, 10)
 PROFILES = st.dictionaries(
     st.sampled_from("abcd"),
-    st.builds(Profile, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+    st.builds(ModelProfile, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     min_size=1,
 )
-WEIGHTS = st.builds(Weights, NUMBERS, NUMBERS, NUMBERS)
+WEIGHTS = st.builds(CostWeights, NUMBERS, NUMBERS, NUMBERS)
 
 
 @given(PROFILES, WEIGHTS, st.dictionaries(st.sampled_from("abcd"), NUMBERS))
 @examples(150)
 def test_the_first_minimises_loss_and_weighted_costs(
-    profiles: dict[str, Profile], weights: Weights, losses: dict[str, float]
+    profiles: dict[str, ModelProfile], weights: CostWeights, losses: dict[str, float]
 ) -> None:
     def score(name: str) -> float:
         def share(costs: dict[str, float]) -> float:
@@ -50,25 +50,29 @@ def test_the_first_minimises_loss_and_weighted_costs(
 
 
 def test_ties_keep_the_order_of_the_declaration() -> None:
-    profiles = {"z": Profile(), "a": Profile()}
-    assert [each.model for each in rank({}, profiles, Weights())] == ["z", "a"]
+    profiles = {"z": ModelProfile(), "a": ModelProfile()}
+    assert [each.model for each in rank({}, profiles, CostWeights())] == ["z", "a"]
 
 
 def test_a_model_nobody_knows_is_as_bad_as_the_worst() -> None:
-    profiles = {"new": Profile(), "good": Profile(loss=0.1), "bad": Profile(loss=0.9)}
-    assert [each.model for each in rank({}, profiles, Weights())] == ["good", "new", "bad"]
+    profiles = {
+        "new": ModelProfile(),
+        "good": ModelProfile(loss=0.1),
+        "bad": ModelProfile(loss=0.9),
+    }
+    assert [each.model for each in rank({}, profiles, CostWeights())] == ["good", "new", "bad"]
 
 
-def point(loss: float, cost: float) -> Point:
-    return Point(Weights(), loss, cost, 0.0, {})
+def point(loss: float, cost: float) -> SweepPoint:
+    return SweepPoint(CostWeights(), loss, cost, 0.0, {})
 
 
 @given(st.lists(st.builds(point, NUMBERS, NUMBERS), max_size=12))
 @examples(150)
-def test_no_point_of_the_front_is_beaten_and_every_other_is(points: list[Point]) -> None:
+def test_no_point_of_the_front_is_beaten_and_every_other_is(points: list[SweepPoint]) -> None:
     front = pareto(points)
 
-    def beaten(one: Point) -> bool:
+    def beaten(one: SweepPoint) -> bool:
         return any(
             other.loss <= one.loss
             and other.cost <= one.cost
@@ -84,7 +88,7 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(points: list[Point])
 
 def test_a_sweep_trades_loss_for_cost() -> None:
     measured = [
-        Measured(
+        MeasuredPrompt(
             f"{index}", {"small": 0.2 + index / 10, "large": 0.3}, {"small": 1.0, "large": 9.0}
         )
         for index in range(5)
@@ -94,8 +98,8 @@ def test_a_sweep_trades_loss_for_cost() -> None:
         def losses(self, text: str) -> dict[str, float]:
             return {"small": 0.2 + int(text) / 10, "large": 0.3}
 
-    profiles = {"small": Profile(latency_s=1), "large": Profile(latency_s=9)}
-    weights = [Weights(latency=w) for w in (0.0, 0.15, 10.0)]
+    profiles = {"small": ModelProfile(latency_s=1), "large": ModelProfile(latency_s=9)}
+    weights = [CostWeights(latency=w) for w in (0.0, 0.15, 10.0)]
     free, some, all_small = sweep(measured, Knowing(), profiles, weights)
     assert free.hits == 1.0
     assert free.loss < some.loss < all_small.loss

@@ -14,10 +14,10 @@ from weft.core.errors import (
     StartError,
     WeftError,
 )
-from weft.core.fakes import FakeClock, FakeModel, Reply, TokenModel
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Sampling, complete
 from weft.core.values import Completion, Message
-from weft.planner.choice import Choice, Profile, RoutedModel, StaticPredictor, Weights
+from weft.planner.choice import CostWeights, ModelChoice, ModelProfile, RoutedModel, StaticPredictor
+from weft.testing import FakeClock, FakeModel, Reply, TokenModel
 
 DOWN = ModelUnavailable("no route to host")
 BUSY = ModelOverloaded("come back", retry_after_s=3.0)
@@ -67,19 +67,19 @@ def test_instructions_and_answers_are_not_what_is_judged() -> None:
 
 def test_weights_move_calls_to_cheaper_models() -> None:
     profiles = {
-        "small": Profile(loss=0.5, completion_price=1.0),
-        "large": Profile(loss=0.2, completion_price=10.0),
+        "small": ModelProfile(loss=0.5, completion_price=1.0),
+        "large": ModelProfile(loss=0.2, completion_price=10.0),
     }
     clients = {"small": FakeModel(["s"]), "large": FakeModel(["l"])}
     assert ask(RoutedModel(clients, profiles)).text == "l"
-    assert ask(RoutedModel(clients, profiles, weights=Weights(money=0.3))).text == "l"
-    assert ask(RoutedModel(clients, profiles, weights=Weights(money=0.4))).text == "s"
+    assert ask(RoutedModel(clients, profiles, weights=CostWeights(money=0.3))).text == "l"
+    assert ask(RoutedModel(clients, profiles, weights=CostWeights(money=0.4))).text == "s"
 
 
 @pytest.mark.parametrize("error", [DOWN, BUSY, StartError("no memory")])
 def test_a_model_that_fails_makes_way_and_everybody_can_see_it(error: WeftError) -> None:
     lines: list[str] = []
-    told: list[Choice] = []
+    told: list[ModelChoice] = []
     clients = two(error)
     model = RoutedModel(clients, on_choice=told.append, name="auto")
 
@@ -134,7 +134,7 @@ def test_when_all_fail_the_error_names_them_all() -> None:
     with pytest.raises(ModelUnavailable, match=r"first: no route.*second: come back") as raised:
         ask(RoutedModel(two(DOWN, BUSY)))
     assert raised.value.retryable
-    told: list[Choice] = []
+    told: list[ModelChoice] = []
     with pytest.raises(ModelOverloaded) as busy:
         ask(RoutedModel(two(BUSY, BUSY), on_choice=told.append))
     assert busy.value.retry_after_s == 3.0
@@ -155,7 +155,7 @@ def test_the_second_model_has_the_time_that_is_left() -> None:
 
 
 def test_usage_is_priced_where_the_client_does_not_know() -> None:
-    profiles = {"a": Profile(prompt_price=1.0, completion_price=2.0)}
+    profiles = {"a": ModelProfile(prompt_price=1.0, completion_price=2.0)}
     usage = ask(RoutedModel({"a": FakeModel(["one two"])}, profiles), "three words here").usage
     assert usage.money == pytest.approx((3 * 1.0 + 2 * 2.0) / 1e6)
     told = ask(RoutedModel({"a": FakeModel(["one"], money_per_token=0.5)}, profiles)).usage
@@ -240,21 +240,21 @@ def test_wrong_profiles_are_named() -> None:
     with pytest.raises(ValueError, match="at least one"):
         RoutedModel({})
     with pytest.raises(ValueError, match="smal"):
-        RoutedModel({"small": failing(None)}, {"smal": Profile()})
+        RoutedModel({"small": failing(None)}, {"smal": ModelProfile()})
     for wrong in ({"latency_s": -1.0}, {"size": float("nan")}, {"loss": float("inf")}):
         with pytest.raises(ValueError, match="must"):
-            Profile(**wrong)
+            ModelProfile(**wrong)
     with pytest.raises(ValueError, match="money"):
-        Weights(money=-1)
+        CostWeights(money=-1)
 
 
 def test_the_length_of_the_answer_counts_for_the_price() -> None:
     profiles = {
-        "chatty": Profile(loss=0.0, prompt_price=1.0, completion_price=9.0),
-        "reader": Profile(loss=0.0, prompt_price=9.0, completion_price=1.0),
+        "chatty": ModelProfile(loss=0.0, prompt_price=1.0, completion_price=9.0),
+        "reader": ModelProfile(loss=0.0, prompt_price=9.0, completion_price=1.0),
     }
     model = RoutedModel(
-        {"chatty": failing(None), "reader": failing(None)}, profiles, weights=Weights(money=1)
+        {"chatty": failing(None), "reader": failing(None)}, profiles, weights=CostWeights(money=1)
     )
 
     def best(characters: int, answer: int) -> str:

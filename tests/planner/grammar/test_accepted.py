@@ -17,7 +17,7 @@ from weft.core.errors import PlanError
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.check import check
 from weft.planner.grammar import most_steps, plan_grammar, step_grammar
-from weft.planner.plan import Condition, Plan, Ref, Step, Value
+from weft.planner.plan import Plan, PlanStep, Ref, StepCondition, Value
 from weft.planner.text.reader import read
 from weft.planner.text.writer import write, write_step
 
@@ -122,7 +122,7 @@ def test_references_lie_anywhere_in_what_has_no_schema(value: Value) -> None:
     kind = "array" if isinstance(value, tuple) else "object"
     for schema in ({}, {"type": kind}):
         tools = (ToolSpec("use", "", {"type": "object", "properties": {"a": schema}}),)
-        is_held(tools, Plan((Step(1, "use"), Step(2, "use", {"a": value}))))
+        is_held(tools, Plan((PlanStep(1, "use"), PlanStep(2, "use", {"a": value}))))
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_values_that_json_and_the_checker_allow(schema: Any, value: Any, *, requ
     parameters = {"properties": {"x": schema, "y": {}}, "required": ["x"] if required else []}
     tools = (ToolSpec("use", "", {"type": "object", **parameters}),)
     frozen = _frozen(value)
-    is_held(tools, Plan((Step(1, "use", {"y": None, "x": frozen}),)))
+    is_held(tools, Plan((PlanStep(1, "use", {"y": None, "x": frozen}),)))
 
 
 def _frozen(value: Any) -> Value:
@@ -212,22 +212,22 @@ def _deep(make: Callable[[Value], Value], levels: int) -> Value:
 def test_as_deep_as_the_checker_goes() -> None:
     tools = (ToolSpec("use", "", {"type": "object"}),)
     for make in (lambda value: (value,), lambda value: {"a": value, "b": ()}):
-        is_held(tools, Plan((Step(1, "use", {"x": _deep(make, 15)}),)))
+        is_held(tools, Plan((PlanStep(1, "use", {"x": _deep(make, 15)}),)))
 
 
 @pytest.mark.parametrize("required", [[], ["a", "b"]])
 def test_a_condition_on_an_object_where_no_parameter_is_one(required: list[str]) -> None:
     item = {"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, "required": required}
     tools = (ToolSpec("get", "", {"type": "object", "properties": {}}, item),)
-    when = Condition(Ref(1), "==", {"b": 2, "a": 1})
-    is_held(tools, Plan((Step(1, "get"), Step(2, "get", when=when))))
+    when = StepCondition(Ref(1), "==", {"b": 2, "a": 1})
+    is_held(tools, Plan((PlanStep(1, "get"), PlanStep(2, "get", when=when))))
 
 
 def test_many_parameters_in_any_order() -> None:
     names = [f"p{number}" for number in range(40)]
     schema = {"properties": {name: {"type": "integer"} for name in names}, "required": names[:12]}
     tools = (ToolSpec("use", "", {"type": "object", **schema}),)
-    is_held(tools, Plan((Step(1, "use", dict.fromkeys(reversed(names), 1)),)))
+    is_held(tools, Plan((PlanStep(1, "use", dict.fromkeys(reversed(names), 1)),)))
     grammar = Grammar(step_grammar(tools, {}, 1))
     assert not grammar.holds(f"1. use({', '.join(f'{name}=1' for name in names[1:])})\n")
     assert not grammar.holds(f"1. use({', '.join(f'{name}=1' for name in [*names, 'p3'])})\n")

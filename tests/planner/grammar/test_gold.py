@@ -16,12 +16,12 @@ import pytest
 import weft
 from evals.planning.data import Skipped, load, load_lines
 from tests.planner.grammar.drawing import Grammar
-from weft.agents.foreign import identifier
+from weft.agents.untrusted import identifier
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
 from weft.planner.check import check
 from weft.planner.grammar import most_steps, plan_grammar
-from weft.planner.plan import Plan, Ref, Step, Value
+from weft.planner.plan import Plan, PlanStep, Ref, Value
 from weft.planner.text.writer import write
 
 _ORDERS = 2
@@ -42,7 +42,7 @@ def bfcl() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
         calls = {one["id"]: one["ground_truth"] for one in gold}
         for item in load_lines(f"planner/bfcl_v4/BFCL_v4_{category}.json"):
             steps = [
-                Step(number, identifier(name), _given(arguments))
+                PlanStep(number, identifier(name), _given(arguments))
                 for number, call in enumerate(calls[item["id"]], 1)
                 for name, arguments in call.items()
             ]
@@ -69,7 +69,7 @@ def sealtools() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
     for item in load_lines("programs/sealtools-dev/dev_clean.jsonl"):
         called = list(dict.fromkeys(call["api"] for call in item["calling"]))
         steps = [
-            Step(
+            PlanStep(
                 number,
                 identifier(call["api"]),
                 {k: _frozen(v) for k, v in call["parameters"].items()},
@@ -95,7 +95,7 @@ def nestful() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
             calls = [call for call in item["output"] if call["name"] != "var_result"]
             called = dict.fromkeys(call["name"] for call in calls)
             steps = [
-                Step(number, identifier(call["name"]), _referring(call["arguments"]))
+                PlanStep(number, identifier(call["name"]), _referring(call["arguments"]))
                 for number, call in enumerate(calls, 1)
             ]
             yield (
@@ -142,7 +142,7 @@ def apibank() -> Iterator[tuple[tuple[ToolSpec, ...], Plan]]:
             for name, kinds in names.items()
         ]
         steps = (
-            Step(number, identifier(call["api_name"]), _frozen(call["param_dict"]))
+            PlanStep(number, identifier(call["api_name"]), _frozen(call["param_dict"]))
             for number, call in enumerate(calls, 1)
         )
         yield _tools(declared), Plan(tuple(steps))
@@ -175,12 +175,12 @@ def _counts(plans: Iterator[tuple[tuple[ToolSpec, ...], Plan]]) -> tuple[int, in
 
 
 def _in_another_order(plan: Plan, source: random.Random) -> Plan:
-    steps = (Step(one.number, one.tool, _mixed(one.arguments, source)) for one in plan.steps)
+    steps = (PlanStep(one.number, one.tool, _mixed(one.arguments, source)) for one in plan.steps)
     return Plan(tuple(steps), plan.results)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::weft.agents.foreign.contradiction.ContradictorySchema")
+@pytest.mark.filterwarnings("ignore::weft.agents.untrusted.schema.ContradictorySchema")
 @pytest.mark.parametrize(
     ("plans", "number", "least"),
     [(bfcl, 800, 780), (sealtools, 404, 340), (nestful, 215, 100), (apibank, 264, 264)],

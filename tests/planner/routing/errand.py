@@ -9,10 +9,10 @@ from typing import Any
 from tests.engine.event_stream import assert_well_formed
 from weft.core.errors import RouteError
 from weft.core.events import Event, NodeFinished, NodeLogged, NodeRerouted, RunFinished
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId, RunId
-from weft.engine.result import RunResult
-from weft.planner.routing import Arrival, Goal, Router, heal
+from weft.engine.runner.result import RunResult
+from weft.planner.routing import Goal, RouteResult, ToolRouter, heal
+from weft.testing import FakeClock
 
 HEAL = NodeId("heal")
 
@@ -21,7 +21,7 @@ HEAL = NodeId("heal")
 class Ran:
     """How it ended, and what was seen of it."""
 
-    arrival: Arrival | None
+    arrival: RouteResult | None
     error: RouteError | None
     events: list[Event]
 
@@ -51,7 +51,7 @@ class Ran:
 
 
 def errand(
-    router: Router,
+    router: ToolRouter,
     goal: Goal | str,
     have: Mapping[str, Any],
     lesser: Sequence[Goal | str] = (),
@@ -63,7 +63,7 @@ def errand(
     clock = FakeClock()
     events: list[Event] = []
 
-    async def main() -> tuple[Arrival | None, RouteError | None]:
+    async def main() -> tuple[RouteResult | None, RouteError | None]:
         try:
             found = await heal(
                 router, goal, have, lesser=lesser, clock=clock, listeners=[events.append], **more

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weft.core.errors import BuildError
-from weft.planner.routing import read_tool_graph, shortest_way
+from weft.planner.routing import read_tool_graph, shortest_route
 
 DATA = Path(os.environ.get("WEFT_DATA") or Path(__file__).parents[4] / "shared" / "data")
 TASKBENCH = DATA / "planner" / "taskbench"
@@ -31,7 +31,7 @@ def test_types_become_parameters(tmp_path: Path) -> None:
     mix = graph.tools["mix"]
     assert mix.needs == {"audio": ("audio", "speak"), "audio_2": ("audio", "speak")}
     assert set(graph.follows()) == {("speak", "mix"), ("mix", "listen"), ("speak", "listen")}
-    way = shortest_way(graph, {"text"}, ["mix"], lambda _: 1.0)
+    way = shortest_route(graph, {"text"}, ["mix"], lambda _: 1.0)
     assert way is not None
     assert [hop.tool for hop in way.hops] == ["speak", "mix"]
 

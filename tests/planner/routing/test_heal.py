@@ -16,27 +16,27 @@ from weft.core.errors import (
     UnknownReference,
 )
 from weft.core.events import Event, NodeFinished, NodeRerouted
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 from weft.core.ids import NodeId
 from weft.core.values import JsonSchema, ToolSpec
 from weft.engine import Edge, Graph, Node, Retry, Run, RunOptions
 from weft.planner.routing import (
-    Cost,
+    CallCost,
     Goal,
-    History,
+    MonitorSignal,
     RoutedTool,
-    Router,
-    Signal,
     ToolGraph,
+    ToolHistory,
+    ToolRouter,
     heal,
     healing,
 )
-from weft.planner.routing.monitors import Intent
+from weft.planner.routing.monitors import IntentMonitor
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryStore, Reply
 
 PAGES = ToolGraph(
     [
         RoutedTool("fetch", {"url": "address"}, gives=("page",)),
-        RoutedTool("archive", {"url": "address"}, gives=("page",), cost=Cost(4.0)),
+        RoutedTool("archive", {"url": "address"}, gives=("page",), cost=CallCost(4.0)),
         RoutedTool("summarise", {"text": "page"}),
     ]
 )
@@ -58,7 +58,7 @@ def tools(**others: Any) -> FakeTools:
 
 def test_the_cheapest_way_is_taken() -> None:
     runner = tools()
-    ran = errand(Router(PAGES, runner), "summarise", HAVE)
+    ran = errand(ToolRouter(PAGES, runner), "summarise", HAVE)
     assert ran.arrival is not None
     assert ran.arrival.value == "PAGE HERE"
     assert [name for name, _ in runner.calls] == ["fetch", "summarise"]
@@ -66,7 +66,7 @@ def test_the_cheapest_way_is_taken() -> None:
 
 
 def test_a_failure_is_a_reroute_that_is_seen() -> None:
-    ran = errand(Router(PAGES, tools(fetch=broken)), "summarise", HAVE)
+    ran = errand(ToolRouter(PAGES, tools(fetch=broken)), "summarise", HAVE)
     assert ran.arrival is not None
     assert ran.arrival.value == "OLD PAGE HERE"
     assert [(r.tool, r.to) for r in ran.arrival.reroutes] == [("fetch", ("archive",))]
@@ -80,11 +80,11 @@ def test_results_are_kept() -> None:
         [
             RoutedTool("one", {"x": "s"}),
             RoutedTool("two", {"x": "one"}, gives=("g",)),
-            RoutedTool("other", {"x": "one"}, gives=("g",), cost=Cost(9.0)),
+            RoutedTool("other", {"x": "one"}, gives=("g",), cost=CallCost(9.0)),
         ]
     )
     runner = FakeTools(one=lambda x: x + 1, two=broken, other=lambda x: x * 10)
-    ran = errand(Router(graph, runner), "g", {"s": 1})
+    ran = errand(ToolRouter(graph, runner), "g", {"s": 1})
     assert ran.arrival is not None
     assert ran.arrival.value == 20
     assert [name for name, _ in runner.calls] == ["one", "two", "other"]
@@ -93,9 +93,9 @@ def test_results_are_kept() -> None:
 def test_branches_run_at_once_and_a_failure_does_not_wait_for_its_siblings() -> None:
     graph = ToolGraph(
         [
-            RoutedTool("slow", gives=("a",), cost=Cost(10.0)),
+            RoutedTool("slow", gives=("a",), cost=CallCost(10.0)),
             RoutedTool("fails", gives=("b",)),
-            RoutedTool("spare", gives=("b",), cost=Cost(3.0)),
+            RoutedTool("spare", gives=("b",), cost=CallCost(3.0)),
             RoutedTool("join", {"a": "a", "b": "b"}),
         ]
     )
@@ -112,7 +112,7 @@ def test_branches_run_at_once_and_a_failure_does_not_wait_for_its_siblings() -> 
         return work
 
     ran = errand(
-        Router(
+        ToolRouter(
             graph,
             FakeTools(
                 **{
@@ -143,11 +143,11 @@ def test_what_is_no_longer_needed_is_cancelled() -> None:
         every_s = None
 
         async def look(self, scene: Any) -> Any:
-            less = Signal(1.0, "a will do", goal=Goal("less", ("a",)))
+            less = MonitorSignal(1.0, "a will do", goal=Goal("less", ("a",)))
             return [less] if "a" in scene.values else []
 
     runner = FakeTools(quick=lambda: 1, endless=for_ever)
-    ran = errand(Router(graph, runner, monitors=[Change()]), Goal("both", ("a", "b")), {})
+    ran = errand(ToolRouter(graph, runner, monitors=[Change()]), Goal("both", ("a", "b")), {})
     assert ran.arrival is not None
     assert (ran.arrival.goal, ran.arrival.value) == ("less", 1)
     ends = {e.node: e.outcome.status for e in ran.events if isinstance(e, NodeFinished)}
@@ -174,7 +174,7 @@ def test_what_fails_when_it_is_no_longer_needed_was_left_off_before() -> None:
 
     graph = ToolGraph([RoutedTool("quick"), RoutedTool("fails")])
     runner = FakeTools(quick=quick, fails=fails)
-    router = Router(graph, runner, monitors=[Intent(less)], history=History(Slow()))
+    router = ToolRouter(graph, runner, monitors=[IntentMonitor(less)], history=ToolHistory(Slow()))
     ran = errand(router, Goal("all", ("quick", "fails")), {})
     assert ran.arrival is not None
     assert ran.arrival.goal == "less"
@@ -185,7 +185,7 @@ def test_a_tool_that_never_answers_is_a_failure() -> None:
     async def for_ever(**_: Any) -> None:
         await asyncio.Event().wait()
 
-    ran = errand(Router(PAGES, tools(fetch=for_ever)), "summarise", HAVE)
+    ran = errand(ToolRouter(PAGES, tools(fetch=for_ever)), "summarise", HAVE)
     assert ran.arrival is not None
     assert ran.arrival.value == "OLD PAGE HERE"
     assert ran.arrival.reroutes[0].failure.error == NodeTimeout.__name__
@@ -193,7 +193,7 @@ def test_a_tool_that_never_answers_is_a_failure() -> None:
 
 
 def test_no_way_and_nobody_to_ask() -> None:
-    ran = errand(Router(PAGES, tools(fetch=broken, archive=broken)), "summarise", HAVE)
+    ran = errand(ToolRouter(PAGES, tools(fetch=broken, archive=broken)), "summarise", HAVE)
     assert ran.error is not None
     assert "fetch: ToolRaised: it is broken" in ran.error.message
     assert "nobody could be asked" in ran.error.message
@@ -211,7 +211,7 @@ def choosing(*answers: str | Reply) -> FakeModel:
 def test_the_model_lowers_the_goal() -> None:
     model = choosing('{"choice": "guess", "reason": "better than nothing"}')
     runner = tools(summarise=broken, guess=lambda url: f"about {url}")
-    ran = errand(Router(LESSER, runner, model=model), "summarise", HAVE, ["guess"])
+    ran = errand(ToolRouter(LESSER, runner, model=model), "summarise", HAVE, ["guess"])
     assert ran.arrival is not None
     assert ran.arrival.value == "about here"
     assert ran.arrival.model_calls == len(model.requests) == 1
@@ -239,7 +239,7 @@ def test_the_model_lowers_the_goal() -> None:
 def test_whatever_the_model_says_it_is_asked_once(answer: str | Reply) -> None:
     model = choosing(answer)
     runner = tools(summarise=broken, guess=lambda url: url)
-    ran = errand(Router(LESSER, runner, model=model), "summarise", HAVE, ["guess"])
+    ran = errand(ToolRouter(LESSER, runner, model=model), "summarise", HAVE, ["guess"])
     assert ran.error is not None
     assert "the model did not choose a lesser goal" in ran.error.message
     assert len(model.requests) == 1
@@ -249,7 +249,7 @@ def test_a_model_is_not_asked_when_there_is_nothing_to_choose() -> None:
     model = choosing("never")
     runner = tools(summarise=broken, guess=broken, fetch=broken, archive=broken)
     graph = ToolGraph([*PAGES.tools.values(), RoutedTool("guess", {"text": "page"})])
-    ran = errand(Router(graph, runner, model=model), "summarise", HAVE, ["guess"])
+    ran = errand(ToolRouter(graph, runner, model=model), "summarise", HAVE, ["guess"])
     assert ran.error is not None
     assert not model.requests
 
@@ -261,11 +261,11 @@ def test_a_part_of_what_is_wanted_is_a_lesser_goal() -> None:
     )
     runner = FakeTools(news=lambda: "news", weather=broken)
     goal = Goal("morning", ("news", "weather"))
-    ran = errand(Router(graph, runner, model=model), goal, {})
+    ran = errand(ToolRouter(graph, runner, model=model), goal, {})
     assert ran.arrival is not None
     assert ran.arrival.goal == "morning without weather"
     assert ran.arrival.values == {"news": "news"}
-    without = errand(Router(graph, runner, model=model), goal, {}, partial=False)
+    without = errand(ToolRouter(graph, runner, model=model), goal, {}, partial=False)
     assert without.error is not None
 
 
@@ -284,7 +284,7 @@ def test_after_a_lesser_goal_the_rest_of_what_was_wanted_will_still_do(first: st
     runner = FakeTools(news=lambda: "news", weather=broken, digest=broken, paper=broken)
     goal = Goal("morning", ("news", "weather"))
     lesser = [Goal("digest"), Goal("paper", ("paper", "digest"))]
-    ran = errand(Router(graph, runner, model=FakeModel(choose)), goal, {}, lesser)
+    ran = errand(ToolRouter(graph, runner, model=FakeModel(choose)), goal, {}, lesser)
     assert ran.arrival is not None, asked
     assert ran.arrival.goal == "morning without weather"
     assert ran.arrival.values == {"news": "news"}
@@ -309,7 +309,7 @@ class Person:
 
 def asked(person: Person, **more: Any) -> Any:
     runner = tools(summarise=broken, guess=lambda url: f"about {url}")
-    router = Router(LESSER, runner, person_s=30.0, **more)
+    router = ToolRouter(LESSER, runner, person_s=30.0, **more)
     return errand(router, "summarise", HAVE, ["guess"], person=person)
 
 
@@ -364,7 +364,7 @@ def test_as_a_node_of_another_graph() -> None:
         Node(NodeId("address"), address),
         Node(
             NodeId("healed"),
-            healing(Router(PAGES, tools(fetch=broken)), "page"),
+            healing(ToolRouter(PAGES, tools(fetch=broken)), "page"),
             (Edge(NodeId("address"), "address"),),
         ),
         Node(NodeId("use"), page_of, (Edge(NodeId("healed"), "arrival"),)),
@@ -379,7 +379,7 @@ def test_as_a_node_of_another_graph() -> None:
 
 def test_an_answer_to_the_node_from_outside() -> None:
     async def main() -> Any:
-        router = Router(PAGES, tools(summarise=broken), person_s=60.0)
+        router = ToolRouter(PAGES, tools(summarise=broken), person_s=60.0)
         node = Node(NodeId("healed"), healing(router, "summarise"), given=HAVE)
         run = Run(Graph("g", [node]), clock=clock)
         waiting = asyncio.create_task(run.wait())
@@ -418,7 +418,7 @@ def test_what_does_not_fit_is_found_before_anything_runs(
     graph: ToolGraph, goal: str, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error) as caught:
-        asyncio.run(heal(Router(graph, Typed()), goal, HAVE))
+        asyncio.run(heal(ToolRouter(graph, Typed()), goal, HAVE))
     assert said in str(caught.value)
 
 
@@ -453,7 +453,7 @@ def test_who_cancels_it_cancels_the_calls() -> None:
 
     async def main() -> None:
         async with asyncio.timeout(3.0):
-            await heal(Router(PAGES, tools(fetch=for_ever)), "page", HAVE, clock=clock)
+            await heal(ToolRouter(PAGES, tools(fetch=for_ever)), "page", HAVE, clock=clock)
 
     clock = FakeClock()
     with pytest.raises(TimeoutError):
@@ -472,7 +472,7 @@ def test_a_call_may_be_retried_before_another_tool_is() -> None:
 
     graph = ToolGraph([RoutedTool("fetch", {"url": "address"}, retry=Retry(3, 1.0, jitter=0.0))])
     clock = FakeClock()
-    arrival = clock.run(heal(Router(graph, tools(fetch=sometimes)), "fetch", HAVE, clock=clock))
+    arrival = clock.run(heal(ToolRouter(graph, tools(fetch=sometimes)), "fetch", HAVE, clock=clock))
     assert arrival.value == "here"
     assert len(arrival.calls) == 1
 
@@ -483,6 +483,8 @@ def test_a_run_that_is_cut_off_says_so() -> None:
 
     clock = FakeClock()
     runner = tools(fetch=for_ever)
-    cut = heal(Router(PAGES, runner), "page", HAVE, options=RunOptions(deadline_s=5), clock=clock)
+    cut = heal(
+        ToolRouter(PAGES, runner), "page", HAVE, options=RunOptions(deadline_s=5), clock=clock
+    )
     with pytest.raises(RouteError, match="DeadlineExceeded"):
         clock.run(cut)

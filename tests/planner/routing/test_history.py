@@ -12,21 +12,21 @@ from tests.planner.routing.errand import errand
 from tests.planner.routing.test_heal import HAVE, PAGES, broken, tools
 from tests.profile import examples
 from weft.core.errors import StoreError
-from weft.core.fakes import FakeClock, FakeTools, MemoryStore
-from weft.engine.store_sqlite import SqliteStore
-from weft.planner.routing import DOWN, Cost, History, Router, Weights, heal
-from weft.planner.routing.history import HALF_LIFE_S, Tally
+from weft.durability.result_store import SqliteStore
+from weft.planner.routing import DOWN, CallCost, RouteWeights, ToolHistory, ToolRouter, heal
+from weft.planner.routing.cost import HALF_LIFE_S, CallStats
+from weft.testing import FakeClock, FakeTools, MemoryStore
 
-DECLARED = Cost(latency_s=2.0, reliability=0.9)
+DECLARED = CallCost(latency_s=2.0, reliability=0.9)
 
 
 def test_nothing_known_is_what_was_declared() -> None:
-    assert History().expected("a", DECLARED) == DECLARED
-    assert Tally().expected(DECLARED) == DECLARED
+    assert ToolHistory().expected("a", DECLARED) == DECLARED
+    assert CallStats().expected(DECLARED) == DECLARED
 
 
 def test_the_means_of_prior_and_calls() -> None:
-    tally = Tally().after(True, 4.0).after(False, 9.0)
+    tally = CallStats().after(True, 4.0).after(False, 9.0)
     found = tally.expected(DECLARED)
     assert found.reliability == pytest.approx((5 * 0.9 + 1) / 7)
     assert found.latency_s == pytest.approx((5 * 2.0 + 4.0) / 6)
@@ -35,18 +35,20 @@ def test_the_means_of_prior_and_calls() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1e6))), st.floats(0.01, 1.0))
 @examples(100)
 def test_whatever_was_seen_is_a_cost(calls: list[tuple[bool, float]], reliability: float) -> None:
-    tally = Tally()
+    tally = CallStats()
     for succeeded, latency_s in calls:
         tally = tally.after(succeeded, latency_s)
-    found = tally.expected(Cost(1.0, reliability=reliability))
+    found = tally.expected(CallCost(1.0, reliability=reliability))
     assert 0 < found.reliability <= 1
-    assert Weights().price(found) < DOWN
+    assert RouteWeights().price(found) < DOWN
 
 
 def test_what_was_seen_fades() -> None:
-    tally = Tally(8.0, 4.0, 16.0, at_s=100.0).faded(100.0 + HALF_LIFE_S)
+    tally = CallStats(8.0, 4.0, 16.0, at_s=100.0).faded(100.0 + HALF_LIFE_S)
     assert (tally.successes, tally.failures, tally.latency_s) == (4.0, 2.0, 8.0)
-    assert tally.faded(0.0) == Tally(4.0, 2.0, 8.0, 0.0), "a clock that was set back fades nothing"
+    assert tally.faded(0.0) == CallStats(4.0, 2.0, 8.0, 0.0), (
+        "a clock that was set back fades nothing"
+    )
 
 
 def test_the_next_run_avoids_a_tool_that_kept_failing(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_the_next_run_avoids_a_tool_that_kept_failing(tmp_path: Path) -> None:
 
     async def healed(runner: FakeTools) -> None:
         store = SqliteStore(tmp_path / "kept.sqlite")
-        await heal(Router(PAGES, runner, history=History(store)), "summarise", HAVE)
+        await heal(ToolRouter(PAGES, runner, history=ToolHistory(store)), "summarise", HAVE)
         await store.aclose()
 
     for _ in range(20):
@@ -74,13 +76,13 @@ def test_the_next_run_avoids_a_tool_that_kept_failing(tmp_path: Path) -> None:
 def test_scopes_keep_tools_apart_and_processes_add_up() -> None:
     async def main() -> None:
         store, clock = MemoryStore(), FakeClock()
-        one, two = History(store, clock=clock), History(store, clock=clock)
-        other = History(store, scope="other", clock=clock)
+        one, two = ToolHistory(store, clock=clock), ToolHistory(store, clock=clock)
+        other = ToolHistory(store, scope="other", clock=clock)
         for history in (one, two, one):
             await history.note("a", False)
         await two.load(["a"])
         await other.load(["a"])
-        assert two.expected("a", DECLARED) == Tally(0.0, 3.0).expected(DECLARED)
+        assert two.expected("a", DECLARED) == CallStats(0.0, 3.0).expected(DECLARED)
         assert other.expected("a", DECLARED) == DECLARED
 
     asyncio.run(main())
@@ -101,10 +103,10 @@ def test_scopes_keep_tools_apart_and_processes_add_up() -> None:
     ],
 )
 def test_what_no_tally_could_be_is_nothing(kept: object) -> None:
-    async def main() -> Cost:
+    async def main() -> CallCost:
         store = MemoryStore()
         await store.put("weft.routing/1//a", kept)
-        history = History(store)
+        history = ToolHistory(store)
         await history.load(["a"])
         return history.expected("a", DECLARED)
 
@@ -134,7 +136,7 @@ class Gone:
 
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_store_that_is_gone_costs_no_errand(hangs: bool) -> None:
-    router = Router(PAGES, tools(fetch=broken), history=History(Gone(hangs)))
+    router = ToolRouter(PAGES, tools(fetch=broken), history=ToolHistory(Gone(hangs)))
     ran = errand(router, "summarise", HAVE)
     assert ran.arrival is not None
     assert any("cannot be read" in line for line in ran.logged)
@@ -142,36 +144,36 @@ def test_a_store_that_is_gone_costs_no_errand(hangs: bool) -> None:
 
 
 def test_our_own_mistakes_are_not_held_against_a_tool() -> None:
-    history = History()
+    history = ToolHistory()
     runner = tools(fetch=lambda address: address)  # called with `url`
-    errand(Router(PAGES, runner, history=history), "summarise", HAVE)
+    errand(ToolRouter(PAGES, runner, history=history), "summarise", HAVE)
     assert history.expected("fetch", DECLARED) == DECLARED
 
 
 @pytest.mark.parametrize(
     ("cost", "weights", "health", "price"),
     [
-        (Cost(2.0, 0.5, 1.0), Weights(call=0.0), 1.0, 7.0),
-        (Cost(2.0, 0.5, 0.5), Weights(call=0.0), 1.0, 14.0),
-        (Cost(2.0, 0.5, 0.5), Weights(reliability=0.0, call=1.0), 1.0, 8.0),
-        (Cost(2.0, 0.0, 1.0, risk=0.5), Weights(call=0.0, risk=2.0), 3.0, 12.0),
-        (Cost(), Weights(), DOWN, DOWN),
-        (Cost(0.0, 0.0), Weights(call=0.0), DOWN, DOWN),
+        (CallCost(2.0, 0.5, 1.0), RouteWeights(call=0.0), 1.0, 7.0),
+        (CallCost(2.0, 0.5, 0.5), RouteWeights(call=0.0), 1.0, 14.0),
+        (CallCost(2.0, 0.5, 0.5), RouteWeights(reliability=0.0, call=1.0), 1.0, 8.0),
+        (CallCost(2.0, 0.0, 1.0, risk=0.5), RouteWeights(call=0.0, risk=2.0), 3.0, 12.0),
+        (CallCost(), RouteWeights(), DOWN, DOWN),
+        (CallCost(0.0, 0.0), RouteWeights(call=0.0), DOWN, DOWN),
     ],
 )
-def test_prices(cost: Cost, weights: Weights, health: float, price: float) -> None:
+def test_prices(cost: CallCost, weights: RouteWeights, health: float, price: float) -> None:
     assert weights.price(cost, health) == pytest.approx(price)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Cost(-1.0),
-        lambda: Cost(money=float("nan")),
-        lambda: Cost(reliability=0.0),
-        lambda: Cost(reliability=1.5),
-        lambda: Cost(risk=float("inf")),
-        lambda: Weights(latency=-0.1),
+        lambda: CallCost(-1.0),
+        lambda: CallCost(money=float("nan")),
+        lambda: CallCost(reliability=0.0),
+        lambda: CallCost(reliability=1.5),
+        lambda: CallCost(risk=float("inf")),
+        lambda: RouteWeights(latency=-0.1),
     ],
 )
 def test_costs_that_mean_nothing(make: Any) -> None:

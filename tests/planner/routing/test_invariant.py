@@ -10,10 +10,10 @@ from evals.planning.healing.oracle import objections, reachable
 from tests.planner.routing.errand import errand
 from tests.planner.routing.world import START, World, faults, graphs
 from tests.profile import examples
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
 from weft.engine import RunOptions
-from weft.planner.routing import DOWN, Goal, Router, Scene, Signal, ToolGraph
+from weft.planner.routing import DOWN, Goal, MonitorSignal, RouterState, ToolGraph, ToolRouter
+from weft.testing import FakeModel
 
 
 @given(st.data(), graphs())
@@ -24,7 +24,7 @@ def test_what_can_be_had_is_had_without_a_model(data: st.DataObject, graph: Tool
     slots = data.draw(st.sampled_from([None, 1, 2]))
     world = World(graph, broken)
     goal = Goal("the goal", tuple(wants))
-    ran = errand(Router(graph, world), goal, START, partial=False, options=RunOptions(slots))
+    ran = errand(ToolRouter(graph, world), goal, START, partial=False, options=RunOptions(slots))
     there = reachable(graph, frozenset(START), frozenset(broken))
     assert (ran.arrival is not None) == there.issuperset(wants)
     assert len(set(world.calls)) == len(world.calls), "no call is made twice"
@@ -40,13 +40,15 @@ def test_what_can_be_had_is_had_without_a_model(data: st.DataObject, graph: Tool
 class Moody:
     """A monitor that says something else at every look, takes its time, and may break."""
 
-    def __init__(self, moods: list[list[Signal]], takes_s: float, every_s: float | None) -> None:
+    def __init__(
+        self, moods: list[list[MonitorSignal]], takes_s: float, every_s: float | None
+    ) -> None:
         self.name = "moody"
         self.every_s = every_s
         self.moods = moods
         self.takes_s = takes_s
 
-    async def look(self, scene: Scene) -> list[Signal]:
+    async def look(self, scene: RouterState) -> list[MonitorSignal]:
         if not self.moods:
             raise RuntimeError("out of moods")
         mood = self.moods.pop(0)
@@ -56,7 +58,7 @@ class Moody:
 
 def moods(graph: ToolGraph) -> st.SearchStrategy[Moody]:
     signal = st.builds(
-        Signal,
+        MonitorSignal,
         st.sampled_from([0.1, 0.5, 0.9]),
         st.just("a mood"),
         st.sampled_from(list(graph.tools)),
@@ -77,7 +79,7 @@ def test_no_monitor_makes_a_failure_silent_or_an_errand_hang(
     want = data.draw(st.sampled_from(sorted(graph.names)))
     monitors = data.draw(st.lists(moods(graph), max_size=3))
     world = World(graph, broken)
-    ran = errand(Router(graph, world, monitors=monitors), want, START)
+    ran = errand(ToolRouter(graph, world, monitors=monitors), want, START)
     assert len(set(world.calls)) == len(world.calls)
     if ran.arrival is not None:
         assert not list(objections(ran.arrival.value, want, graph, START, world.made))
@@ -94,7 +96,7 @@ def test_an_errand_can_be_cut_off_at_any_time(
     goal = Goal("all", tuple(graph.tools))
     options = RunOptions(deadline_s=after_s + 0.5)
     world = World(graph, broken)
-    ran = errand(Router(graph, world), goal, START, options=options, cut=True)
+    ran = errand(ToolRouter(graph, world), goal, START, options=options, cut=True)
     assert ran.events[-1].at_s <= after_s + 0.5
 
 
@@ -109,7 +111,7 @@ def test_the_model_is_asked_once_for_each_end_and_never_before(
     lesser = [Goal(f"lesser {name}", (name,)) for name in data.draw(st.lists(names, unique=True))]
     escalates = data.draw(st.booleans())
     model = FakeModel(lambda request: _choose(request, escalates))
-    ran = errand(Router(graph, World(graph, broken), model=model), goal, START, lesser)
+    ran = errand(ToolRouter(graph, World(graph, broken), model=model), goal, START, lesser)
     there = reachable(graph, frozenset(START), frozenset(broken))
     possible = [one for one in lesser if there.issuperset(one.wants)]
     if goal in there:

@@ -12,9 +12,16 @@ from evals.planning.healing.oracle import reachable
 from tests.planner.routing.world import START, graphs
 from tests.profile import examples
 from weft.core.errors import BuildError, DuplicateName
-from weft.planner.routing import Hop, RoutedTool, ToolGraph, Way, Weights, shortest_way
+from weft.planner.routing import (
+    Route,
+    RoutedTool,
+    RouteStep,
+    RouteWeights,
+    ToolGraph,
+    shortest_route,
+)
 
-WEIGHTS = Weights()
+WEIGHTS = RouteWeights()
 
 
 def prices(graph: ToolGraph) -> dict[str, float]:
@@ -34,8 +41,8 @@ def knuth(graph: ToolGraph, price: dict[str, float]) -> dict[str, float]:
 
 def test_a_chain() -> None:
     graph = ToolGraph([RoutedTool("a", {"x": "s"}), RoutedTool("b", {"x": "a"})])
-    way = shortest_way(graph, {"s"}, ["b"], lambda _: 1.0)
-    assert way == Way((Hop("a", ("s",)), Hop("b", ("a",))), 2.0)
+    way = shortest_route(graph, {"s"}, ["b"], lambda _: 1.0)
+    assert way == Route((RouteStep("a", ("s",)), RouteStep("b", ("a",))), 2.0)
 
 
 def test_a_join_needs_all_and_a_shared_part_is_done_once() -> None:
@@ -47,7 +54,7 @@ def test_a_join_needs_all_and_a_shared_part_is_done_once() -> None:
             RoutedTool("join", {"x": "left", "y": "right"}),
         ]
     )
-    way = shortest_way(graph, {"s"}, ["join"], lambda _: 1.0)
+    way = shortest_route(graph, {"s"}, ["join"], lambda _: 1.0)
     assert way is not None
     assert [hop.tool for hop in way.hops] == ["root", "left", "right", "join"]
     assert way.cost == 4.0
@@ -62,23 +69,23 @@ def test_what_one_want_led_to_is_free_for_the_next() -> None:
         ]
     )
     price = {"dear": 10.0, "cheap": 2.0, "too": 1.0}
-    way = shortest_way(graph, {"s"}, ["both", "one"], price.__getitem__)
+    way = shortest_route(graph, {"s"}, ["both", "one"], price.__getitem__)
     assert way is not None
     assert [hop.tool for hop in way.hops] == ["dear", "too"]
 
 
 def test_what_is_there_needs_no_way_and_what_cannot_be_had_has_none() -> None:
     graph = ToolGraph([RoutedTool("a", {"x": "a2"}), RoutedTool("a2", {"x": "a"})])
-    assert shortest_way(graph, {"a"}, ["a"], lambda _: 1.0) == Way()
-    assert shortest_way(graph, set(), ["a"], lambda _: 1.0) is None
-    assert shortest_way(graph, {"s"}, ["nothing"], lambda _: 1.0) is None
+    assert shortest_route(graph, {"a"}, ["a"], lambda _: 1.0) == Route()
+    assert shortest_route(graph, set(), ["a"], lambda _: 1.0) is None
+    assert shortest_route(graph, {"s"}, ["nothing"], lambda _: 1.0) is None
 
 
 def test_an_infinite_price_closes_a_way() -> None:
     graph = ToolGraph([RoutedTool("a", {"x": "s"}, gives=("g",)), RoutedTool("b", gives=("g",))])
     price = {"a": inf, "b": 5.0}
-    way = shortest_way(graph, {"s"}, ["g"], price.__getitem__)
-    assert way == Way((Hop("b", ()),), 5.0)
+    way = shortest_route(graph, {"s"}, ["g"], price.__getitem__)
+    assert way == Route((RouteStep("b", ()),), 5.0)
 
 
 @given(st.data(), graphs(joins=False))
@@ -95,7 +102,7 @@ def test_plain_graphs_as_networkx_searches_them(data: st.DataObject, graph: Tool
             plain.add_edge(("name", source), ("tool", tool.name), weight=price[tool.name])
         for name in tool.names:
             plain.add_edge(("tool", tool.name), ("name", name), weight=0.0)
-    way = shortest_way(graph, START.keys(), [want], price.__getitem__)
+    way = shortest_route(graph, START.keys(), [want], price.__getitem__)
     try:
         length = nx.dijkstra_path_length(plain, ("", ""), ("name", want))
     except nx.NetworkXNoPath:
@@ -112,7 +119,7 @@ def test_ways_with_joins(data: st.DataObject, graph: ToolGraph) -> None:
     closed = data.draw(st.sets(st.sampled_from(list(graph.tools))))
     price |= dict.fromkeys(closed, inf)
     wants = data.draw(st.lists(st.sampled_from(sorted(graph.names)), min_size=1, max_size=3))
-    way = shortest_way(graph, START.keys(), wants, price.__getitem__)
+    way = shortest_route(graph, START.keys(), wants, price.__getitem__)
     there = reachable(graph, frozenset(START), frozenset(closed))
     assert (way is None) == (not there.issuperset(wants))
     if way is None:

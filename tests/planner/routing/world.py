@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evals.planning.healing.oracle import Made
 from weft.core.errors import ToolRaised, ToolResultError
 from weft.core.values import ToolSpec
-from weft.planner.routing import Cost, RoutedTool, ToolGraph
+from weft.planner.routing import CallCost, RoutedTool, ToolGraph
 
 START = {"s0": "start 0", "s1": "start 1"}
 
@@ -61,7 +61,7 @@ def graphs(draw: st.DrawFn, *, joins: bool = True) -> ToolGraph:
         named = st.sampled_from([*START, *facts, *(f"t{other}" for other in range(number))])
         groups = st.lists(named, min_size=1, max_size=3).map(tuple)
         needs = draw(st.lists(groups, min_size=1, max_size=3 if joins else 1))
-        cost = Cost(
+        cost = CallCost(
             latency_s=draw(st.integers(0, 5)),
             money=draw(st.sampled_from([0.0, 0.1, 1.0])),
             reliability=draw(st.sampled_from([0.5, 0.9, 1.0])),

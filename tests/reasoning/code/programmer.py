@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.core.errors import SandboxError
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelRequest
-from weft.reasoning.code.sandbox.outcome import Ran
+from weft.reasoning.code.sandbox.outcome import SandboxResult
 from weft.reasoning.question import Document, Question
+from weft.testing import FakeModel
 
 Add = Callable[[int, int], object]
 MEANINGS: Mapping[str, Add] = {
@@ -36,19 +36,19 @@ class Machine:
 
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
-    ) -> Ran:
+    ) -> SandboxResult:
         if self._refusal is not None:
             raise self._refusal
         if not source:
-            return Ran("finished", "", "", "", 0)
+            return SandboxResult("finished", "", "", "", 0)
         word = str((files or {}).get("solution.py", source)).strip()
         self.runs.append((word, stdin))
         given = json.loads(stdin) if files else [int(part) for part in stdin.split()]
         try:
             result = MEANINGS[word](*given)
         except Exception as error:
-            return Ran("failed", f"{type(error).__name__}: {error}", "", "Traceback", 1)
-        return Ran("finished", "", f"{result}\n", "", 0)
+            return SandboxResult("failed", f"{type(error).__name__}: {error}", "", "Traceback", 1)
+        return SandboxResult("finished", "", f"{result}\n", "", 0)
 
 
 class Programmer:

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from weft.core.errors import SandboxError
-from weft.reasoning.code.sandbox.outcome import Ran
-from weft.reasoning.code.sandbox.python import PROGRAM, python_command, python_paths
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.sandbox.outcome import SandboxResult
+from weft.reasoning.code.sandbox.sandbox import PROGRAM, CodeSandbox, python_command, python_paths
 
 
 def _why_not() -> str:
     try:
-        missing = asyncio.run(Sandbox().missing())
+        missing = asyncio.run(CodeSandbox().missing())
     except SandboxError as error:
         return str(error)
     return "; ".join(f"{name}: {why}" for name, why in missing.items())
@@ -31,11 +30,11 @@ needs_protection = pytest.mark.skipif(
 class Marked:
     """Runs of a program whose processes can be told from all others of this machine."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: CodeSandbox) -> None:
         self.mark = secrets.token_hex(8)
         self._sandbox = sandbox
 
-    async def run(self, source: str) -> Ran:
+    async def run(self, source: str) -> SandboxResult:
         command = (*python_command(), self.mark)
         return await self._sandbox.execute(command, "", {PROGRAM: source}, reads=python_paths())
 

@@ -15,11 +15,11 @@ import pytest
 
 from tests.reasoning.code.hostile import PROGRAMS
 from tests.reasoning.code.protected import Marked, needs_protection
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.sandbox.request import SandboxLimits
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 MIB = 1024 * 1024
-LIMITS = Limits(
+LIMITS = SandboxLimits(
     wall_s=120.0,
     cpu_s=10,
     memory_bytes=192 * MIB,
@@ -81,7 +81,7 @@ def test_a_hostile_program_harms_nothing_and_its_end_has_a_type(
     program = PROGRAMS[name]
     monkeypatch.setenv("WEFT_SECRET", "HARM")
     before = around.secret.stat()
-    marked = Marked(Sandbox(SHORT if "timeout" in program.ends else LIMITS))
+    marked = Marked(CodeSandbox(SHORT if "timeout" in program.ends else LIMITS))
     ran = asyncio.run(marked.run(around.about(program.source)))
     assert ran.status in program.ends, ran
     assert program.says in ran.stdout

@@ -12,13 +12,13 @@ from tests.profile import examples
 from tests.reasoning.code.programmer import Machine, problem
 from weft.core.errors import ModelUnavailable, ReasoningError
 from weft.core.events import Event, RunFinished
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.core.ports import ModelRequest
-from weft.reasoning.code.choosing import CHOICES
 from weft.reasoning.code.plansearch import PlanSearchStrategy
+from weft.reasoning.code.solver import CHOICES
 from weft.reasoning.code.sstar import SStarStrategy
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
+from weft.testing import FakeClock, FakeModel, Reply
 
 PIECES = (
     "```python\nadd\n```",

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.code.protected import needs_protection
-from weft.reasoning.code.bench import Bench, passes
-from weft.reasoning.code.distinguishing import read_verdict
-from weft.reasoning.code.outputs import Output, canonical
-from weft.reasoning.code.problem import Example, Problem
-from weft.reasoning.code.program import digest, program_in
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.bench import ProgramBench, ProgramOutput, canonical, passes
+from weft.reasoning.code.problem import CodeExample, CodeProblem, digest, program_in
+from weft.reasoning.code.sandbox.request import SandboxLimits
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+from weft.reasoning.code.separation import read_verdict
 
 
 @pytest.mark.parametrize(
@@ -90,14 +88,14 @@ def test_the_canonical_form_is_its_own(text: str) -> None:
 
 
 def test_what_passes() -> None:
-    assert passes(Output("5"), "5.0\n")
-    assert not passes(Output("5"), "5.1\n")
-    assert passes(Output(canonical("5.0")), "5")
-    assert passes(Output("5"), None)
-    assert not passes(Output("", ok=False, why="it crashed"), "")
-    assert Output("", ok=False, why="it crashed").shown() == "(no output: it crashed)"
-    assert Output("x" * 500).shown().endswith("x...")
-    assert Output("").shown() == "(empty)"
+    assert passes(ProgramOutput("5"), "5.0\n")
+    assert not passes(ProgramOutput("5"), "5.1\n")
+    assert passes(ProgramOutput(canonical("5.0")), "5")
+    assert passes(ProgramOutput("5"), None)
+    assert not passes(ProgramOutput("", ok=False, why="it crashed"), "")
+    assert ProgramOutput("", ok=False, why="it crashed").shown() == "(no output: it crashed)"
+    assert ProgramOutput("x" * 500).shown().endswith("x...")
+    assert ProgramOutput("").shown() == "(empty)"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +115,10 @@ def test_verdicts(text: str, verdict: float) -> None:
 
 @needs_protection
 def test_functions_are_called_in_a_sandbox() -> None:
-    async def main() -> list[Output]:
-        bench = Bench(Sandbox(Limits(wall_s=20)), Problem("", (), "Answer.of"))
+    async def main() -> list[ProgramOutput]:
+        bench = ProgramBench(
+            CodeSandbox(SandboxLimits(wall_s=20)), CodeProblem("", (), "Answer.of")
+        )
         source = """
 class Answer:
     def of(self, pairs, scale):
@@ -129,8 +129,8 @@ class Answer:
         return [await bench.output(program, "[[[1, 2]], 0.1]") for program in (source, *others)]
 
     right, *wrong = asyncio.run(main())
-    assert right == Output('{"a": null, "b": [0.1]}')
-    assert passes(right, Example("", '{"a": null, "b": [0.1]}').expected)
+    assert right == ProgramOutput('{"a": null, "b": [0.1]}')
+    assert passes(right, CodeExample("", '{"a": null, "b": [0.1]}').expected)
     assert not any(passes(output, "1") for output in wrong)
     assert "AttributeError" in wrong[0].why
     assert "SyntaxError" in wrong[3].why

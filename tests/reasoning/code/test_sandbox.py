@@ -19,18 +19,18 @@ import pytest
 
 from tests.reasoning.code.protected import Marked, needs_protection, processes_with
 from weft.core.errors import SandboxError
-from weft.reasoning.code.sandbox.jail.landlock import why_no_rules
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.outcome import Ran
-from weft.reasoning.code.sandbox.sandbox import Sandbox
+from weft.reasoning.code.sandbox.jail.filesystem import why_no_rules
+from weft.reasoning.code.sandbox.outcome import SandboxResult
+from weft.reasoning.code.sandbox.request import SandboxLimits
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 
 ROOT = str(Path(__file__).parents[3])
-LIMITS = Limits(wall_s=120.0, cpu_s=5)
+LIMITS = SandboxLimits(wall_s=120.0, cpu_s=5)
 
 
-def run(source: str, stdin: str = "", **files: str | bytes) -> Ran:
+def run(source: str, stdin: str = "", **files: str | bytes) -> SandboxResult:
     named = {name.replace("_", "/", 1) + ".txt": content for name, content in files.items()}
-    return asyncio.run(Sandbox(LIMITS).run(dedent(source), stdin, named))
+    return asyncio.run(CodeSandbox(LIMITS).run(dedent(source), stdin, named))
 
 
 def until(holds: Callable[[], bool]) -> bool:
@@ -84,9 +84,9 @@ def test_input_that_is_not_read_or_is_large_is_no_trouble() -> None:
 
 @needs_protection
 def test_any_command_can_be_run_with_what_it_needs() -> None:
-    async def main() -> Ran:
+    async def main() -> SandboxResult:
         needs = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
-        sandbox = Sandbox(LIMITS, reads=needs)
+        sandbox = CodeSandbox(LIMITS, reads=needs)
         return await sandbox.execute(("/bin/cat", "f"), files={"f": "; $(x)"}, reads=("/bin/cat",))
 
     assert asyncio.run(main()).stdout == "; $(x)"
@@ -105,7 +105,7 @@ print(open({str(held / "word")!r}).read(), open({str(tmp_path / "link" / "word")
 print(os.listdir({str(tmp_path)!r}))
 """
     reads = (str(held), str(tmp_path / "link"), str(tmp_path / "absent"))
-    ran = asyncio.run(Sandbox(LIMITS, reads=reads).run(source))
+    ran = asyncio.run(CodeSandbox(LIMITS, reads=reads).run(source))
     first, second = ran.stdout.splitlines()
     assert first == "read read"
     assert sorted(second[1:-1].split(", ")) == ["'held'", "'link'"]
@@ -114,13 +114,13 @@ print(os.listdir({str(tmp_path)!r}))
 @needs_protection
 def test_a_command_that_is_not_there_is_an_error_of_ours() -> None:
     with pytest.raises(SandboxError, match=r"/bin/absent cannot be run: .*No such file"):
-        asyncio.run(Sandbox(LIMITS).execute(("/bin/absent",)))
+        asyncio.run(CodeSandbox(LIMITS).execute(("/bin/absent",)))
 
 
 @needs_protection
 def test_programs_run_side_by_side() -> None:
-    async def main() -> list[Ran]:
-        sandbox = Sandbox(LIMITS)
+    async def main() -> list[SandboxResult]:
+        sandbox = CodeSandbox(LIMITS)
         source = "open('own', 'x').close()\nprint(input())"
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(sandbox.run(source, str(n))) for n in range(4)]
@@ -132,7 +132,7 @@ def test_programs_run_side_by_side() -> None:
 @needs_protection
 def test_cancelling_leaves_no_process() -> None:
     async def main() -> None:
-        marked = Marked(Sandbox(Limits(wall_s=600)))
+        marked = Marked(CodeSandbox(SandboxLimits(wall_s=600)))
         running = asyncio.create_task(marked.run("import os, time\nos.fork()\ntime.sleep(600)"))
         end = time.monotonic() + 120
         while len(marked.processes()) < 2 and time.monotonic() < end:
@@ -151,8 +151,8 @@ def test_nothing_outlives_weft_itself() -> None:
     source = """
     import asyncio, sys
     from tests.reasoning.code.protected import Marked
-    from weft.reasoning.code.sandbox.sandbox import Sandbox
-    marked = Marked(Sandbox())
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+    marked = Marked(CodeSandbox())
     print(marked.mark, flush=True)
     asyncio.run(marked.run("import time\\ntime.sleep(600)"))
     """
@@ -168,7 +168,7 @@ def test_nothing_outlives_weft_itself() -> None:
 @needs_protection
 def test_the_kept_descriptors_and_processes_of_weft_stay_as_many() -> None:
     async def main() -> tuple[int, int]:
-        sandbox = Sandbox(LIMITS)
+        sandbox = CodeSandbox(LIMITS)
         await sandbox.run("")
         before = len([*Path("/proc/self/fd").iterdir()])
         for _ in range(3):
@@ -182,36 +182,38 @@ def test_the_kept_descriptors_and_processes_of_weft_stay_as_many() -> None:
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "", ".", "x\0y"])
 def test_a_file_outside_the_directory_is_refused(name: str) -> None:
     with pytest.raises(SandboxError, match="not a path inside"):
-        asyncio.run(Sandbox().run("", files={name: ""}))
+        asyncio.run(CodeSandbox().run("", files={name: ""}))
 
 
 def test_too_much_input_is_refused() -> None:
     with pytest.raises(SandboxError, match="is given 101 bytes; it may be given 100"):
-        asyncio.run(Sandbox(Limits(input_bytes=100)).run("", "x" * 101))
+        asyncio.run(CodeSandbox(SandboxLimits(input_bytes=100)).run("", "x" * 101))
 
 
 @needs_protection
 def test_files_that_do_not_fit_the_directory_are_refused() -> None:
     with pytest.raises(SandboxError, match="No space left"):
-        asyncio.run(Sandbox(Limits(disk_bytes=4096)).run("", files={"a": b"x" * 100_000}))
+        asyncio.run(
+            CodeSandbox(SandboxLimits(disk_bytes=4096)).run("", files={"a": b"x" * 100_000})
+        )
 
 
 @pytest.mark.parametrize("name", ["wall_s", "memory_bytes", "processes"])
 def test_limits_are_positive(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be positive"):
-        Limits(**{name: 0})
+        SandboxLimits(**{name: 0})
 
 
 def test_an_unknown_protection_is_refused() -> None:
     with pytest.raises(SandboxError, match="no protection 'net'") as caught:
-        Sandbox(allow=("net",))  # type: ignore[arg-type]
+        CodeSandbox(allow=("net",))  # type: ignore[arg-type]
     assert "processes, network, files, disk, calls, memory" in str(caught.value)
 
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(SandboxError, match="network: darwin has no namespaces"):
-        asyncio.run(Sandbox().run(""))
+        asyncio.run(CodeSandbox().run(""))
 
 
 def refuse(calls: dict[int, int]) -> None:
@@ -250,11 +252,11 @@ def test_without_namespaces_every_missing_protection_is_named_and_nothing_runs()
         """
         import asyncio
         from weft.core.errors import SandboxError
-        from weft.reasoning.code.sandbox.sandbox import Sandbox
-        print(dict(asyncio.run(Sandbox().missing())))
+        from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+        print(dict(asyncio.run(CodeSandbox().missing())))
         for allow in ((), ("processes", "disk")):
             try:
-                print(asyncio.run(Sandbox(allow=allow).run("print('HARM')")))
+                print(asyncio.run(CodeSandbox(allow=allow).run("print('HARM')")))
             except SandboxError as error:
                 print(error)
         """,
@@ -281,8 +283,8 @@ def test_with_landlock_alone_files_are_still_kept() -> None:
     printed = confined(
         """
         import asyncio
-        from weft.reasoning.code.sandbox.sandbox import Sandbox
-        print(sorted(asyncio.run(Sandbox().missing())))
+        from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+        print(sorted(asyncio.run(CodeSandbox().missing())))
         """,
         NAMESPACES,
     )
@@ -298,8 +300,8 @@ def test_what_is_allowed_to_be_missing_is_done_without() -> None:
     printed = confined(
         """
         import asyncio
-        from weft.reasoning.code.sandbox.sandbox import Sandbox
-        sandbox = Sandbox(allow=("processes", "disk"))
+        from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+        sandbox = CodeSandbox(allow=("processes", "disk"))
         print(asyncio.run(sandbox.run("print(open('a').read())", files={"a": "b"})).stdout)
         for source in ("import socket\\nsocket.socket()", "open('/etc/passwd')"):
             print(asyncio.run(sandbox.run(source)).why[:35])
@@ -317,9 +319,9 @@ def test_rules_on_files(tmp_path: Path) -> None:
         (tmp_path / name / "file").write_text(name)
     source = f"""
     import os
-    from weft.reasoning.code.sandbox.jail.calls import restrict_calls
+    from weft.reasoning.code.sandbox.jail.seccomp import restrict_calls
     from weft.reasoning.code.sandbox.jail.kernel import PR_SET_NO_NEW_PRIVS, prctl
-    from weft.reasoning.code.sandbox.jail.landlock import restrict_files
+    from weft.reasoning.code.sandbox.jail.filesystem import restrict_files
     os.chdir({str(tmp_path)!r})
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     restrict_files(["read", "absent"], ["/dev/null"], "box")
@@ -357,13 +359,13 @@ def test_root_of_a_user_namespace_is_only_the_user_it_is_outside() -> None:
     import asyncio, os
     from pathlib import Path
     from weft.reasoning.code.sandbox.jail.kernel import CLONE_NEWUSER, unshare
-    from weft.reasoning.code.sandbox.sandbox import Sandbox
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
     user, group = os.geteuid(), os.getegid()
     unshare(CLONE_NEWUSER)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {user} 1")
     Path("/proc/self/gid_map").write_text(f"0 {group} 1")
-    print(os.geteuid(), dict(asyncio.run(Sandbox().missing())))
+    print(os.geteuid(), dict(asyncio.run(CodeSandbox().missing())))
     """
     command = (sys.executable, "-c", dedent(source))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=99, check=True)

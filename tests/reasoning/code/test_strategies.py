@@ -9,14 +9,14 @@ import pytest
 from tests.reasoning.code.programmer import Machine, Programmer, problem, written
 from weft.core.errors import BuildError, ModelUnavailable, ReasoningError, SandboxError
 from weft.core.events import Event, RunFinished
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.reasoning.code.plansearch import PlanSearchStrategy, subsets
 from weft.reasoning.code.sstar import SStarStrategy
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Thought
+from weft.testing import FakeClock, FakeModel, Reply
 
 PUBLIC = ([0, 0], 0)
 EASY = problem(PUBLIC)

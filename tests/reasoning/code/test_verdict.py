@@ -16,15 +16,13 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.code.protected import needs_protection
-from weft.reasoning.code.sandbox.jail.calls import why_no_filter
-from weft.reasoning.code.sandbox.jail.numbers import call_numbers
-from weft.reasoning.code.sandbox.jail.order import Order
-from weft.reasoning.code.sandbox.jail.watch import memory_below, why_unwatched
-from weft.reasoning.code.sandbox.keeping import Kept
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.verdict import verdict
+from weft.reasoning.code.sandbox.jail.enclosure import memory_below, why_unwatched
+from weft.reasoning.code.sandbox.jail.seccomp import call_numbers, why_no_filter
+from weft.reasoning.code.sandbox.keeper_process import KeeperReport
+from weft.reasoning.code.sandbox.outcome import verdict
+from weft.reasoning.code.sandbox.request import SandboxLimits, SandboxRequest
 
-LIMITS = Limits(wall_s=2.5, cpu_s=3, memory_bytes=1_000_000, output_bytes=5_000)
+LIMITS = SandboxLimits(wall_s=2.5, cpu_s=3, memory_bytes=1_000_000, output_bytes=5_000)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +46,20 @@ LIMITS = Limits(wall_s=2.5, cpu_s=3, memory_bytes=1_000_000, output_bytes=5_000)
     ],
 )
 def test_what_the_keeper_says(said: dict[str, Any], complained: str, status: str, why: str) -> None:
-    ran = verdict(Kept(said, b"\xff", complained.encode(), flooded=False, late=False), LIMITS)
+    ran = verdict(
+        KeeperReport(said, b"\xff", complained.encode(), flooded=False, late=False), LIMITS
+    )
     assert (ran.status, ran.stdout, ran.stderr) == (status, "\ufffd", complained)
     assert why in ran.why
     assert ran.ok == (status == "finished")
 
 
 def test_a_flood_is_told_whatever_ended_it_and_a_late_keeper_is_too_long() -> None:
-    flooded = verdict(Kept({"cause": "stopped"}, b"x", b"", flooded=True, late=False), LIMITS)
+    flooded = verdict(
+        KeeperReport({"cause": "stopped"}, b"x", b"", flooded=True, late=False), LIMITS
+    )
     assert (flooded.status, flooded.why) == ("output", "it printed more than 5,000 bytes")
-    assert verdict(Kept({}, b"", b"", flooded=False, late=True), LIMITS).status == "timeout"
+    assert verdict(KeeperReport({}, b"", b"", flooded=False, late=True), LIMITS).status == "timeout"
 
 
 @examples(100)
@@ -65,9 +67,9 @@ def test_a_flood_is_told_whatever_ended_it_and_a_late_keeper_is_too_long() -> No
 def test_an_order_survives_its_way(
     command: list[str], stdin: bytes, files: dict[str, bytes], probe: bool
 ) -> None:
-    order = Order(tuple(command), stdin, files, {"A": "é"}, ("/lib",), LIMITS, ("files",))
+    order = SandboxRequest(tuple(command), stdin, files, {"A": "é"}, ("/lib",), LIMITS, ("files",))
     order = replace(order, probe=probe)
-    assert Order.from_json(order.as_json()) == order
+    assert SandboxRequest.from_json(order.as_json()) == order
 
 
 def test_an_unknown_machine_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.reasoning.prompted.told import assert_golden, scripted, tokens, told, trace
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply, TokenReply
-from weft.reasoning.abstraction.prompts import ANSWER, PROMPT_VERSION
+from weft.reasoning.chat.abstraction import ANSWER, PROMPT_VERSION
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
+from weft.testing import FakeModel, Reply, TokenReply
 
 QUESTION = Question(
     "How many pens can Ann buy for 6 euros?",

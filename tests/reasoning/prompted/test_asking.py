@@ -9,23 +9,22 @@ import pytest
 
 from tests.engine.play import Played, play
 from weft.core.errors import ModelRequestError, ModelUnavailable
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.core.values import Message
 from weft.engine import Inputs, Node, NodeContext
+from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.thread import ChatThread, stop_before
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.thought import Counts
-from weft.reasoning.thread.asking import Asking, stopping
-from weft.reasoning.thread.record import ThreadRecord, ThreadState
-from weft.reasoning.thread.said import Said
+from weft.reasoning.thought import ThoughtCounts, ThreadRecord, ThreadState
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 ASK = (Message("user", "Well?"),)
 
 
 def run(
-    model: ModelClient, body: Callable[[Asking], Awaitable[Any]], **options: Any
-) -> tuple[Any, ThreadRecord, Counts]:
+    model: ModelClient, body: Callable[[ChatThread], Awaitable[Any]], **options: Any
+) -> tuple[Any, ThreadRecord, ThoughtCounts]:
     """What `body` returns, in the first thread of a thought; its record and its counts."""
     done, end = started(model, body, **options)
     record, counts = end[0].finish("", "")
@@ -34,30 +33,30 @@ def run(
 
 def started(
     model: ModelClient,
-    body: Callable[[Asking], Awaitable[Any]],
+    body: Callable[[ChatThread], Awaitable[Any]],
     run_options: dict[str, Any] | None = None,
     **options: Any,
-) -> tuple[Played, list[Asking]]:
-    threads: list[Asking] = []
+) -> tuple[Played, list[ChatThread]]:
+    threads: list[ChatThread] = []
 
     async def work(context: NodeContext, _: Inputs) -> Any:
-        threads.append(await Asking.begin(context, model, ThinkOptions(**options)))
+        threads.append(await ChatThread.begin(context, model, ThinkOptions(**options)))
         return await body(threads[0])
 
     return play(Node(NodeId("think"), work), **(run_options or {})), threads
 
 
-def one(model: ModelClient, **ask: Any) -> Said:
+def one(model: ModelClient, **ask: Any) -> Generation:
     said, _, _ = run(model, lambda thread: thread.ask("it", ASK, **ask))
-    assert isinstance(said, Said)
+    assert isinstance(said, Generation)
     return said
 
 
 def test_an_answer_is_what_was_said_without_its_reasoning() -> None:
-    assert one(FakeModel([" <think>hm\n</think>\n fine "])) == Said("fine", "finished", 4)
+    assert one(FakeModel([" <think>hm\n</think>\n fine "])) == Generation("fine", "finished", 4)
     assert one(FakeModel(["<think>never ends"])).ok is False
     assert one(FakeModel(["begun by the template</think> fine"])).text == "fine"
-    assert one(FakeModel(["a b c"]), max_tokens=2) == Said("a b", "length", 2)
+    assert one(FakeModel(["a b c"]), max_tokens=2) == Generation("a b", "length", 2)
 
 
 def test_a_lead_begins_the_answer_where_the_model_can_go_on_with_it() -> None:
@@ -87,7 +86,7 @@ def test_a_model_that_has_to_think_first_is_given_no_lead() -> None:
 
 def test_an_answer_ends_before_a_stop_text() -> None:
     model = TokenModel(lambda prompt, _: "a\n2. b")
-    assert one(model, amend=stopping("\n2.")).text == "a"
+    assert one(model, amend=stop_before("\n2.")).text == "a"
 
 
 def test_no_text_of_a_message_becomes_a_role() -> None:
@@ -101,7 +100,7 @@ def test_a_call_that_broke_off_goes_on_with_what_is_left_of_its_share() -> None:
     replies = iter([Reply("a b c d e", break_after_tokens=3), Reply("f g h i j")])
     model = FakeModel(lambda _: next(replies))
     said, record, counts = run(model, lambda thread: thread.ask("it", ASK, max_tokens=5))
-    assert said == Said("f g", "length", 5)
+    assert said == Generation("f g", "length", 5)
     assert [request.sampling.max_tokens for request in model.requests] == [5, 2]
     assert counts.total_tokens == record.generated_tokens == 5
     assert counts.cancelled_tokens == 3
@@ -125,7 +124,7 @@ def test_a_schema_that_the_server_refuses_is_left_out() -> None:
 
 
 def test_an_empty_purse_asks_nothing() -> None:
-    async def body(thread: Asking) -> list[Said]:
+    async def body(thread: ChatThread) -> list[Generation]:
         return [await thread.ask(f"it{n}", ASK, keep=2, max_tokens=4) for n in range(3)]
 
     model = FakeModel(["a b c d e f g"])
@@ -136,7 +135,7 @@ def test_an_empty_purse_asks_nothing() -> None:
 
 
 def test_a_prompt_that_fills_the_window_is_refused_and_costs_nothing() -> None:
-    async def body(thread: Asking) -> tuple[Said, int]:
+    async def body(thread: ChatThread) -> tuple[Generation, int]:
         return await thread.ask("it", [Message("user", "x" * 90)]), thread.tokens_left
 
     model = TokenModel(lambda prompt, _: "a", context_tokens=80)
@@ -153,9 +152,9 @@ def test_an_answer_is_cut_where_the_window_ends() -> None:
     assert said.tokens == 40 - len(model.requests[0].prompt_token_ids)
 
 
-async def forked(thread: Asking) -> tuple[str | None, ...]:
-    def job(number: int) -> Callable[[Asking], Awaitable[str]]:
-        async def work(child: Asking) -> str:
+async def forked(thread: ChatThread) -> tuple[str | None, ...]:
+    def job(number: int) -> Callable[[ChatThread], Awaitable[str]]:
+        async def work(child: ChatThread) -> str:
             return (await child.ask("say", [Message("user", str(number))])).text
 
         return work
@@ -177,10 +176,10 @@ def test_threads_run_side_by_side_up_to_the_width_and_return_in_order(
 
 
 def test_a_thread_that_fails_is_none_and_said_to_have_failed() -> None:
-    async def fails(child: Asking) -> str:
+    async def fails(child: ChatThread) -> str:
         raise ModelUnavailable("gone")
 
-    async def fine(child: Asking) -> str:
+    async def fine(child: ChatThread) -> str:
         return "fine"
 
     value, record, counts = run(

@@ -10,11 +10,16 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.reasoning.evidence import Evidence, check_markers, without_markers
-from weft.reasoning.mapreduce.note import UNSURE, Note, read_note
-from weft.reasoning.mapreduce.quotes import locate
-from weft.reasoning.mapreduce.reading import MOST_SOURCES, Part, looked_up, merged, numbered
-from weft.reasoning.mapreduce.splitting import split
-from weft.reasoning.mapreduce.weighing import grouped, surest, weigh
+from weft.reasoning.mapreduce.note import UNSURE, Note, fitting_groups, read_note, surest, weigh
+from weft.reasoning.mapreduce.parts import (
+    MOST_SOURCES,
+    DocumentPart,
+    locate,
+    looked_up,
+    merged,
+    numbered,
+    split,
+)
 from weft.reasoning.question import Document
 
 TEXTS = st.text(st.sampled_from("ab .\n!\u3002\u0301\u200d\U0001f469é1"), max_size=300)
@@ -156,7 +161,7 @@ def test_confidence_stays_between_its_bounds(said: str) -> None:
 
 def test_quotes_that_do_not_exist_are_dropped_and_the_part_is_the_source() -> None:
     document = Document("a.txt", "First part. It opened in 1931.")
-    part = Part(document, 12, 30)
+    part = DocumentPart(document, 12, 30)
     written = read_note(
         "Information: x\nQuote: First part\nQuote: opened in 1931\nQuote: opened in 1931"
     )
@@ -206,7 +211,7 @@ def test_conflicts_are_weighed_by_confidence() -> None:
 
 @given(st.lists(st.integers(0, 30), max_size=20), st.integers(1, 40))
 def test_groups_are_neighbours_that_fit(sizes: list[int], room: int) -> None:
-    groups = grouped(sizes, room)
+    groups = fitting_groups(sizes, room)
     assert [place for group in groups for place in group] == list(range(len(sizes)))
     assert all(len(group) == 1 or sum(sizes[n] for n in group) <= room for group in groups)
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.core.errors import BuildError, InputError
-from weft.reasoning.mirage.graph import KnowledgeGraph
-from weft.reasoning.mirage.prompts import Finding
-from weft.reasoning.mirage.query import Step, read_step
-from weft.reasoning.mirage.source import check_source, graph_of
-from weft.reasoning.mirage.triples import Triple, read_triples
-from weft.reasoning.mirage.verdict import believed
+from weft.reasoning.mirage.chain import RetrievalStep, read_step
+from weft.reasoning.mirage.graph import KnowledgeGraph, Triple, check_source, graph_of, read_triples
+from weft.reasoning.mirage.prompts import ChainFinding
+from weft.reasoning.mirage.strategy import believed
 from weft.reasoning.question import Document
 
 FACTS = (("Bonn", "lies on", "Rhine"), ("Rhine", "flows to", "North Sea"))
@@ -164,18 +162,21 @@ def test_names_in_a_text_are_the_longest_first_and_whole_words() -> None:
 @pytest.mark.parametrize(
     ("text", "step"),
     [
-        ("Thought: hm\nLook up: Bonn", Step("look up", "Bonn", thought="hm")),
-        ("**Look up:** [Bonn] | twin town\nAnswer: Paris", Step("look up", "Bonn", "twin town")),
-        ("Connect: Bonn | North Sea", Step("connect", "Bonn", "North Sea")),
-        ("Connect: Bonn and Tom and Jerry", Step("connect", "Bonn", "Tom and Jerry")),
-        ("connect: Bonn -> Oxford", Step("connect", "Bonn", "Oxford")),
-        ("Connect: Bonn", Step("look up", "Bonn")),
-        ("Answer: It is [T3].\nIndeed.", Step("answer", answer="It is [T3].\nIndeed.")),
+        ("Thought: hm\nLook up: Bonn", RetrievalStep("look up", "Bonn", thought="hm")),
+        (
+            "**Look up:** [Bonn] | twin town\nAnswer: Paris",
+            RetrievalStep("look up", "Bonn", "twin town"),
+        ),
+        ("Connect: Bonn | North Sea", RetrievalStep("connect", "Bonn", "North Sea")),
+        ("Connect: Bonn and Tom and Jerry", RetrievalStep("connect", "Bonn", "Tom and Jerry")),
+        ("connect: Bonn -> Oxford", RetrievalStep("connect", "Bonn", "Oxford")),
+        ("Connect: Bonn", RetrievalStep("look up", "Bonn")),
+        ("Answer: It is [T3].\nIndeed.", RetrievalStep("answer", answer="It is [T3].\nIndeed.")),
         (
             '{"thought": "x", "action": "look_up", "entity": "Bonn", "other": null}',
-            Step("look up", "Bonn", thought="x"),
+            RetrievalStep("look up", "Bonn", thought="x"),
         ),
-        ('{"action": "answer", "answer": 42}', Step("answer", answer="42")),
+        ('{"action": "answer", "answer": 42}', RetrievalStep("answer", answer="42")),
         ('{"action": "answer"}', None),
         ('{"action": "look up", "entity": ""}', None),
         ("Look up:\nAnswer:", None),
@@ -183,7 +184,7 @@ def test_names_in_a_text_are_the_longest_first_and_whole_words() -> None:
         ("", None),
     ],
 )
-def test_steps_are_read_in_both_spellings(text: str, step: Step | None) -> None:
+def test_steps_are_read_in_both_spellings(text: str, step: RetrievalStep | None) -> None:
     assert read_step(text) == step
 
 
@@ -199,18 +200,18 @@ def test_steps_are_read_in_both_spellings(text: str, step: Step | None) -> None:
 )
 def test_a_verdict_cannot_throw_away_all_evidence(verdict: str, kept: tuple[int, ...]) -> None:
     findings = [
-        Finding("a", "x", (1,)),
-        Finding("b", "y"),
-        Finding("c", "z", (2,)),
-        Finding("d", ""),
+        ChainFinding("a", "x", (1,)),
+        ChainFinding("b", "y"),
+        ChainFinding("c", "z", (2,)),
+        ChainFinding("d", ""),
     ]
     if verdict.startswith("chain 1: DROP"):
-        findings[1] = Finding("b", "y", (3,))
+        findings[1] = ChainFinding("b", "y", (3,))
     assert believed(findings, verdict) == kept
 
 
 def test_without_any_answer_all_chains_are_kept() -> None:
-    assert believed([Finding("a", ""), Finding("b", "")], "") == (0, 1)
+    assert believed([ChainFinding("a", ""), ChainFinding("b", "")], "") == (0, 1)
 
 
 def test_a_graph_comes_from_a_file_a_list_and_documents(tmp_path: Path) -> None:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, spelt_trace, told
 from weft.core.errors import BuildError
-from weft.core.fakes import FakeModel, TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.protocols.leap import PROMPT_VERSION
-from weft.reasoning.protocols.routing import Route, routed
+from weft.reasoning.protocols.leap import PROMPT_VERSION, PeerSelection, select_peers
 from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Thought
+from weft.testing import FakeModel, TokenModel, TokenReply
 
 
 def solver(*answers: str, turns: int = 2, word: str = "hm ") -> TokenModel:
@@ -133,8 +132,10 @@ ALIKE = {"1": "apples and pears", "2": "apples and plums", "3": "zzz", "4": "app
         ("hybrid", 0, ()),
     ],
 )
-def test_routes_choose_peers_by_likeness(route: Route, most: int, peers: tuple[str, ...]) -> None:
-    assert routed("1", ALIKE, route, most) == peers
+def test_routes_choose_peers_by_likeness(
+    route: PeerSelection, most: int, peers: tuple[str, ...]
+) -> None:
+    assert select_peers("1", ALIKE, route, most) == peers
 
 
 @pytest.mark.parametrize("wrong", [{"route": "random"}, {"turn": 0}, {"paths": -1}, {"peer": 1}])

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, scripted, threads, tokens, told, trace
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply, TokenReply
 from weft.reasoning.mapreduce.prompts import PROMPT_VERSION
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
+from weft.testing import FakeModel, Reply, TokenReply
 
 BRIDGE = Document("bridge.txt", "The bridge was planned in 1925.\n\nIt opened on 4 May 1931.\n\n")
 DIARY = Document("diary.txt", "People crossed the bridge in 1932.\n\nThe weather was fine.\n\n")

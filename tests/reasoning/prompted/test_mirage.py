@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, scripted, threads, tokens, told, trace
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply, TokenReply
 from weft.reasoning.mirage.prompts import PROMPT_VERSION
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
+from weft.testing import FakeModel, Reply, TokenReply
 
 CSV = (
     "Bonn,lies on,Rhine\nRhine,flows to,North Sea\nCologne,lies on,Rhine\n"

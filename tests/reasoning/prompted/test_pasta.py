@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, spelt_trace, told
-from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.reasoning.protocols.pasta import PROMPT_VERSION
 from weft.reasoning.thought import Thought
+from weft.testing import TokenModel, TokenReply
 
 MAIN = (
     'Pets.\n<promise topic="cats" tokens="9"/>\n<promise topic="dogs" tokens="9"/>\nBoth eat.\n'

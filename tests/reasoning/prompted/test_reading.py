@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from weft.reasoning.evidence import check_markers, without_markers
 from weft.reasoning.mapreduce.note import read_note
-from weft.reasoning.mirage.prompts import Finding
-from weft.reasoning.mirage.query import read_step
-from weft.reasoning.mirage.verdict import believed
-from weft.reasoning.reading import fenced, labelled, object_with, read_points
+from weft.reasoning.mirage.chain import read_step
+from weft.reasoning.mirage.prompts import ChainFinding
+from weft.reasoning.mirage.strategy import believed
+from weft.reasoning.parsing import fence, object_with, read_labels, read_points
 
 
 @pytest.mark.parametrize(
@@ -78,27 +78,27 @@ def test_long_runs_of_anything_are_read_in_no_time(fill: str) -> None:
     text = fill * (40_000 // len(fill)) + "x"
     before = time.process_time()
     read_points(text, most=9, chars=99)
-    labelled(text, ("Answer", "Look up"))
+    read_labels(text, ("Answer", "Look up"))
     object_with(("a",), text)
     read_note(text)
     read_step(f"Connect: {text}")
-    believed([Finding("a", "b")], text)
+    believed([ChainFinding("a", "b")], text)
     check_markers(without_markers(text), ())
     assert time.process_time() - before < 30  # a second is plenty; quadratic ones take minutes
 
 
 def test_labels_are_read_in_their_order() -> None:
     text = "x\n**Quote**: one\n2. quote: two\nlines\nAnswer : 3\nNot a Quote: here"
-    assert labelled(text, ("Quote", "Answer")) == {
+    assert read_labels(text, ("Quote", "Answer")) == {
         "Quote": ["one", "two\nlines"],
         "Answer": ["3\nNot a Quote: here"],
     }
-    assert labelled("Answers: 3", ("Answer",)) == {}
+    assert read_labels("Answers: 3", ("Answer",)) == {}
 
 
 @given(st.text(st.sampled_from("`\na "), max_size=40))
 def test_no_text_closes_its_fence(text: str) -> None:
-    first, *inside, last = fenced(text).split("\n")
+    first, *inside, last = fence(text).split("\n")
     assert first == last
     assert set(first) == {"`"}
     assert all(first not in line for line in inside)

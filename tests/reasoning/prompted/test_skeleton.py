@@ -8,14 +8,13 @@ import pytest
 
 from tests.reasoning.prompted.told import assert_golden, scripted, told, trace
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply
 from weft.engine import RunOptions
+from weft.reasoning.chat.skeleton import PROMPT_VERSION, read_route, unsuitable
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.skeleton.prompts import PROMPT_VERSION
-from weft.reasoning.skeleton.suitability import read_route, unsuitable
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.thread.record import ThreadState
+from weft.reasoning.thought import ThreadState
+from weft.testing import FakeModel, Reply
 
 QUESTION = "What helps against stage fright?"
 SKELETON = "1. Breathe slowly\n2. Prepare well\n3. Start small"

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, spelt_trace, told
-from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.reasoning.protocols.sprint import PROMPT_VERSION, Sprint
 from weft.reasoning.thought import Thought
+from weft.testing import TokenModel, TokenReply
 
 FIRST = "<plans>\n<plan>1: 7 * 8</plan>\n<plan>2: 5 * 11</plan>\n</plans>"
 SECOND = "<plans>\n1. compare\n</plans>"

@@ -11,16 +11,15 @@ from typing import Any
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.play import FOR_EVER_S, WatchedClock, assert_nothing_left
 from weft.core.events import Event, NodeStarted
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelClient, ModelRequest
 from weft.engine import Graph, Node, Run, RunOptions
-from weft.engine.result import RunResult
+from weft.engine.runner.result import RunResult
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import bare_strategy, make_strategy
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import Fork, ThreadRecord
+from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reasoning"
 FREE = Capabilities()
@@ -112,7 +111,7 @@ def _check(thought: Thought, options: ThinkOptions) -> None:
 
 def threads(tree: ThreadRecord) -> list[ThreadRecord]:
     """`tree` and all below it, in order."""
-    children = [c for part in tree.segments if isinstance(part, Fork) for c in part.children]
+    children = [c for part in tree.segments if isinstance(part, ThreadFork) for c in part.children]
     return [tree, *(thread for child in children for thread in threads(child))]
 
 

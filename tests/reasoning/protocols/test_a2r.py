@@ -8,10 +8,10 @@ import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.core.errors import BuildError, ModelUnavailable
-from weft.core.fakes import TokenModel, TokenReply
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
+from weft.testing import TokenModel, TokenReply
 
 
 def test_the_trace_is_golden() -> None:

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeClock, TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.protocols.apr_nodes import final_path, node_opening
-from weft.reasoning.protocols.apr_text import stated
+from weft.reasoning.protocols.apr import final_path, node_opening, stated
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import bare_strategy, make_strategy
-from weft.reasoning.think import run_thought
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import ThreadState
+from weft.reasoning.strategy import run_thought
+from weft.reasoning.thought import Thought, ThreadState
+from weft.testing import FakeClock, TokenModel, TokenReply
 
 NODES: Mapping[str, Any] = {"messages": "nodes"}
 ROOT = "Moving to Node #0\nCurrent State: 11:[93, 28, 54], Operations: []\n"

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from tests.reasoning.prompted.told import threads, told
 from weft.core.errors import ModelUnavailable
-from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.engine import RunOptions
-from weft.reasoning.grammar import Grammar
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.a2r import A2r
 from weft.reasoning.protocols.multiverse import Multiverse
@@ -22,9 +20,11 @@ from weft.reasoning.protocols.parallel_r1 import ParallelR1
 from weft.reasoning.protocols.parathinker import ParaThinker
 from weft.reasoning.protocols.threadweaver import ThreadWeaver
 from weft.reasoning.question import Document, Question
+from weft.reasoning.runtime.grammar import ProtocolGrammar
 from weft.reasoning.thought import Thought
+from weft.testing import TokenModel, TokenReply
 
-PROTOCOLS: dict[str, Grammar] = {
+PROTOCOLS: dict[str, ProtocolGrammar] = {
     "threadweaver": ThreadWeaver(),
     "parallel-r1": ParallelR1(),
     "multiverse": Multiverse(),

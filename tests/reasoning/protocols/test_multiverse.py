@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
-from weft.core.fakes import TokenReply
 from weft.reasoning.protocols.multiverse import Multiverse
+from weft.testing import TokenReply
 
 TAGS = (*Multiverse.marks, "<Think>", "</Think>")
 GOAL = "<Parallel><Goal><Outline>1: a</Outline><Outline>2: b</Outline></Goal>"

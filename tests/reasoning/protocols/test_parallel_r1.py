@@ -8,10 +8,10 @@ import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.core.errors import BuildError
-from weft.core.fakes import TokenModel
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.parallel_r1 import ParallelR1
 from weft.reasoning.strategies import make_strategy
+from weft.testing import TokenModel
 
 TAGS = ParallelR1.marks
 ANSWERS = {

@@ -6,11 +6,11 @@ import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.core.errors import BuildError
-from weft.core.fakes import TokenModel, TokenReply
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.threadweaver import ThreadWeaver
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
+from weft.testing import TokenModel, TokenReply
 
 TAGS = (*ThreadWeaver.marks, "<think>", "</think>")
 OUTLINES = """\

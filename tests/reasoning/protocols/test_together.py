@@ -9,24 +9,24 @@ from dataclasses import replace
 import pytest
 
 from weft.core.errors import BuildError, ModelUnavailable, ReasoningError
-from weft.core.fakes import FakeClock
 from weft.core.ports import (
+    AttentionLayout,
     Capabilities,
     ConcurrentAttention,
-    Layout,
     ModelEvent,
     ModelRequest,
     TextDelta,
 )
 from weft.core.values import Completion, Usage
 from weft.engine import RunOptions
+from weft.reasoning.concurrent import workers
+from weft.reasoning.concurrent.workers import BoxScanner
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.protocols import together
-from weft.reasoning.protocols.box import BoxScanner
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import make_strategy
-from weft.reasoning.think import run_thought
+from weft.reasoning.strategy import run_thought
 from weft.reasoning.thought import Thought
+from weft.testing import FakeClock
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
@@ -36,7 +36,9 @@ class Room:
 
     model = "room"
 
-    def __init__(self, *scripts: str, layouts: tuple[Layout, ...] = (), answer: str = "42") -> None:
+    def __init__(
+        self, *scripts: str, layouts: tuple[AttentionLayout, ...] = (), answer: str = "42"
+    ) -> None:
         self.asked: list[ModelRequest] = []
         self._scripts = list(scripts)
         self._answer = answer
@@ -213,14 +215,14 @@ def test_what_a_worker_wrote_is_not_read_again_for_each_of_its_tokens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[int] = []
-    text = together._Worker.text.fget
+    text = workers._GroupWorker.text.fget
     assert text is not None
 
-    def counted(worker: together._Worker) -> str:
+    def counted(worker: workers._GroupWorker) -> str:
         read.append(worker.index)
         return text(worker)
 
-    monkeypatch.setattr(together._Worker, "text", property(counted))
+    monkeypatch.setattr(workers._GroupWorker, "text", property(counted))
     long = " ".join(["word"] * 300)
     think(Room(long, long, layouts=("combined",)), max_tokens=300)
     assert 0 < len(read) < 20

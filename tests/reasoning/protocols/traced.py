@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.reasoning.prompted.told import Told, told
-from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.reasoning.question import Question
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import Fork, ThreadRecord
+from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord
+from weft.testing import TokenModel, TokenReply
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reasoning"
 
@@ -65,7 +64,7 @@ def _shown(thread: ThreadRecord, indent: str) -> list[str]:
     said = f"{indent}{thread.role} {thread.key} {thread.state.value}"
     lines = [f"{said} ({thread.reason})" if thread.reason else said]
     for part in thread.segments:
-        if isinstance(part, Fork):
+        if isinstance(part, ThreadFork):
             for child in part.children:
                 lines += _shown(child, indent + "    ")
         else:

@@ -14,15 +14,14 @@ from tests.reasoning.runtime.wild import TAGS, Wild, Wildness
 from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable, ReasoningError
 from weft.core.events import Event, NodeLogged, NodeStarted
-from weft.core.fakes import FakeClock, FakeModel, TokenModel, TokenReply
 from weft.core.ports import ModelRequest
-from weft.engine import Graph, Limit, Node, Run, RunOptions
+from weft.engine import BudgetLimit, Graph, Node, Run, RunOptions
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.think import THINK, run_thought
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import ThreadRecord
+from weft.reasoning.strategy import THINK, run_thought
+from weft.reasoning.thought import Thought, ThreadRecord
+from weft.testing import FakeClock, FakeModel, TokenModel, TokenReply
 
 Answers = dict[str, str | TokenReply]
 FORK: Answers = {
@@ -309,7 +308,7 @@ def test_a_run_that_is_cancelled_takes_all_threads_with_it() -> None:
 
 
 def test_a_spent_budget_of_the_run_still_leaves_an_answer() -> None:
-    run = RunOptions(limit=Limit(Budget(tokens=35), on_reached="degrade"))
+    run = RunOptions(limit=BudgetLimit(Budget(tokens=35), on_reached="degrade"))
     thought = think({**FORK, "]": "never said"}, run=run)
     assert thought.why == "its tokens are spent"
     assert "[one</path>two</path>" in thought.answer

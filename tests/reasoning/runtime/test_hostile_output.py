@@ -15,15 +15,14 @@ from tests.profile import examples
 from tests.reasoning.runtime.wild import TAGS, Wild, Wildness, WithoutBars, model_of
 from weft.core.errors import Failure
 from weft.core.events import Event, NodeFinished, NodeLogged
-from weft.core.fakes import TokenModel
 from weft.engine import Graph, Node, Run, RunOptions
-from weft.engine.result import RunResult
+from weft.engine.runner.result import RunResult
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.think import THINK
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import Fork, ThreadRecord
+from weft.reasoning.strategy import THINK
+from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord
+from weft.testing import TokenModel
 
 FRAGMENTS = [
     "<fork>1 2</fork>",
@@ -212,7 +211,7 @@ def shape(record: ThreadRecord) -> Any:
         record.state,
         record.reason,
         [
-            [shape(child) for child in part.children] if isinstance(part, Fork) else part
+            [shape(child) for child in part.children] if isinstance(part, ThreadFork) else part
             for part in record.segments
         ],
     )

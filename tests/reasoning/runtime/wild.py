@@ -8,26 +8,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weft.core.errors import ModelRequestError, ModelUnavailable
-from weft.core.fakes import TokenModel, TokenReply
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
-from weft.reasoning.grammar import Append, Grammar, Joined, NewRoot, Replace, Splice
-from weft.reasoning.moves import (
+from weft.reasoning.question import Question
+from weft.reasoning.runtime.grammar import (
+    AppendJoin,
+    JoinMove,
+    NewRootJoin,
+    ProtocolGrammar,
+    ReplaceJoin,
+    SpliceJoin,
+)
+from weft.reasoning.runtime.moves import (
     ChildSpec,
     Continue,
-    Final,
-    Fork,
+    ControlTag,
+    FinalAnswer,
+    ForkMove,
     Inherit,
     Malformed,
     Move,
     Opening,
-    Output,
+    ParsedOutput,
+    Parts,
+    ProtocolText,
     Return,
     Sync,
+    UntrustedText,
 )
-from weft.reasoning.parts import Parts, Said, Tag, Text
-from weft.reasoning.question import Question
-from weft.reasoning.thread.thread import Thread
+from weft.reasoning.runtime.thread import Thread
+from weft.testing import TokenModel, TokenReply
 
 TAGS = ("<fork>", "</fork>", "<path>", "</path>", "<sync/>", "<end/>")
 
@@ -47,7 +57,7 @@ class Wildness:
 
 
 @dataclass
-class Wild(Grammar):
+class Wild(ProtocolGrammar):
     """`joins` keeps (thread, the keys it asked for, the keys it was given) of every join."""
 
     name = "wild"
@@ -66,37 +76,37 @@ class Wild(Grammar):
     def stops(self, thread: Thread) -> tuple[str, ...]:
         return ("</fork>", "<sync/>") if thread.depth == 0 else ("</fork>", "</path>", "<sync/>")
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if output.stop == "<sync/>":
             return Sync()
         if output.stop == "</fork>":
             written = "".join(p for p in output.after("<fork>") if isinstance(p, str))
             if "?" in written:
-                return Malformed("a question", (Text("!"),))
+                return Malformed("a question", (ProtocolText("!"),))
             return self._fork(thread, re.findall(r"\d", written))
         if output.ended == "length":
             return Continue() if thread.depth == 0 else Return(thread.text)
-        return Final(thread.text) if thread.depth == 0 else Return(thread.text)
+        return FinalAnswer(thread.text) if thread.depth == 0 else Return(thread.text)
 
-    def _fork(self, thread: Thread, keys: Sequence[str]) -> Fork:
+    def _fork(self, thread: Thread, keys: Sequence[str]) -> ForkMove:
         how = self.wildness
         thread.memory.setdefault("asked", []).append(tuple(dict.fromkeys(keys)))
         children = tuple(
             ChildSpec(
                 key,
                 how.inherit,
-                (Text("\n"), Tag("<path>"), Text(f"{key}:")),
+                (ProtocolText("\n"), ControlTag("<path>"), ProtocolText(f"{key}:")),
                 (Message("user", f"part {key}"),) if how.inherit == "none" else (),
                 timeout_s=how.timeout_s,
             )
             for key in keys
         )
-        return Fork(children, how.enough, how.detach, how.appends)
+        return ForkMove(children, how.enough, how.detach, how.appends)
 
     def close(self, child: Thread) -> Parts:
-        return () if child.text.endswith("</path>") else (Tag("</path>"),)
+        return () if child.text.endswith("</path>") else (ControlTag("</path>"),)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:
+    def join(self, parent: Thread, children: Sequence[Thread]) -> JoinMove:
         keys = tuple(child.key for child in children)
         asked = tuple(key for part in parent.memory["asked"] for key in part)
         self.joins.append((parent.id, asked, keys))
@@ -106,14 +116,18 @@ class Wild(Grammar):
             then = self._fork(parent, ["7", "8"])
         match self.wildness.join:
             case "append":
-                return Append((Text("["), *bodies, Tag("<end/>"), Text("]")), then)
+                return AppendJoin(
+                    (ProtocolText("["), *bodies, ControlTag("<end/>"), ProtocolText("]")), then
+                )
             case "splice":
-                return Splice(tuple(children), (Tag("<end/>"),), then)
+                return SpliceJoin(tuple(children), (ControlTag("<end/>"),), then)
             case "replace":
-                return Replace("<fork>", (Said("".join(c.text for c in children), 64),), then)
+                return ReplaceJoin(
+                    "<fork>", (UntrustedText("".join(c.text for c in children), 64),), then
+                )
             case _:
                 said = "\n".join(child.said for child in children)[:200]
-                return NewRoot(Opening((Message("user", said),), (Text("so "),)), then)
+                return NewRootJoin(Opening((Message("user", said),), (ProtocolText("so "),)), then)
 
 
 def scripted(seed: int, fragments: Sequence[str], trouble: float) -> object:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.reasoning.sampling.confidence import Confidences, proxy_confidence, token_confidence
+from weft.reasoning.samplers.deepconf import ConfidenceWindows, proxy_confidence, token_confidence
 
 VALUES = st.lists(st.floats(0, 30), min_size=1, max_size=40)
 
 
 @given(VALUES, st.integers(1, 12))
 def test_windows_are_those_of_the_definition(values: list[float], window: int) -> None:
-    track = Confidences(window)
+    track = ConfidenceWindows(window)
     for value in values:
         track.add(value)
     groups = [fmean(values[i : i + window]) for i in range(len(values) - window + 1)]
@@ -50,7 +50,7 @@ def test_the_lowest_window_is_known_without_reading_all_windows_again() -> None:
             Counted.compared += 1
             return float(self) < other
 
-    track = Confidences(4)
+    track = ConfidenceWindows(4)
     for number in range(1000):
         track.add(Counted(number % 17))
         assert track.lowest is None or track.lowest >= 0
@@ -72,4 +72,4 @@ def test_the_proxy_is_the_probability_of_what_was_sampled() -> None:
 
 def test_a_window_has_a_token() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Confidences(0)
+        ConfidenceWindows(0)

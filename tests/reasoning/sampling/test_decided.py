@@ -7,10 +7,9 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.reasoning.sampling.decided import ballots_of, decided
-from weft.reasoning.sampling.fixed import Fixed
-from weft.reasoning.sampling.replay import Recorded, replay
-from weft.reasoning.sampling.sampler import Branch
+from weft.reasoning.samplers.fixed import FixedSampler
+from weft.reasoning.samplers.replay import RecordedSample, replay
+from weft.reasoning.samplers.sampler import SampleState, decided_winner, ended_votes
 from weft.reasoning.selection.vote import tally
 
 KEYS = st.sampled_from(["a", "b", "c", None])
@@ -27,8 +26,8 @@ def winners(ended: list[tuple[str | None, int]], running: list[int]) -> set[str 
     found = set()
     for ending in product(*endings):
         cast = enumerate([*ended, *ending])
-        branches = [Branch(i, "finished", tokens, key) for i, (key, tokens) in cast]
-        standings = tally(ballots_of(branches))
+        branches = [SampleState(i, "finished", tokens, key) for i, (key, tokens) in cast]
+        standings = tally(ended_votes(branches))
         found.add(standings[0].key if standings else None)
     return found
 
@@ -37,13 +36,13 @@ def winners(ended: list[tuple[str | None, int]], running: list[int]) -> set[str 
 def test_a_decided_vote_has_one_winner_whatever_comes(
     ended: list[tuple[str | None, int]], running: list[int]
 ) -> None:
-    branches = [Branch(i, "finished", tokens, key) for i, (key, tokens) in enumerate(ended)]
-    branches += [Branch(len(ended) + i, "running", tokens) for i, tokens in enumerate(running)]
-    winner = decided(branches)
+    branches = [SampleState(i, "finished", tokens, key) for i, (key, tokens) in enumerate(ended)]
+    branches += [SampleState(len(ended) + i, "running", tokens) for i, tokens in enumerate(running)]
+    winner = decided_winner(branches)
     possible = winners(ended, running)
     if winner is not None:
         assert possible == {winner.key}
-    counts = [*sorted((s.count for s in tally(ballots_of(branches))), reverse=True), 0, 0]
+    counts = [*sorted((s.count for s in tally(ended_votes(branches))), reverse=True), 0, 0]
     if counts[0] - counts[1] > len(running):
         assert winner is not None
 
@@ -55,11 +54,11 @@ SAMPLES = st.lists(st.tuples(KEYS, st.integers(1, 30)), min_size=1, max_size=12)
 def test_cancelling_keeps_the_winner_of_the_full_vote(
     samples: list[tuple[str | None, int]],
 ) -> None:
-    recorded = [Recorded(key, tokens) for key, tokens in samples]
-    full = replay(Fixed(len(samples)), recorded)
-    cut = replay(Fixed(len(samples), cancel_decided=True), recorded)
-    assert [s.key for s in tally(ballots_of(full.pool.ended))[:1]] == [
-        s.key for s in tally(ballots_of(cut.pool.ended))[:1]
+    recorded = [RecordedSample(key, tokens) for key, tokens in samples]
+    full = replay(FixedSampler(len(samples)), recorded)
+    cut = replay(FixedSampler(len(samples), cancel_decided=True), recorded)
+    assert [s.key for s in tally(ended_votes(full.pool.ended))[:1]] == [
+        s.key for s in tally(ended_votes(cut.pool.ended))[:1]
     ]
     assert cut.critical_path_tokens <= full.critical_path_tokens
     assert cut.total_tokens <= full.total_tokens
@@ -68,8 +67,13 @@ def test_cancelling_keeps_the_winner_of_the_full_vote(
 
 
 def test_a_lead_as_large_as_the_rest_decides_when_the_tie_is_safe() -> None:
-    samples = [Recorded("a", 10), Recorded("a", 20), Recorded("b", 90), Recorded("b", 95)]
-    cut = replay(Fixed(4, cancel_decided=True), samples)
+    samples = [
+        RecordedSample("a", 10),
+        RecordedSample("a", 20),
+        RecordedSample("b", 90),
+        RecordedSample("b", 95),
+    ]
+    cut = replay(FixedSampler(4, cancel_decided=True), samples)
     assert cut.critical_path_tokens == 20
     assert cut.total_tokens == 10 + 3 * 20
     assert cut.cancelled_tokens == 40
@@ -77,6 +81,6 @@ def test_a_lead_as_large_as_the_rest_decides_when_the_tie_is_safe() -> None:
 
 
 def test_answers_that_cannot_be_read_win_nothing() -> None:
-    branches = [Branch(0, "finished", 5, None), Branch(1, "finished", 5, None)]
-    assert decided(branches) is None
-    assert decided([*branches, Branch(2, "finished", 9, "a")]) is not None
+    branches = [SampleState(0, "finished", 5, None), SampleState(1, "finished", 5, None)]
+    assert decided_winner(branches) is None
+    assert decided_winner([*branches, SampleState(2, "finished", 9, "a")]) is not None

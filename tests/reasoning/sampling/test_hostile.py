@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.reasoning.prompted.told import Told, told
 from weft.core.budget import Budget
 from weft.core.errors import ModelOverloaded, ModelRequestError
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ports import Capabilities
-from weft.engine import Limit, RunOptions
+from weft.engine import BudgetLimit, RunOptions
 from weft.reasoning.thought import Thought
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 TEXTS = st.sampled_from(
     ["Answer: 1", "Answer: 2", "", " ", "\\boxed{", "so " * 30 + "Answer: 1", "word " * 500, "\x00"]
@@ -123,8 +123,8 @@ def test_probes_of_a_hostile_model_over_token_ids(
     "run",
     [
         RunOptions(deadline_s=15.0),
-        RunOptions(limit=Limit(Budget(tokens=50))),
-        RunOptions(limit=Limit(Budget(tokens=50), "degrade")),
+        RunOptions(limit=BudgetLimit(Budget(tokens=50))),
+        RunOptions(limit=BudgetLimit(Budget(tokens=50), "degrade")),
     ],
 )
 def test_a_run_that_ends_takes_its_samples_along(run: RunOptions) -> None:

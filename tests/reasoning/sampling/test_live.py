@@ -10,12 +10,12 @@ import pytest
 
 from tests.reasoning.prompted.told import Told, told
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply, TokenModel, TokenReply
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Sample, Thought
+from weft.testing import FakeModel, Reply, TokenModel, TokenReply
 
 PLAIN = Capabilities()
 

@@ -9,15 +9,14 @@ import pytest
 
 from tests.reasoning.prompted.told import Told, told
 from weft.core.errors import BuildError, ModelRequestError
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import Capabilities, ModelRequest
+from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.question import Question
+from weft.reasoning.selection.best_of import BestOf, FunctionScorer, StepScorer
 from weft.reasoning.selection.pairwise import Pairwise
-from weft.reasoning.selection.scored import BestOf
-from weft.reasoning.selection.scorers import FunctionScorer, StepScorer
-from weft.reasoning.selection.selector import Selected
+from weft.reasoning.selection.selector import Selection
 from weft.reasoning.thought import Sample
-from weft.reasoning.thread.asking import Asking
+from weft.testing import FakeModel, Reply
 
 Answer = Callable[[str], str | Reply]
 
@@ -193,7 +192,7 @@ def test_nan_is_no_score() -> None:
 class Parity:
     """Even answers are better."""
 
-    async def compare(self, _: Asking, __: Question, one: Sample, other: Sample) -> float:
+    async def compare(self, _: ChatThread, __: Question, one: Sample, other: Sample) -> float:
         return float(int(other.key or 0) % 2) - float(int(one.key or 0) % 2)
 
 
@@ -209,8 +208,8 @@ class Last:
 
     name = "last"
 
-    async def select(self, _: Asking, __: Question, samples: Sequence[Sample]) -> Selected:
-        return Selected(samples[-1].index, samples[-1].key, "the last one")
+    async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
+        return Selection(samples[-1].index, samples[-1].key, "the last one")
 
 
 def test_a_selector_of_ones_own() -> None:

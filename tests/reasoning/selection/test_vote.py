@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.reasoning.selection.vote import Ballot, shortest_majority, tally
+from weft.reasoning.selection.vote import Vote, shortest_majority, tally
 
 BALLOTS = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(1, 5), st.sampled_from([None, 0.5, 1.0])),
     max_size=9,
-).map(lambda cast: [Ballot(i, key, n, score=score) for i, (key, n, score) in enumerate(cast)])
+).map(lambda cast: [Vote(i, key, n, score=score) for i, (key, n, score) in enumerate(cast)])
 
 
 @given(BALLOTS, st.randoms(use_true_random=False))
-def test_the_order_of_ballots_does_not_matter(ballots: list[Ballot], random: object) -> None:
+def test_the_order_of_ballots_does_not_matter(ballots: list[Vote], random: object) -> None:
     shuffled = list(ballots)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     for count in (tally, shortest_majority):
@@ -26,27 +26,27 @@ def test_the_order_of_ballots_does_not_matter(ballots: list[Ballot], random: obj
 
 
 def test_ties_go_to_the_score_then_to_the_shorter_then_to_the_first() -> None:
-    scored = [Ballot(0, "a", 1, score=0.2), Ballot(1, "b", 9, score=0.3)]
+    scored = [Vote(0, "a", 1, score=0.2), Vote(1, "b", 9, score=0.3)]
     assert tally(scored)[0].key == "b"
-    assert tally([Ballot(0, "a", 9), Ballot(1, "b", 5)])[0].key == "b"
-    assert tally([Ballot(0, "a", 9), Ballot(1, "b", 5)], "first")[0].key == "a"
-    assert tally([Ballot(1, "b", 5), Ballot(0, "a", 5)])[0].key == "a"
+    assert tally([Vote(0, "a", 9), Vote(1, "b", 5)])[0].key == "b"
+    assert tally([Vote(0, "a", 9), Vote(1, "b", 5)], "first")[0].key == "a"
+    assert tally([Vote(1, "b", 5), Vote(0, "a", 5)])[0].key == "a"
 
 
 def test_the_best_ballot_stands_for_its_answer() -> None:
-    ballots = [Ballot(0, "a", 9), Ballot(1, "a", 4), Ballot(2, "a", 6, score=1.0)]
+    ballots = [Vote(0, "a", 9), Vote(1, "a", 4), Vote(2, "a", 6, score=1.0)]
     assert tally(ballots[:2])[0].best == 1
     assert tally(ballots)[0].best == 2
 
 
 def test_weights_outvote_counts() -> None:
-    ballots = [Ballot(0, "a", 1, 3.0), Ballot(1, "b", 1, 1.0), Ballot(2, "b", 1, 1.0)]
+    ballots = [Vote(0, "a", 1, 3.0), Vote(1, "b", 1, 1.0), Vote(2, "b", 1, 1.0)]
     assert [standing.key for standing in tally(ballots)] == ["a", "b"]
 
 
 def test_the_shortest_majority_prefers_many_short_ones() -> None:
-    ballots = [Ballot(0, "long", 10_000), Ballot(1, "short", 100)]
+    ballots = [Vote(0, "long", 10_000), Vote(1, "short", 100)]
     standings = shortest_majority(ballots)
     assert standings[0].key == "short"
     assert standings[0].weight == pytest.approx(1 / math.log(100))
-    assert shortest_majority([Ballot(0, "a", 1)])[0].weight == 1
+    assert shortest_majority([Vote(0, "a", 1)])[0].weight == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from weft.core.ports import ModelRequest
-from weft.reasoning.thread.context import Context
+from weft.reasoning.runtime.context import TokenContext
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ blocks = st.recursive(
 )
 
 
-def build(context: Context, block: Block) -> Context:
+def build(context: TokenContext, block: Block) -> TokenContext:
     context = context.plus((7,) * block.words, "x" * block.words)
     if not block.branches:
         return context
@@ -69,7 +69,7 @@ def reckon(
     return position, seen
 
 
-def placed(context: Context) -> list[tuple[int, frozenset[int]]]:
+def placed(context: TokenContext) -> list[tuple[int, frozenset[int]]]:
     """The same table from the stretches of a context."""
     table: list[tuple[int, frozenset[int]]] = []
     starts: list[int] = []
@@ -87,7 +87,7 @@ def placed(context: Context) -> list[tuple[int, frozenset[int]]]:
 @examples(300)
 @given(blocks)
 def test_tokens_stand_and_see_as_published(block: Block) -> None:
-    context = build(Context((5, 5)), block)
+    context = build(TokenContext((5, 5)), block)
     table: list[tuple[int, frozenset[int]]] = [(0, frozenset()), (1, frozenset({0}))]
     end, _ = reckon(block, 2, frozenset({0, 1}), table)
     assert placed(context) == table
@@ -98,13 +98,13 @@ def test_tokens_stand_and_see_as_published(block: Block) -> None:
 
 
 def test_a_context_without_forks_is_not_placed() -> None:
-    context = Context((1, 2)).plus((3,), "c")
+    context = TokenContext((1, 2)).plus((3,), "c")
     assert context.placed == ()
     assert (context.end, len(context), context.all_ids) == (3, 3, (1, 2, 3))
 
 
 def test_a_placed_context_can_be_cut() -> None:
-    context = build(Context((5, 5)), Block(2, (Block(3), Block(1)), 2, 1))
+    context = build(TokenContext((5, 5)), Block(2, (Block(3), Block(1)), 2, 1))
     shorter = context.cut(2 + 3 + 1, "")
     assert placed(shorter) == placed(context)[: 2 + 2 + 3 + 1]
     assert placed(context.cut(0, "")) == placed(context)[:2]

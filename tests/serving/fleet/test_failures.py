@@ -19,7 +19,6 @@ from weft.core.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from weft.core.fakes import FakeClock, FakeModel, Reply
 from weft.core.ports import (
     Capabilities,
     Delta,
@@ -31,6 +30,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion
 from weft.serving.fleet import Fleet, FleetOptions, FleetStats
+from weft.testing import FakeClock, FakeModel, Reply
 
 
 def breaks(after_tokens: int) -> Server:

@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.serving.fleet.asking import answer, asking, play, settle
 from tests.serving.fleet.server import Fate, Server
-from weft.core.fakes import FakeClock
 from weft.serving.fleet import Fleet
 from weft.serving.telemetry.metrics import RunMetrics
+from weft.testing import FakeClock
 
 Samples = dict[tuple[str, ...], float]
 

@@ -9,9 +9,9 @@ import pytest
 from tests.serving.fleet.asking import answer, asking, settle
 from tests.serving.fleet.server import Server
 from weft.core.errors import ModelUnavailable, StartError
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelClient
 from weft.serving.fleet import Fleet, FleetOptions
+from weft.testing import FakeClock
 
 
 class Places:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.serving.fleet.asking import answer, asking, play, settle
 from tests.serving.fleet.server import ABLE, Server
 from weft.core.errors import ModelOverloaded
-from weft.core.fakes import FakeClock
 from weft.core.ports import Capabilities, ModelRequest, Program
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.fleet.order import ProgramOrder
+from weft.testing import FakeClock
 
 
 def started(arrivals: list[tuple[float, ModelRequest]], **options: Any) -> list[str]:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.serving.fleet.asking import LONG, answer, asking, play, settle
 from tests.serving.fleet.server import LETTERS, Fate, Server
 from weft.core.errors import ModelRequestError
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, Program, Sampling
 from weft.core.values import Completion, Message, ToolSpec
-from weft.serving.fleet import Fleet, FleetStats, routing
-from weft.serving.fleet.prefixes import BLOCK_CHARS, Prefixes, chain_of
+from weft.serving.fleet import Fleet, FleetStats, admission
+from weft.serving.fleet.replica import BLOCK_CHARS, Prefixes, chain_of
+from weft.testing import FakeClock
 
 
 def shared(a: ModelRequest, b: ModelRequest) -> int:
@@ -211,7 +211,7 @@ def test_the_threads_of_a_tree_stay_on_one_replica() -> None:
 
 
 def test_groups_seen_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routing, "_REMEMBERED_GROUPS", 2)
+    monkeypatch.setattr(admission, "_REMEMBERED_GROUPS", 2)
     servers = [Server(), Server()]
 
     async def body(fleet: Fleet, clock: FakeClock) -> None:

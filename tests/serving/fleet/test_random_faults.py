@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving.fleet.server import END, LETTERS, Fate, Server
-from weft.core.fakes import FakeClock
 from weft.core.ports import (
     ModelEvent,
     ModelRequest,
@@ -20,6 +19,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
+from weft.testing import FakeClock
 
 fates = st.builds(
     Fate,

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from tests.serving.fleet.server import END, LETTERS, Detokenizer, decoded, next_token
 from weft.core.ports import ModelRequest, ReasoningDelta, Sampling, TextDelta, ToolCallDelta
 from weft.core.values import Completion, Message, ToolCall
-from weft.serving.fleet.leg import Diverged, Repeated, Sewn
-from weft.serving.fleet.seam import Seam
-from weft.serving.fleet.transcript import Transcript
+from weft.serving.fleet.resume import RepeatedStream, ResumedStream, StreamDiverged
+from weft.serving.fleet.transcript import StreamSplicer, Transcript
 
 
 @given(
@@ -20,7 +19,7 @@ from weft.serving.fleet.transcript import Transcript
 def test_what_goes_through_is_the_text_of_the_ids_that_go_through(
     prompt: list[int], stop: tuple[str, ...], sizes: list[int]
 ) -> None:
-    seam, server = Seam(stop), Detokenizer(prompt, stop)
+    seam, server = StreamSplicer(stop), Detokenizer(prompt, stop)
     ids: list[int] = []
     text, through = "", []
     for size in sizes:
@@ -46,7 +45,7 @@ def test_what_goes_through_is_the_text_of_the_ids_that_go_through(
 
 def test_text_that_may_begin_a_stop_string_waits_with_its_ids() -> None:
     """For `STOP` the server holds three characters back, wherever tokens begin and end."""
-    seam = Seam(["STOP", "!"])
+    seam = StreamSplicer(["STOP", "!"])
     assert seam.take(TextDelta("", (1,))) is None  # "ab" is held back
     assert seam.take(TextDelta("abc", (2,))) is None  # of "abcd" "ef": "cd" belongs to the second
     assert seam.take(TextDelta("def", (3,))) == TextDelta("abcdef", (1, 2))
@@ -54,7 +53,7 @@ def test_text_that_may_begin_a_stop_string_waits_with_its_ids() -> None:
 
 
 def test_bytes_of_one_character_go_through_together() -> None:
-    seam = Seam(())
+    seam = StreamSplicer(())
     assert seam.take(TextDelta("a", (1,))) == TextDelta("a", (1,))
     assert seam.take(TextDelta("", (2,))) is None
     assert seam.take(TextDelta("", (3,))) is None
@@ -65,7 +64,7 @@ def test_bytes_of_one_character_go_through_together() -> None:
 
 
 def test_several_tokens_at_once_may_end_within_a_character() -> None:
-    seam = Seam(())
+    seam = StreamSplicer(())
     seam.take(TextDelta("a", (1, 2)))
     assert not seam.sure
     seam.take(TextDelta("b", (3,)))
@@ -87,7 +86,7 @@ class TestEcho:
 
     def test_it_is_taken_off(self) -> None:
         transcript = cut("Hi 漢", (1, 2), sure=False)
-        leg = Sewn(transcript, transcript.request)
+        leg = ResumedStream(transcript, transcript.request)
         assert leg.take(TextDelta("user says: Hi 漢🎉", (3,))) == [TextDelta("🎉", (3,))]
         assert leg.take(TextDelta("Hi 漢 again", (4,))) == [TextDelta("Hi 漢 again", (4,))]
         [end] = leg.take(Completion("x", token_ids=(3, 4)))
@@ -97,20 +96,20 @@ class TestEcho:
     def test_a_sure_cut_has_none(self) -> None:
         transcript = cut("Hi", (1, 2))
         same = TextDelta("a Hi and much text", (3,))
-        assert Sewn(transcript, transcript.request).take(same) == [same]
+        assert ResumedStream(transcript, transcript.request).take(same) == [same]
 
     def test_a_repetition_is_none(self) -> None:
         transcript = cut("ha", (1, 2), sure=False)
         same = TextDelta(" ha ha", (3, 4))
-        assert Sewn(transcript, transcript.request).take(same) == [same]
+        assert ResumedStream(transcript, transcript.request).take(same) == [same]
 
     @pytest.mark.parametrize(
         ("stop", "text"), [((), "Hi user said: Hi 🎉"), (("x",), "the user said: Hi 🎉")]
     )
     def test_what_cannot_be_told_is_an_error(self, stop: tuple[str, ...], text: str) -> None:
         transcript = cut("Hi", (1, 2), sure=False, stop=stop)
-        with pytest.raises(Diverged, match="within a character"):
-            Sewn(transcript, transcript.request).take(TextDelta(text, (3,)))
+        with pytest.raises(StreamDiverged, match="within a character"):
+            ResumedStream(transcript, transcript.request).take(TextDelta(text, (3,)))
 
 
 class TestRepeated:
@@ -122,7 +121,7 @@ class TestRepeated:
             ToolCallDelta(0, '{"a"', "id-1", "add"),
         ):
             transcript.note(delta)
-        leg = Repeated(transcript)
+        leg = RepeatedStream(transcript)
         assert leg.take(ReasoningDelta("I ", (1,))) == []
         assert leg.take(ReasoningDelta("think", (2,))) == []
         assert leg.take(TextDelta("Well", (3, 4), (-0.5, -0.25))) == [
@@ -140,7 +139,7 @@ class TestRepeated:
     def test_reasoning_goes_on_where_it_was_cut(self) -> None:
         transcript = Transcript(ModelRequest((Message("user", "hi"),)))
         transcript.note(ReasoningDelta("I thi", (1, 2)))
-        leg = Repeated(transcript)
+        leg = RepeatedStream(transcript)
         assert leg.take(ReasoningDelta("I think", (1, 2, 3))) == [ReasoningDelta("nk", (3,))]
 
     @pytest.mark.parametrize(
@@ -156,5 +155,5 @@ class TestRepeated:
         transcript = Transcript(ModelRequest((Message("user", "hi"),)))
         transcript.note(TextDelta("Wel", (3,)))
         transcript.note(ToolCallDelta(0, "{", "id", "add"))
-        with pytest.raises(Diverged):
-            Repeated(transcript).take(event)
+        with pytest.raises(StreamDiverged):
+            RepeatedStream(transcript).take(event)

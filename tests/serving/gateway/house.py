@@ -12,9 +12,9 @@ import httpx2
 from openai import AsyncOpenAI
 
 from tests import late
-from weft.core.fakes import FakeModel
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest
-from weft.serving.gateway import Exchange, Gateway, GatewayOptions, Served
+from weft.serving.gateway import Gateway, GatewayExchange, GatewayOptions, ServedModel
+from weft.testing import FakeModel
 
 KEY = "a-key-long-enough-for-a-test"
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -26,7 +26,7 @@ class House:
 
     gateway: Gateway
     stack: AsyncExitStack
-    exchanges: list[Exchange] = field(default_factory=list)
+    exchanges: list[GatewayExchange] = field(default_factory=list)
     ended: bool | None = None
 
     @property
@@ -49,7 +49,7 @@ class House:
         body = {"model": "fake", "messages": HELLO, **fields}
         return await client.post("/v1/chat/completions", json=body, headers=headers)
 
-    async def told(self, count: int) -> list[Exchange]:
+    async def told(self, count: int) -> list[GatewayExchange]:
         """The exchanges, as soon as `count` have ended: a client may know a little earlier."""
         await until(lambda: len(self.exchanges) >= count)
         assert len(self.exchanges) == count
@@ -83,12 +83,13 @@ class Held(FakeModel):
 
 
 @asynccontextmanager
-async def house(*models: ModelClient | Served, **options: Any) -> AsyncIterator[House]:
+async def house(*models: ModelClient | ServedModel, **options: Any) -> AsyncIterator[House]:
     """A gateway of `models` that has been drained at the end."""
     served = [
-        model if isinstance(model, Served) else Served(model.model, model) for model in models
+        model if isinstance(model, ServedModel) else ServedModel(model.model, model)
+        for model in models
     ]
-    exchanges: list[Exchange] = []
+    exchanges: list[GatewayExchange] = []
     given = GatewayOptions(**{"port": 0, "drain_s": 60.0, **options})
     gateway = Gateway(served, given, exchanges.append)
     gateway.bind()
@@ -114,7 +115,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def with_house(
-    body: Callable[[House], Awaitable[None]], *models: ModelClient | Served, **options: Any
+    body: Callable[[House], Awaitable[None]], *models: ModelClient | ServedModel, **options: Any
 ) -> None:
     async def main() -> None:
         async with house(*models, **options) as here:

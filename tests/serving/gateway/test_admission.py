@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.core.fakes import FakeClock
-from weft.serving.gateway.admission import Admission
-from weft.serving.gateway.problem import Refused
+from weft.serving.gateway.admission import AdmissionQueue
+from weft.serving.gateway.problem import RequestRefused
+from weft.testing import FakeClock
 
 
 @given(
@@ -28,14 +28,14 @@ from weft.serving.gateway.problem import Refused
 def test_places_are_never_overrun_nor_lost(
     places: int, waiting: int, requests: list[tuple[int, int, int, int | None]]
 ) -> None:
-    admission = Admission(places, waiting)
+    admission = AdmissionQueue(places, waiting)
     inside = 0
     most = 0
 
     async def one(wanted: int, comes: int, works: int) -> None:
         nonlocal inside, most
         await asyncio.sleep(comes)
-        with suppress(Refused):
+        with suppress(RequestRefused):
             async with admission.admitted(wanted):
                 inside += wanted
                 most = max(most, inside)
@@ -63,13 +63,13 @@ def test_places_are_never_overrun_nor_lost(
 def test_who_comes_first_goes_first() -> None:
     order = []
 
-    async def one(admission: Admission, name: str, places: int) -> None:
+    async def one(admission: AdmissionQueue, name: str, places: int) -> None:
         async with admission.admitted(places):
             order.append(name)
             await asyncio.sleep(1)
 
     async def main() -> None:
-        admission = Admission(2, 9)
+        admission = AdmissionQueue(2, 9)
         async with asyncio.TaskGroup() as group:
             for name, places in (("first", 1), ("large", 2), ("small", 1)):
                 group.create_task(one(admission, name, places))
@@ -80,18 +80,18 @@ def test_who_comes_first_goes_first() -> None:
 
 def test_a_full_house_says_when_to_come_back() -> None:
     async def main() -> None:
-        admission = Admission(1, 1)
+        admission = AdmissionQueue(1, 1)
         async with admission.admitted():
             waiting = asyncio.create_task(admission.admitted().__aenter__())
             await asyncio.sleep(0)
             assert (admission.running, admission.waiting) == (1, 1)
-            with pytest.raises(Refused) as raised:
+            with pytest.raises(RequestRefused) as raised:
                 await admission.admitted().__aenter__()
             assert raised.value.problem.status == 429
             assert raised.value.problem.headers()["retry-after"] == "1"
             waiting.cancel()
             await asyncio.wait([waiting])
-        with pytest.raises(Refused, match="at most 1"):
+        with pytest.raises(RequestRefused, match="at most 1"):
             await admission.admitted(2).__aenter__()
 
     FakeClock().run(main())

@@ -12,7 +12,6 @@ import pytest
 
 from tests.serving.gateway.house import HELLO, Held, House, says, until, with_house
 from weft.core.errors import ModelOverloaded, ModelRequestError, ModelUnavailable
-from weft.core.fakes import FakeModel, Reply
 from weft.core.ports import (
     Capabilities,
     ModelEvent,
@@ -23,7 +22,8 @@ from weft.core.ports import (
     ToolCallDelta,
 )
 from weft.core.values import Completion, ToolCall, Usage
-from weft.serving.gateway import Served
+from weft.serving.gateway import ServedModel
+from weft.testing import FakeModel, Reply
 
 
 class Player:
@@ -307,7 +307,7 @@ def test_further_fields_reach_models_that_know_them() -> None:
         assert other.asked[0].extra == {}
 
     fields = frozenset({"inputs", "stream", "frequency_penalty"})
-    with_house(body, Served("fake", knows, fields), other)
+    with_house(body, ServedModel("fake", knows, fields), other)
 
 
 def test_places_bound_what_runs_and_what_waits() -> None:
@@ -351,4 +351,4 @@ def test_a_model_with_a_slash_in_its_name() -> None:
         client = await house.openai()
         assert (await client.models.retrieve("org/model")).id == "org/model"
 
-    with_house(body, Served("org/model", says()))
+    with_house(body, ServedModel("org/model", says()))

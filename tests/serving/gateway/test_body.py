@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from weft.core.values import Message, ToolCall, ToolSpec
-from weft.serving.gateway.asking import requests_of
-from weft.serving.gateway.body import chat_body
-from weft.serving.gateway.fields import check_honoured, further_fields
-from weft.serving.gateway.problem import Refused
-from weft.serving.gateway.schemas import check_schemas
+from weft.serving.gateway.body import chat_body, check_honoured, further_fields
+from weft.serving.gateway.chat import check_schemas, requests_of
+from weft.serving.gateway.problem import RequestRefused
 
 BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -30,7 +28,7 @@ def request(**fields: Any) -> Any:
 
 
 def refused(raw: object) -> Any:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(RequestRefused) as raised:
         requests_of(chat_body(raw), {}, 60)
     assert raised.value.problem.status == 400
     return raised.value.problem
@@ -184,7 +182,7 @@ def test_every_other_field_is_honoured_or_refused_by_name(name: str, value: obje
     found = further_fields({**BODY, name: value})
     assert found == {name: value}
     check_honoured(found, frozenset({name}))
-    with pytest.raises(Refused, match=f"`{name}` is not supported") as raised:
+    with pytest.raises(RequestRefused, match=f"`{name}` is not supported") as raised:
         check_honoured(found, frozenset())
     assert (raised.value.problem.status, raised.value.problem.param) == (400, name)
 
@@ -192,7 +190,7 @@ def test_every_other_field_is_honoured_or_refused_by_name(name: str, value: obje
 def test_conversations_are_counted_before_they_are_read() -> None:
     many = {**BODY, "messages": BODY["messages"] * 3}
     assert len(chat_body(many, 3).messages) == 3
-    with pytest.raises(Refused, match="more than 2 messages"):
+    with pytest.raises(RequestRefused, match="more than 2 messages"):
         chat_body(many, 2)
     parts = {"role": "user", "content": [{"type": "text", "text": "x"}] * 10_001}
     assert "parts" in refused({**BODY, "messages": [parts]}).message
@@ -209,7 +207,7 @@ def test_conversations_are_counted_before_they_are_read() -> None:
     ],
 )
 def test_schemas_that_cannot_be_used_are_refused(fields: dict[str, Any], param: str) -> None:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(RequestRefused) as raised:
         asyncio.run(check_schemas(request(**fields)))
     assert raised.value.problem.status == 400
     assert str(raised.value.problem.param).startswith(param)

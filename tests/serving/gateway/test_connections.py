@@ -10,8 +10,8 @@ import pytest
 
 from tests import late
 from tests.serving.gateway.house import HELLO, KEY, House, says, until, with_house
-from weft.core.fakes import FakeModel, Reply
-from weft.serving.gateway import Keys
+from weft.serving.gateway import GatewayKeys
+from weft.testing import FakeModel, Reply
 
 HEAD = (
     b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -96,7 +96,7 @@ def test_a_refused_client_that_goes_on_sending_is_given_up() -> None:
         with pytest.raises(ConnectionError):
             await sends_for_ever(writer)
 
-    with_house(body, says(), header_timeout_s=20.0, keys=Keys([KEY]))
+    with_house(body, says(), header_timeout_s=20.0, keys=GatewayKeys([KEY]))
 
 
 def test_a_refused_client_hears_so_after_a_large_body() -> None:
@@ -104,7 +104,7 @@ def test_a_refused_client_hears_so_after_a_large_body() -> None:
         large = [{"role": "user", "content": "x" * 6_000_000}]
         assert (await house.chat(messages=large)).status_code == 401
 
-    with_house(body, says(), keys=Keys([KEY]))
+    with_house(body, says(), keys=GatewayKeys([KEY]))
 
 
 def test_a_client_that_reads_nothing_is_given_up() -> None:

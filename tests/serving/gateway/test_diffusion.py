@@ -16,7 +16,7 @@ from tests.serving.gateway.test_answers import Player, chunks
 from weft.core.ports import TextDelta
 from weft.core.values import Completion, Denoised, Lossy, Message, Usage
 from weft.decoding.diffusion.guard.priors import PriorLimits
-from weft.serving.gateway import Served
+from weft.serving.gateway import ServedModel
 from weft.serving.local import LocalModel, LocalOptions
 
 FAST = Lossy("threshold", (("threshold", 0.05), ("block", 8)))
@@ -155,7 +155,7 @@ def test_a_schema_of_a_caller_may_name_fields_and_not_write_the_answer(weights: 
         assert "words" in refused.json()["error"]["message"]
         await model.aclose()
 
-    with_house(body, Served("m", model, priors=PriorLimits()))
+    with_house(body, ServedModel("m", model, priors=PriorLimits()))
 
 
 def told(*answers: Completion) -> Player:

@@ -8,7 +8,7 @@ import re
 import httpx2
 
 from tests.serving.gateway.house import HELLO, KEY, House, says, with_house
-from weft.serving.gateway import Keys
+from weft.serving.gateway import GatewayKeys
 
 ORIGIN = "https://chat.example"
 
@@ -87,7 +87,7 @@ def test_keys_are_asked_for_everywhere_but_of_health_checks() -> None:
         assert (await http.get("/metrics", headers=shown)).status_code == 200
         assert KEY not in repr(house.exchanges)
 
-    with_house(body, says(), keys=Keys([KEY]))
+    with_house(body, says(), keys=GatewayKeys([KEY]))
 
 
 def test_web_pages_cannot_drive_a_local_gateway() -> None:
@@ -129,7 +129,7 @@ def test_an_origin_that_is_named_may() -> None:
         other = await house.chat(headers={**shown, "origin": "https://other.example"})
         assert error(other) == (403, "foreign_origin")
 
-    with_house(body, says(), origins=(ORIGIN,), keys=Keys([KEY]))
+    with_house(body, says(), origins=(ORIGIN,), keys=GatewayKeys([KEY]))
 
 
 def test_a_chat_that_is_not_whole_is_counted_and_reported() -> None:

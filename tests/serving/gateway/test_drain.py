@@ -10,8 +10,8 @@ import pytest
 
 from tests.serving.gateway.house import Held, House, house, run, says, until
 from weft.core.errors import DuplicateName, ServeError
-from weft.core.fakes import FakeModel, Reply
-from weft.serving.gateway import Gateway, GatewayOptions, Served
+from weft.serving.gateway import Gateway, GatewayOptions, ServedModel
+from weft.testing import FakeModel, Reply
 
 
 def slow(seconds: float) -> FakeModel:
@@ -79,7 +79,7 @@ def test_cancelling_it_ends_everything() -> None:
     model = slow(60)
 
     async def main() -> None:
-        gateway = Gateway([Served("fake", model)], GatewayOptions(port=0))
+        gateway = Gateway([ServedModel("fake", model)], GatewayOptions(port=0))
         gateway.bind()
         ready = asyncio.Event()
         serving = asyncio.create_task(gateway.serve(ready.set))
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_said_before_anything_runs() -> None:
 
 def test_two_models_of_one_name_are_refused() -> None:
     with pytest.raises(DuplicateName, match="'fake'"):
-        Gateway([Served("fake", says()), Served("fake", says())])
+        Gateway([ServedModel("fake", says()), ServedModel("fake", says())])
 
 
 def test_nobody_can_connect_before_it_serves() -> None:

@@ -11,7 +11,7 @@ import httpx2
 
 from tests.serving.gateway.house import KEY, run, says
 from weft.core.errors import InputError, StoreError, UnknownReference
-from weft.serving.gateway import Gateway, GatewayOptions, Keys, Served
+from weft.serving.gateway import Gateway, GatewayKeys, GatewayOptions, ServedModel
 
 BOOL = {"type": "boolean"}
 
@@ -44,7 +44,7 @@ def asked(body: Callable[[httpx2.AsyncClient, Asking], Awaitable[None]], **optio
     async def main() -> None:
         people = Asking()
         given = GatewayOptions(port=0, **options)
-        gateway = Gateway([Served("fake", says())], given, people=people)
+        gateway = Gateway([ServedModel("fake", says())], given, people=people)
         gateway.bind()
         ready = asyncio.Event()
         serving = asyncio.create_task(gateway.serve(ready.set))
@@ -108,12 +108,12 @@ def test_keys_are_asked_for() -> None:
         assert sent.status_code == 202
         assert people.given == [("ok", True)]
 
-    asked(body, keys=Keys([KEY]))
+    asked(body, keys=GatewayKeys([KEY]))
 
 
 def test_nobody_is_asked_where_that_was_not_wanted() -> None:
     async def main() -> None:
-        gateway = Gateway([Served("fake", says())], GatewayOptions(port=0))
+        gateway = Gateway([ServedModel("fake", says())], GatewayOptions(port=0))
         gateway.bind()
         ready = asyncio.Event()
         serving = asyncio.create_task(gateway.serve(ready.set))

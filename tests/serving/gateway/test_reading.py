@@ -9,9 +9,9 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
-from weft.core.fakes import FakeClock
-from weft.serving.gateway.problem import Refused
-from weft.serving.gateway.reading import read_json
+from weft.serving.gateway.json_body import read_json
+from weft.serving.gateway.problem import RequestRefused
+from weft.testing import FakeClock
 
 
 def headers(length: str | None = None) -> Headers:
@@ -42,7 +42,7 @@ def read(
 
 
 def status(chunks: Iterable[bytes], **how: Any) -> int:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(RequestRefused) as raised:
         read(chunks, **how)
     return raised.value.problem.status
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.serving.gateway.house import House, with_house
+from weft.core.call_context import trace_headers
 from weft.core.errors import ModelOverloaded
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
-from weft.core.tracing import trace_headers
 from weft.core.values import Completion
-from weft.serving.gateway import Served
+from weft.serving.gateway import ServedModel
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -60,7 +60,7 @@ def test_the_header_names_the_run_of_each_choice(stream: bool) -> None:
             ["brief-2", "brief-3"],
         ]
 
-    with_house(body, Served("fake", Runs(), runs=True))
+    with_house(body, ServedModel("fake", Runs(), runs=True))
 
 
 def test_an_error_names_the_run_that_failed() -> None:
@@ -69,7 +69,7 @@ def test_an_error_names_the_run_that_failed() -> None:
         assert answer.status_code == 429
         assert answer.headers["x-weft-run"] == "brief-1"
 
-    with_house(body, Served("fake", Runs(error=ModelOverloaded("busy")), runs=True))
+    with_house(body, ServedModel("fake", Runs(error=ModelOverloaded("busy")), runs=True))
 
 
 def test_where_nothing_is_recorded_nothing_is_named() -> None:
@@ -77,7 +77,7 @@ def test_where_nothing_is_recorded_nothing_is_named() -> None:
         assert "x-weft-run" not in (await house.chat()).headers
         assert "x-weft-run" not in (await house.chat(model="none")).headers
 
-    with_house(body, Served("fake", Runs(recorded=False), runs=True))
+    with_house(body, ServedModel("fake", Runs(recorded=False), runs=True))
 
 
 def test_clients_cannot_say_what_their_run_is_called() -> None:
@@ -89,7 +89,7 @@ def test_clients_cannot_say_what_their_run_is_called() -> None:
             assert answer.status_code == 400
             assert "x-weft-run" not in answer.headers
 
-    with_house(body, Served("fake", model))
+    with_house(body, ServedModel("fake", model))
     assert not model.extras
 
 
@@ -101,7 +101,7 @@ def test_web_pages_that_may_use_the_gateway_may_read_the_header() -> None:
         exposed = answer.headers["access-control-expose-headers"]
         assert {name.strip() for name in exposed.split(",")} == {"x-request-id", "x-weft-run"}
 
-    with_house(body, Served("fake", Runs(), runs=True), origins=(origin,))
+    with_house(body, ServedModel("fake", Runs(), runs=True), origins=(origin,))
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -113,5 +113,5 @@ def test_a_request_is_part_of_its_clients_trace(stream: bool) -> None:
         await house.chat(stream=stream)
         await house.chat({"traceparent": "nonsense"}, stream=stream)
 
-    with_house(body, Served("fake", model, runs=True))
+    with_house(body, ServedModel("fake", model, runs=True))
     assert model.traces == [{"traceparent": PARENT, "tracestate": "a=1"}, {}, {}]

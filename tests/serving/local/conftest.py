@@ -41,7 +41,7 @@ def vocabulary(tiny_path: Path) -> Vocabulary:
 def play(tiny_path: Path, vocabulary: Vocabulary) -> Callable[..., Playback]:
     """A fresh batcher of the tiny model, stepped by hand; it ends the one before."""
     from weft.decoding.network.network import Network
-    from weft.serving.local.batcher import Batcher
+    from weft.serving.local.autoregressive.batcher import Batcher
 
     networks: dict[LocalOptions, Network] = {}
 

@@ -11,7 +11,7 @@ from weft.serving.local import LocalOptions
 from weft.serving.local.ticket import Ticket
 
 if TYPE_CHECKING:
-    from weft.serving.local.batch import Batching
+    from weft.serving.local.ticket import ModelBatcher
 
 EXACT = LocalOptions(dtype="float32", threads=1)
 
@@ -41,7 +41,7 @@ class Heard(Ticket):
 
 
 class Playback:
-    def __init__(self, batcher: Batching) -> None:
+    def __init__(self, batcher: ModelBatcher) -> None:
         self.batcher = batcher
 
     def add(self, request: ModelRequest) -> Heard:

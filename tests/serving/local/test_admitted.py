@@ -8,10 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.auxiliary import AuxPlan
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.tree import ROOT, DraftTree, Proposal
-from weft.serving.local.admitted import admitted
+from weft.decoding.speculative.draft import (
+    ROOT,
+    AuxiliaryRows,
+    ChildDistribution,
+    DraftProposal,
+    DraftTree,
+)
+from weft.serving.local.autoregressive.row import admitted
 
 
 def rising(tokens: Sequence[int]) -> int:
@@ -43,18 +47,18 @@ def paths(tree: DraftTree) -> set[tuple[int, ...]]:
 
 @given(trees())
 def test_the_paths_that_stay_are_those_that_can_follow(tree: DraftTree) -> None:
-    left = admitted(Draft(tree, source="s"), rising)
+    left = admitted(DraftProposal(tree, source="s"), rising)
     assert paths(left.tree) == {path for path in paths(tree) if rising(path) == len(path)}
     assert left.source == "s"
 
 
 def test_candidates_that_were_drawn_at_random_stay() -> None:
     law = np.full(5, 0.2)
-    tree = DraftTree((3, 1), (ROOT, ROOT), {ROOT: Proposal("without_replacement", law)})
-    assert admitted(Draft(tree), lambda _: 0).tree is tree
+    tree = DraftTree((3, 1), (ROOT, ROOT), {ROOT: ChildDistribution("without_replacement", law)})
+    assert admitted(DraftProposal(tree), lambda _: 0).tree is tree
 
 
 def test_a_draft_with_rows_beside_it_stays() -> None:
-    aux = AuxPlan((1,), (ROOT,), (1,), np.ones((1, 1), np.bool_))
-    draft = Draft(DraftTree.chain([3, 1]), aux)
+    aux = AuxiliaryRows((1,), (ROOT,), (1,), np.ones((1, 1), np.bool_))
+    draft = DraftProposal(DraftTree.chain([3, 1]), aux)
     assert admitted(draft, lambda _: 0) is draft

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from weft.core.ports import TextDelta
-from weft.serving.local.answer import Answer, Drawn
+from weft.serving.local.answer import AnswerText, SampledToken
 
 TEXT = st.text(alphabet="ab<|é漢🎉�\n", max_size=30)
 
@@ -18,11 +18,11 @@ def cut(data: bytes, cuts: Sequence[int]) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(edges)]
 
 
-def play(pieces: Sequence[bytes], stop: Sequence[str] = ()) -> tuple[Answer, list[TextDelta]]:
-    answer = Answer(lambda token: pieces[token], stop)
+def play(pieces: Sequence[bytes], stop: Sequence[str] = ()) -> tuple[AnswerText, list[TextDelta]]:
+    answer = AnswerText(lambda token: pieces[token], stop)
     deltas = []
     for token in range(len(pieces)):
-        answer.add(Drawn(token))
+        answer.add(SampledToken(token))
         if answer.stopped:
             break
         if delta := answer.delta():
@@ -81,10 +81,10 @@ def test_a_stop_string_ends_the_text_before_it_however_it_is_cut(
 
 def test_text_that_may_begin_a_stop_string_waits_until_it_does_not() -> None:
     pieces = [b"one ", b"EN", b"TER ", b"END", b" two"]
-    answer = Answer(lambda token: pieces[token], ["END"])
+    answer = AnswerText(lambda token: pieces[token], ["END"])
     shown = []
     for token in range(4):
-        answer.add(Drawn(token))
+        answer.add(SampledToken(token))
         delta = answer.delta()
         shown.append(delta and delta.text)
     assert shown == ["one ", None, "ENTER ", None]
@@ -93,10 +93,10 @@ def test_text_that_may_begin_a_stop_string_waits_until_it_does_not() -> None:
 
 def test_every_token_and_logprob_is_given_out_once() -> None:
     pieces = [b"a", b"", b"b", b""]
-    answer = Answer(lambda token: pieces[token], [])
+    answer = AnswerText(lambda token: pieces[token], [])
     deltas = []
     for token in range(4):
-        answer.add(Drawn(token, -float(token)))
+        answer.add(SampledToken(token, -float(token)))
         if delta := answer.delta():
             deltas.append(delta)
     answer.finish()

@@ -13,8 +13,8 @@ from weft.core.calls import CallEvent
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Message
-from weft.engine.cassette import CallLog, RecordingClient
-from weft.engine.place import PLACE, Place
+from weft.durability.calls import CallLog, RecordingClient
+from weft.engine.scheduler.effects import CALL_SITE, CallSite
 from weft.serving.local import LocalModel, LocalOptions
 
 TOKENS = 16
@@ -22,9 +22,9 @@ TOKENS = 16
 
 @pytest.fixture(autouse=True)
 def _place() -> Iterator[None]:
-    token = PLACE.set(Place(NodeId("write"), 1))
+    token = CALL_SITE.set(CallSite(NodeId("write"), 1))
     yield
-    PLACE.reset(token)
+    CALL_SITE.reset(token)
 
 
 def asking(text: str) -> ModelRequest:

@@ -15,13 +15,15 @@ from weft.core.errors import CapabilityError
 from weft.core.ports import ModelRequest, Sampling
 from weft.core.ports.model import Prefilled
 from weft.core.values import Lossless, Lossy, Message
-from weft.decoding.speculative.auxiliary import AuxPlan
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Drafter, Seen
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.method import Method, Single
-from weft.decoding.speculative.preset import Options, Preset
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    FixedDraftLength,
+    PerSequenceMethod,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.presets import Options, Preset
 
 Play = Callable[..., Playback]
 BOOK = {
@@ -51,13 +53,13 @@ class Wild:
             self.prompt = len(tokens)
         self.tokens += tokens
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: TargetOutputs) -> None:
         for layer in self.taps:
             assert seen.hidden[layer].shape[0] == len(seen.tokens)
         assert all(0 <= row < len(seen.aux) for row in seen.under)
         self.seen += seen.tokens
 
-    def propose(self, most: int) -> Draft:
+    def propose(self, most: int) -> DraftProposal:
         at = len(self.tokens) - self.prompt
         tokens: list[int] = []
         parents: list[int] = []
@@ -73,7 +75,7 @@ class Wild:
         tree = DraftTree(tuple(tokens), tuple(parents))
         under = tuple(self._random.randint(ROOT, len(tree) - 1) for _ in range(2))
         depths = tuple(int(tree.depths[node + 1]) + 1 for node in under)
-        return Draft(tree, AuxPlan((1, 2), under, depths, np.eye(2, dtype=np.bool_)))
+        return DraftProposal(tree, AuxiliaryRows((1, 2), under, depths, np.eye(2, dtype=np.bool_)))
 
 
 class Broken(Wild):
@@ -94,14 +96,16 @@ class Broken(Wild):
         self._fail("extend")
         super().extend(tokens)
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: TargetOutputs) -> None:
         self._fail("see")
         super().see(seen)
 
-    def propose(self, most: int) -> Draft:
+    def propose(self, most: int) -> DraftProposal:
         self._fail("propose")
         if self._at in ("strange", "many"):
-            return Draft(DraftTree.chain([10**6] if self._at == "strange" else [1] * (most + 1)))
+            return DraftProposal(
+                DraftTree.chain([10**6] if self._at == "strange" else [1] * (most + 1))
+            )
         return super().propose(most)
 
 
@@ -110,8 +114,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Drafter]], No
     """Makes `lookup` draft with another drafter."""
 
     def put(begin: Callable[[], Drafter]) -> None:
-        def make(_network: object, _options: Options) -> Method:
-            return Single("wild", begin, lambda: Always(12))
+        def make(_network: object, _options: Options) -> SpeculativeMethod:
+            return PerSequenceMethod("wild", begin, lambda: FixedDraftLength(12))
 
         found = Preset("wild", "for tests", make)
         monkeypatch.setattr("weft.decoding.speculative.presets.preset", lambda _name: found)
@@ -220,12 +224,12 @@ def test_a_drafter_that_fails_costs_no_request(
 def test_what_may_change_the_text_has_to_be_asked_for(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(_network: object, _options: Options) -> Method:
-        return Single("loose", Wild, lambda: Always(2))
+    def make(_network: object, _options: Options) -> SpeculativeMethod:
+        return PerSequenceMethod("loose", Wild, lambda: FixedDraftLength(2))
 
     found = Preset("loose", "for tests", make, lossless=False)
     monkeypatch.setattr("weft.decoding.speculative.presets.preset", lambda _name: found)
-    monkeypatch.setattr("weft.serving.local.drafting.preset", lambda _name: found)
+    monkeypatch.setattr("weft.serving.local.autoregressive.decoders.preset", lambda _name: found)
     with pytest.raises(CapabilityError, match="may change the text"):
         play().answer(asking(0, decode=Lossless("loose")))
     assert play().answer(asking(0, decode=Lossy("loose"))).token_ids

@@ -11,11 +11,11 @@ import pytest
 
 from tests.serving.local.playback import EXACT, asking
 from weft.core.errors import ModelRequestError, ModelTimeout, ModelUnavailable, WeftError
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest, complete
 from weft.core.ports.model import ConcurrentAttention, Prefilled
 from weft.core.values import Completion
 from weft.serving.local import LocalModel, LocalOptions
+from weft.testing import FakeClock
 
 
 def worker(index: int, of: int = 2, group: str = "g", layout: str = "combined") -> ModelRequest:

@@ -24,10 +24,9 @@ from weft.core.ports import ModelRequest, Sampling
 from weft.core.values import Completion
 from weft.decoding.network.network import Network
 from weft.serving.local import LocalOptions
-from weft.serving.local.batcher import Batcher
-from weft.serving.local.bounds import Bounds
-from weft.serving.local.number_watch import NumberWatch
-from weft.serving.local.row import _finite
+from weft.serving.local.autoregressive.batcher import Batcher
+from weft.serving.local.autoregressive.row import _finite
+from weft.serving.local.grammar import NumberScanner, SchemaBounds
 from weft.serving.local.vocabulary import Vocabulary
 
 Play = Callable[..., Playback]
@@ -238,7 +237,7 @@ def test_bounds_are_put_only_where_there_are_none() -> None:
         "description": "a string",
     }
     before = copy.deepcopy(schema)
-    assert Bounds(7, 3).put_on(schema) == {
+    assert SchemaBounds(7, 3).put_on(schema) == {
         "type": "object",
         "properties": {
             "a": {
@@ -265,7 +264,7 @@ def test_bounds_are_put_only_where_there_are_none() -> None:
         "description": "a string",
     }
     assert schema == before
-    assert Bounds(None, None).put_on(schema) == schema
+    assert SchemaBounds(None, None).put_on(schema) == schema
 
 
 PIECES = [
@@ -283,7 +282,7 @@ PIECES = [
 @given(pieces=st.lists(st.sampled_from(PIECES)), end=st.integers(0, 400), cut=st.integers(0, 400))
 def test_the_number_that_json_ends_in_is_measured(pieces: list[str], end: int, cut: int) -> None:
     text = ("[" + ", ".join(pieces) + "]")[:end]
-    watch = NumberWatch()
+    watch = NumberScanner()
     watch.read(text.encode()[:cut])
     watch.read(text.encode()[cut:])
     outside = re.sub(r'"(\\.|[^"\\])*("|$)', "", text)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from weft.serving.local.slots import Slots, common_prefix
+from weft.serving.local.autoregressive.slots import CacheSlots, common_prefix
 
 
 def test_common_prefix() -> None:
@@ -11,7 +11,7 @@ def test_common_prefix() -> None:
 
 
 def test_the_last_prompt_token_is_always_read() -> None:
-    slots = Slots(2)
+    slots = CacheSlots(2)
     first = slots.claim([1, 2, 3])
     first.slot.tokens.extend([1, 2, 3])
     first.slot.busy = False
@@ -19,7 +19,7 @@ def test_the_last_prompt_token_is_always_read() -> None:
 
 
 def test_a_free_slot_with_the_prefix_is_taken_as_it_is() -> None:
-    slots = Slots(3)
+    slots = CacheSlots(3)
     for start in (1, 5):
         claim = slots.claim([start])
         claim.slot.tokens.extend([start, 8, 9])
@@ -31,7 +31,7 @@ def test_a_free_slot_with_the_prefix_is_taken_as_it_is() -> None:
 
 
 def test_the_prefix_of_a_busy_slot_is_copied_into_the_least_useful_free_one() -> None:
-    slots = Slots(3)
+    slots = CacheSlots(3)
     contents = ([1, 2, 3, 4], [7, 7, 7], [6])
     for tokens in contents:
         slots.claim(tokens).slot.tokens.extend(tokens)
@@ -43,7 +43,7 @@ def test_the_prefix_of_a_busy_slot_is_copied_into_the_least_useful_free_one() ->
 
 
 def test_slots_are_made_only_when_needed() -> None:
-    slots = Slots(8)
+    slots = CacheSlots(8)
     for _ in range(5):
         claim = slots.claim([1, 2])
         claim.slot.tokens.extend([1, 2])
@@ -53,7 +53,7 @@ def test_slots_are_made_only_when_needed() -> None:
 
 
 def test_a_long_answer_is_not_lost_for_a_short_prefix() -> None:
-    slots = Slots(3)
+    slots = CacheSlots(3)
     for tokens in ([1, 2, 3, 4, 5, 6], [7, 7]):
         slots.claim(tokens).slot.tokens.extend(tokens)
     for slot in slots._slots:
@@ -64,7 +64,7 @@ def test_a_long_answer_is_not_lost_for_a_short_prefix() -> None:
 
 
 def test_an_answer_is_not_the_prefix_of_a_prompt_where_prompts_are_read_in_another_way() -> None:
-    slots = Slots(1)
+    slots = CacheSlots(1)
     slot = slots.claim([1, 2]).slot
     slot.tokens, slot.prompt, slot.busy = [1, 2, 3, 4], 2, False
     assert slots.reusable([1, 2, 3, 4, 5]) == 2

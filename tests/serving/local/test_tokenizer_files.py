@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from tests.serving.local import tiny
 from weft.core.errors import ModelRequestError
 from weft.core.values import Message
-from weft.serving.local.tokenizer_files import TokenizerFiles, read_tokenizer
+from weft.serving.local.tokenizer import TokenizerFiles, read_tokenizer
 from weft.serving.local.vocabulary import Vocabulary
 
 CHAT = (Message("system", "be brief"), Message("user", "hi <|im_end|> there"))

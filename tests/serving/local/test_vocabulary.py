@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.serving.local import tiny
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message, ToolCall
-from weft.serving.local.tokens import Tokens
+from weft.serving.local.tokenizer import LocalTokenizer
 from weft.serving.local.vocabulary import Vocabulary
 
 
-def _with_added() -> Tokens:
+def _with_added() -> LocalTokenizer:
     tokenizer = tiny.make_tokenizer()
     tokenizer.add_tokens(["<added>", "    "])
-    return Tokens(tokenizer)
+    return LocalTokenizer(tokenizer)
 
 
 WITH_ADDED = _with_added()

@@ -19,14 +19,14 @@ from transformers import AutoModelForCausalLM
 from tests.serving.local.monolithic import Slow, SlowGroup, Writer
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
-from weft.core.ports.model import ConcurrentAttention, Layout, ModelRequest
-from weft.decoding.network.network import Network, Reading
+from weft.core.ports.model import AttentionLayout, ConcurrentAttention, ModelRequest
+from weft.decoding.network.network import Network, SpanOutput
 from weft.decoding.network.packing import Span
-from weft.serving.local.batcher import Batcher
+from weft.serving.local.autoregressive.batcher import Batcher
 from weft.serving.local.vocabulary import Vocabulary
 
 Play = Callable[..., Playback]
-LAYOUTS: tuple[Layout, ...] = ("contiguous", "interleaved", "combined", "slots")
+LAYOUTS: tuple[AttentionLayout, ...] = ("contiguous", "interleaved", "combined", "slots")
 ENDS_A_STEP = 5  # token ids that this divides
 
 
@@ -55,7 +55,7 @@ class Watched:
         network = self.playback.batcher._network
         forward = type(network).forward
 
-        def watching(spans: Sequence[Span]) -> dict[int, Reading]:
+        def watching(spans: Sequence[Span]) -> dict[int, SpanOutput]:
             found = forward(network, spans)
             for row in self.playback.batcher.rows:
                 reading = None if row.slot is None else found.get(row.slot.number)
@@ -88,7 +88,7 @@ def watch(play: Play) -> Iterator[Callable[..., Watched]]:
 
 
 def workers(
-    prompts: list[tuple[int, ...]], layout: Layout, max_tokens: list[int], **texts: Any
+    prompts: list[tuple[int, ...]], layout: AttentionLayout, max_tokens: list[int], **texts: Any
 ) -> list[ModelRequest]:
     return [
         replace(
@@ -155,7 +155,11 @@ def largest_error(
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_each_worker_sees_what_a_monolithic_cache_would_show_it(
-    slow: Slow, vocabulary: Vocabulary, watch: Callable[..., Watched], layout: Layout, count: int
+    slow: Slow,
+    vocabulary: Vocabulary,
+    watch: Callable[..., Watched],
+    layout: AttentionLayout,
+    count: int,
 ) -> None:
     watched = watch()
     source = random.Random(count)
@@ -190,7 +194,7 @@ def test_workers_of_any_lengths_that_end_at_any_time(
     play: Play,
     seed: int,
     count: int,
-    layout: Layout,
+    layout: AttentionLayout,
     prefill_tokens: int,
     texts: dict[str, str],
 ) -> None:
@@ -213,7 +217,9 @@ def test_workers_of_any_lengths_that_end_at_any_time(
 
 @pytest.mark.usefixtures("stepping")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_worker_alone_writes_what_an_ordinary_request_does(play: Play, layout: Layout) -> None:
+def test_a_worker_alone_writes_what_an_ordinary_request_does(
+    play: Play, layout: AttentionLayout
+) -> None:
     for prompt in ((5,), tuple(range(20, 70))):
         ordinary = play().answer(asking(*prompt, max_tokens=40))
         alone = play().answer(workers([prompt], layout, [40])[0])
@@ -224,7 +230,9 @@ def test_a_worker_alone_writes_what_an_ordinary_request_does(play: Play, layout:
 
 @pytest.mark.usefixtures("stepping")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_other_requests_of_the_batch_neither_notice_nor_disturb(play: Play, layout: Layout) -> None:
+def test_other_requests_of_the_batch_neither_notice_nor_disturb(
+    play: Play, layout: AttentionLayout
+) -> None:
     asked = workers([(5, 6, 7), (8, 9), (5, 6, 20)], layout, [14, 9, 14], opening="the ")
     prompts = [tuple(range(start, start + 9)) for start in (40, 60, 80)]
     playback = play()
@@ -252,7 +260,7 @@ def test_other_requests_of_the_batch_neither_notice_nor_disturb(play: Play, layo
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_block_of_a_cancelled_or_failed_worker_is_gone_at_once(
-    slow: Slow, watch: Callable[..., Watched], layout: Layout, fails: bool
+    slow: Slow, watch: Callable[..., Watched], layout: AttentionLayout, fails: bool
 ) -> None:
     watched = watch()
     prompts = [(5, 6, 7, 8), (9, 10, 11), (12, 13)]
@@ -287,7 +295,7 @@ def test_the_block_of_a_cancelled_or_failed_worker_is_gone_at_once(
 
 @pytest.mark.usefixtures("stepping")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_workers_wrote_is_no_prefix_for_others(play: Play, layout: Layout) -> None:
+def test_what_workers_wrote_is_no_prefix_for_others(play: Play, layout: AttentionLayout) -> None:
     playback = play()
     prompts = [tuple(range(20, 60)), tuple(range(20, 59))]
     heard = [Heard(request) for request in workers(prompts, layout, [20, 20])]
@@ -437,7 +445,7 @@ def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_nor_while_they_are_writing(play: Play, layout: Layout) -> None:
+def test_nor_while_they_are_writing(play: Play, layout: AttentionLayout) -> None:
     playback = play()
     prompts = [tuple(range(20, 60)), tuple(range(20, 59))]
     heard = [Heard(request) for request in workers(prompts, layout, [40, 40])]

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import CapabilityError, ModelRequestError
-from weft.core.fakes import FakeModel
 from weft.core.ports import (
     Capabilities,
     ModelEvent,
@@ -21,7 +20,8 @@ from weft.core.ports import (
     complete,
 )
 from weft.core.values import Completion, Message, ToolCall, Usage
-from weft.serving.moderation import FunctionJudge, Judge, ModelJudge, ModeratedModel
+from weft.serving.moderation import FunctionJudge, Judge, ModeratedModel, ModerationJudge
+from weft.testing import FakeModel
 
 ASKED = ModelRequest((Message("user", "the question"),))
 
@@ -182,7 +182,7 @@ def test_a_model_judges_by_rules(answer: str, verdict: str | None) -> None:
         asked.append(request)
         return answer
 
-    judge = ModelJudge(FakeModel(said, model="j"), "Mind sentences about cats.")
+    judge = ModerationJudge(FakeModel(said, model="j"), "Mind sentences about cats.")
     assert judged(judge) == verdict
     (request,) = asked
     assert [message.content for message in request.messages] == [
@@ -195,4 +195,4 @@ def test_a_model_judges_by_rules(answer: str, verdict: str | None) -> None:
 @pytest.mark.parametrize("answer", ["", "allow", "{}", "[]"])
 def test_a_model_that_gives_no_verdict_lets_nothing_through(answer: str) -> None:
     with pytest.raises(ModelRequestError, match="could not judge"):
-        judged(ModelJudge(FakeModel(lambda _: answer)))
+        judged(ModerationJudge(FakeModel(lambda _: answer)))

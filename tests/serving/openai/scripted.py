@@ -19,7 +19,7 @@ from typing import Any
 import uvicorn
 
 from weft.core.errors import ModelOverloaded, WeftError
-from weft.core.fakes import Reply
+from weft.testing import Reply
 
 Json = dict[str, Any]
 PATIENCE_S = 120.0
@@ -79,7 +79,7 @@ def says(text: str, finish: str = "stop", **rest: Any) -> Script:
 
 
 def plays(reply: Reply, request: Json) -> Script:
-    """The script for a `weft.core.fakes.Reply`, as a server with a model of its own would do it."""
+    """The script for a `weft.testing.Reply`, as a server with a model of its own would do it."""
     if reply.error is not None:
         return _fails(reply.error)
     limit = request.get("max_tokens")

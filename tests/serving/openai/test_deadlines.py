@@ -11,10 +11,10 @@ from tests import late
 from tests.serving.openai.asking import ask, question
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says
 from weft.core.errors import ModelTimeout
-from weft.core.fakes import FakeClock
 from weft.core.ports import Delta, complete
 from weft.serving.deadline import Deadline
 from weft.serving.openai import OpenAIModel
+from weft.testing import FakeClock
 
 
 async def ticking(log: list[str]) -> AsyncGenerator[int, None]:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.serving.openai.asking import ask, question
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Script, says
+from weft.core.call_context import set_trace_headers
 from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.ports import Capabilities, complete
-from weft.core.tracing import set_trace_headers
 from weft.serving.openai import OpenAIModel
 
 METRICS = (

@@ -12,8 +12,8 @@ from tests.serving.openai.asking import ask, question
 from tests.serving.openai.scripted import VLLM, EndpointServer, Script, chunk, usage
 from weft.core.ports import Program
 from weft.core.values import Speculated
-from weft.serving.openai.chunk import Drafting
-from weft.serving.openai.drafted import speculated
+from weft.serving.openai.answer import speculated
+from weft.serving.openai.chunk import WireDrafting
 
 METRICS = "# HELP vllm:num_requests_running\nvllm:num_requests_running 0.0\n"
 DRAFTS = METRICS + 'vllm:spec_decode_num_drafts_total{engine="0"} 0.0\n'
@@ -59,9 +59,9 @@ def test_counts_that_are_none_take_nothing_from_the_answer(
 
 
 def test_passes_without_a_draft_wrote_a_token_each() -> None:
-    told = speculated(Drafting.model_validate({**COUNTS, "per_step_drafted": None}), "weft", 20)
+    told = speculated(WireDrafting.model_validate({**COUNTS, "per_step_drafted": None}), "weft", 20)
     assert told == Speculated("weft", 9, 5, 14)
-    cut = speculated(Drafting.model_validate(COUNTS), "weft", 2)
+    cut = speculated(WireDrafting.model_validate(COUNTS), "weft", 2)
     assert cut is not None
     assert cut.forwards == 3
 
@@ -71,7 +71,7 @@ def test_passes_without_a_draft_wrote_a_token_each() -> None:
     st.integers(0, 200),
 )
 def test_no_depth_holds_more_than_was_tested(steps: list[tuple[int, int]], tokens: int) -> None:
-    wire = Drafting(
+    wire = WireDrafting(
         num_spec_steps=len(steps),
         num_draft_tokens=sum(n for n, _ in steps),
         num_accepted_draft_tokens=sum(kept for _, kept in steps),

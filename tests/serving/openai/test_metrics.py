@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Script, says
 from weft.core.errors import CapabilityError, ModelUnavailable
 from weft.serving.openai import OpenAIModel, ServerMetrics
-from weft.serving.openai.metrics import parse
+from weft.serving.openai.server import parse_metrics
 
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -48,7 +48,7 @@ def read(endpoint: Endpoint) -> ServerMetrics:
 
 
 def test_engines_are_summed_and_neighbours_in_name_left_out() -> None:
-    assert parse(PAGE.encode()) == READING
+    assert parse_metrics(PAGE.encode()) == READING
     assert READING.prefix_hit_rate == 0.25
     assert ServerMetrics(0, 0, 0.0, 0, 0, 0, 0, 0).prefix_hit_rate == 0.0
 
@@ -56,17 +56,17 @@ def test_engines_are_summed_and_neighbours_in_name_left_out() -> None:
 def test_lines_that_make_no_sense_are_passed_over() -> None:
     strange = "vllm:num_requests_running{engine= 7\nvllm:num_requests_running NaN\nvllm: 1\n}{\n"
     strange += 'vllm:num_requests_waiting{engine="0} 9\nvllm:num_requests_waiting +Inf\n\xff\n'
-    assert parse(strange.encode("latin-1") + PAGE.encode()) == READING
+    assert parse_metrics(strange.encode("latin-1") + PAGE.encode()) == READING
 
 
 @pytest.mark.parametrize("page", [b"", b"<html>", b"python_info 1.0\n", b"vllm:prompt_tokens 1\n"])
 def test_another_servers_page_is_no_reading(page: bytes) -> None:
-    assert parse(page) is None
+    assert parse_metrics(page) is None
 
 
 @given(st.lists(st.sampled_from([*PAGE.split("\n")[2:6], "{", '"', "\\", "\n", "vllm:a{", " 1"])))
 def test_no_page_is_too_strange(parts: list[str]) -> None:
-    reading = parse("".join(parts).encode())
+    reading = parse_metrics("".join(parts).encode())
     assert reading is None or reading.running >= 0
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.errors import ModelOutputError
-from weft.serving.openai.sse import EventParser
+from weft.serving.openai.transport import EventParser
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 END = st.sampled_from(["\n", "\r\n", "\r"])

@@ -21,7 +21,7 @@ from tests.serving.openai.scripted import (
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
 from weft.core.values import Message
 from weft.serving.openai import OpenAIModel
-from weft.serving.openai.tokens import looks_special
+from weft.serving.openai.tokenizer import looks_special
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from weft.core.ports import ToolCallDelta
 from weft.core.values import ToolCall
 from weft.serving.openai.chunk import ToolPiece
-from weft.serving.openai.toolcalls import ToolCalls
+from weft.serving.openai.output import ToolCalls
 
 
 def piece(

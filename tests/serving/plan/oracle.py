@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.serving.plan.batching import Durations
-from weft.serving.plan.latency import Batch
-from weft.serving.plan.traffic import Request
+from weft.serving.plan.latency import ForwardBatch
+from weft.serving.plan.simulation import Durations
+from weft.serving.plan.traffic import TrafficRequest
 
 
 @dataclass(eq=False)
 class Course:
     """What becomes of one request. `goal` tokens must be cached before the next one is written."""
 
-    request: Request
+    request: TrafficRequest
     goal: int
     cached: int = 0
     written: int = 0
@@ -51,7 +51,7 @@ class Slow:
         self.now_s = 0.0
         self.preemptions = 0
 
-    def run(self, requests: Sequence[Request]) -> list[Course]:
+    def run(self, requests: Sequence[TrafficRequest]) -> list[Course]:
         """All requests to their end."""
         courses = [Course(request, request.prompt_tokens) for request in requests]
         coming = list(courses)
@@ -106,9 +106,9 @@ class Slow:
         return chunks
 
 
-def batch(decodes: Sequence[Course], chunks: Sequence[tuple[Course, int]]) -> Batch:
+def batch(decodes: Sequence[Course], chunks: Sequence[tuple[Course, int]]) -> ForwardBatch:
     """What one iteration works on, counted token by token."""
-    return Batch(
+    return ForwardBatch(
         prefill_tokens=sum(count for _, count in chunks),
         prefill_pairs=sum(sum(range(c.cached + 1, c.cached + n + 1)) for c, n in chunks),
         decodes=len(decodes),

@@ -11,22 +11,21 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.serving.plan.test_architecture import shape
-from weft.serving.plan import DEVICES, Device, Layout
-from weft.serving.plan.communication import Link
+from weft.serving.plan import DEVICES, Device, RankLayout
+from weft.serving.plan.architecture import QUANTIZATIONS
 from weft.serving.plan.hardware import Efficiency
-from weft.serving.plan.latency import Batch, StepTime
-from weft.serving.plan.memory import weight_bytes
-from weft.serving.plan.quantization import QUANTIZATIONS
+from weft.serving.plan.latency import DeviceLink, ForwardBatch, StepTime
+from weft.serving.plan.layout import weight_bytes
 
 BF16 = QUANTIZATIONS["bf16"]
 PERFECT = Efficiency(1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 H200 = replace(DEVICES["h200"], efficiency=PERFECT)
 MODELS = {n: shape(n) for n in ("llama-3.1-8b", "qwen3-235b-a22b", "deepseek-v3", "mixtral-8x7b")}
 
-cuts = st.builds(Layout, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]),
+cuts = st.builds(RankLayout, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]),
                  st.sampled_from([1, 2]), st.booleans())  # fmt: skip
 batches = st.builds(
-    lambda prefill, decodes, context: Batch(
+    lambda prefill, decodes, context: ForwardBatch(
         prefill, prefill * (prefill + 1) / 2, decodes, decodes * context, decodes + (prefill > 0)
     ),
     st.integers(0, 8_192),
@@ -40,14 +39,14 @@ cases = st.tuples(
 
 def test_one_sequence_reads_all_weights_once() -> None:
     model = MODELS["llama-3.1-8b"]
-    read = weight_bytes(model, Layout(), BF16) - 2 * model.embedding.parameters
+    read = weight_bytes(model, RankLayout(), BF16) - 2 * model.embedding.parameters
     read -= 2 * (32 * model.vectors() + model.hidden)
     traffic = 2 * (
         32 * sum(m.inputs + m.outputs for m in model.layer(0)) + model.hidden + model.vocab
     )
     keys_and_values = 1_000 * 131_072
     expected = (read + traffic + keys_and_values) / 4.8e12
-    found = StepTime(model, Layout(), BF16, H200).seconds(Batch(0, 0, 1, 1_000, 1))
+    found = StepTime(model, RankLayout(), BF16, H200).seconds(ForwardBatch(0, 0, 1, 1_000, 1))
     assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -58,21 +57,23 @@ def test_a_long_prompt_is_arithmetic() -> None:
     attention = 4 * 32 * 32 * 128 * pairs
     head = 2 * model.head.parameters / 4.8e12  # one row: the head's weights are read, not computed
     head += 2 * (model.hidden + model.vocab) / 4.8e12
-    found = StepTime(model, Layout(), BF16, H200).seconds(Batch(tokens, pairs, 0, 0, 1))
+    found = StepTime(model, RankLayout(), BF16, H200).seconds(ForwardBatch(tokens, pairs, 0, 0, 1))
     assert found == pytest.approx((products + attention) / 989.4e12 + head, rel=1e-6)
 
 
 def test_only_the_experts_that_are_chosen_are_read() -> None:
-    step = StepTime(MODELS["qwen3-235b-a22b"], Layout(), BF16, H200)
-    one, many = (step.seconds(Batch(0, 0, n, n, n)) for n in (1, 512))
-    dense = StepTime(shape("llama-3.1-70b"), Layout(), BF16, H200)
-    alike = dense.seconds(Batch(0, 0, 512, 512, 512)) / dense.seconds(Batch(0, 0, 1, 1, 1))
+    step = StepTime(MODELS["qwen3-235b-a22b"], RankLayout(), BF16, H200)
+    one, many = (step.seconds(ForwardBatch(0, 0, n, n, n)) for n in (1, 512))
+    dense = StepTime(shape("llama-3.1-70b"), RankLayout(), BF16, H200)
+    alike = dense.seconds(ForwardBatch(0, 0, 512, 512, 512)) / dense.seconds(
+        ForwardBatch(0, 0, 1, 1, 1)
+    )
     assert many / one > 3 * alike
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 8])
 def test_collectives(ranks: int) -> None:
-    link = Link(bytes_s=1e9, hop_s=1e-6)
+    link = DeviceLink(bytes_s=1e9, hop_s=1e-6)
     expected = 2 * (ranks - 1) / ranks * 1e6 / 1e9 + 2 * (ranks - 1) * 1e-6
     assert link.all_reduce_s(1e6, ranks) == pytest.approx(expected)
     assert link.gather_s(1e6, ranks) == pytest.approx(expected / 2)
@@ -86,7 +87,9 @@ Rate = Literal["bandwidth_bytes_s", "link_bytes_s", "network_bytes_s"]
 
 @examples(200)
 @given(cases, st.sampled_from(["bandwidth_bytes_s", "link_bytes_s", "network_bytes_s", "flops"]))
-def test_a_faster_device_is_never_slower(case: tuple[str, Layout, str, Batch], what: str) -> None:
+def test_a_faster_device_is_never_slower(
+    case: tuple[str, RankLayout, str, ForwardBatch], what: str
+) -> None:
     name, layout, scheme, batch = case
     model, device = MODELS[name], DEVICES["h200"]
     assume(layout.objection(model, QUANTIZATIONS[scheme]) is None)
@@ -104,7 +107,9 @@ def test_a_faster_device_is_never_slower(case: tuple[str, Layout, str, Batch], w
 
 @examples(200)
 @given(cases, st.integers(1, 500))
-def test_more_work_never_takes_less(case: tuple[str, Layout, str, Batch], more: int) -> None:
+def test_more_work_never_takes_less(
+    case: tuple[str, RankLayout, str, ForwardBatch], more: int
+) -> None:
     name, layout, scheme, batch = case
     model = MODELS[name]
     assume(layout.objection(model, QUANTIZATIONS[scheme]) is None)
@@ -119,30 +124,32 @@ def test_more_work_never_takes_less(case: tuple[str, Layout, str, Batch], more: 
 @examples(100)
 @given(cases, st.integers(2, 50))
 def test_decodes_are_linear_in_their_context(
-    case: tuple[str, Layout, str, Batch], steps: int
+    case: tuple[str, RankLayout, str, ForwardBatch], steps: int
 ) -> None:
     """What the simulator's closed form relies on."""
     name, layout, scheme, _ = case
     model = MODELS[name]
     assume(layout.objection(model, QUANTIZATIONS[scheme]) is None)
     step = StepTime(model, layout, QUANTIZATIONS[scheme], DEVICES["h200"])
-    first, second, last = (step.seconds(Batch(0, 0, 16, 16 * (500 + n), 16)) for n in (0, 1, steps))
+    first, second, last = (
+        step.seconds(ForwardBatch(0, 0, 16, 16 * (500 + n), 16)) for n in (0, 1, steps)
+    )
     assert last == pytest.approx(first + steps * (second - first), rel=1e-9)
 
 
 def test_windows_bound_what_decodes_read() -> None:
     windowed = shape("llama-3.1-8b", sliding_window=1_024)
-    step = StepTime(windowed, Layout(), BF16, H200)
-    short, edge, long = (step.seconds(Batch(0, 0, 1, n, 1)) for n in (512, 1_024, 100_000))
+    step = StepTime(windowed, RankLayout(), BF16, H200)
+    short, edge, long = (step.seconds(ForwardBatch(0, 0, 1, n, 1)) for n in (512, 1_024, 100_000))
     assert short < edge == long
 
 
 def test_a_pipeline_is_as_slow_as_its_stages_and_as_wide_as_they_are_many() -> None:
     model = MODELS["llama-3.1-8b"]
-    whole = StepTime(model, Layout(), BF16, H200)
-    piped = StepTime(model, Layout(pp=4), BF16, replace(H200, link_bytes_s=1e18, hop_s=0.0))
-    one = Batch(0, 0, 1, 1_000, 1)
+    whole = StepTime(model, RankLayout(), BF16, H200)
+    piped = StepTime(model, RankLayout(pp=4), BF16, replace(H200, link_bytes_s=1e18, hop_s=0.0))
+    one = ForwardBatch(0, 0, 1, 1_000, 1)
     assert piped.seconds(one) == pytest.approx(whole.seconds(one))
-    four = Batch(0, 0, 4, 4_000, 4)
+    four = ForwardBatch(0, 0, 4, 4_000, 4)
     last = 8 * 2 * sum(m.parameters for m in model.layer(0)) + 2 * model.head.parameters
     assert piped.seconds(four) == pytest.approx(4 * last / 4.8e12, rel=0.02)

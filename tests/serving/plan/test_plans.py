@@ -10,10 +10,10 @@ from tests.serving.plan.test_architecture import shape
 from weft.core.errors import SpecError
 from weft.serving.plan import (
     DEVICES,
-    Layout,
-    Limits,
-    Plan,
+    DeploymentPlan,
+    EngineLimits,
     Ranking,
+    RankLayout,
     Traffic,
     command,
     default_limits,
@@ -22,16 +22,16 @@ from weft.serving.plan import (
     note,
     rank,
 )
-from weft.serving.plan.batching import Replica
+from weft.serving.plan.architecture import QUANTIZATIONS
 from weft.serving.plan.capacity import capacity_tokens_s
 from weft.serving.plan.latency import StepTime
-from weft.serving.plan.outcome import Outcome
-from weft.serving.plan.plans import Goal, layouts
-from weft.serving.plan.quantization import QUANTIZATIONS
-from weft.serving.plan.replicas import serve
-from weft.serving.plan.traffic import Lengths, Request, Slo, Summary
+from weft.serving.plan.plans import Goal, SimulationResult, layouts
+from weft.serving.plan.simulation import SimulatedReplica, serve
+from weft.serving.plan.traffic import LengthDistribution, Slo, Summary, TrafficRequest
 
-SMALL = Summary(4.0, Lengths(400, 900), Lengths(60, 150), requests=40).traffic("small")
+SMALL = Summary(
+    4.0, LengthDistribution(400, 900), LengthDistribution(60, 150), requests=40
+).traffic("small")
 
 
 def ranked(name: str, gpus: str, traffic: Traffic = SMALL, **more: object) -> Ranking:
@@ -39,7 +39,7 @@ def ranked(name: str, gpus: str, traffic: Traffic = SMALL, **more: object) -> Ra
     return rank(shape(name), device, count, traffic, **more)  # type: ignore[arg-type]
 
 
-def reasons(ranking: Ranking, layout: Layout, quantization: str = "bf16") -> list[str]:
+def reasons(ranking: Ranking, layout: RankLayout, quantization: str = "bf16") -> list[str]:
     return [
         one.reason
         for one in ranking.rejected
@@ -60,29 +60,29 @@ def test_every_cut_is_either_a_plan_or_rejected_with_a_reason() -> None:
 def test_tensor_parallelism_stays_in_one_machine() -> None:
     found = list(layouts(shape("llama-3.1-70b"), DEVICES["h200"], 32))
     assert max(layout.tp for layout in found) == 8
-    assert Layout(tp=8, pp=4) in found
+    assert RankLayout(tp=8, pp=4) in found
     assert max(layout.ranks for layout in found) == 32
 
 
 def test_reasons() -> None:
     llama = ranked("llama-3.1-70b", "h200:8")
-    assert "131.4 GiB of weights" in reasons(llama, Layout())[0]
+    assert "131.4 GiB of weights" in reasons(llama, RankLayout())[0]
     qwen = ranked("qwen3-235b-a22b", "h200:8")
-    assert "437.9 GiB of weights" in reasons(qwen, Layout())[0]
-    assert "192 of expert width" in reasons(qwen, Layout(tp=8), "int4")[0]
+    assert "437.9 GiB of weights" in reasons(qwen, RankLayout())[0]
+    assert "192 of expert width" in reasons(qwen, RankLayout(tp=8), "int4")[0]
     odd = ranked("smollm2-135m-instruct", "h100:2")
-    assert "9 attention heads" in reasons(odd, Layout(tp=2))[0]
+    assert "9 attention heads" in reasons(odd, RankLayout(tp=2))[0]
     old = ranked("llama-3.1-8b", "a100:1")
-    assert "no fp8" in reasons(old, Layout(), "fp8")[0]
-    tight = ranked("llama-3.1-8b", "l4:1", limits=Limits(256, 2_048, memory_share=0.7))
-    assert "leave nothing of 15.7 GiB" in reasons(tight, Layout())[0]
+    assert "no fp8" in reasons(old, RankLayout(), "fp8")[0]
+    tight = ranked("llama-3.1-8b", "l4:1", limits=EngineLimits(256, 2_048, memory_share=0.7))
+    assert "leave nothing of 15.7 GiB" in reasons(tight, RankLayout())[0]
 
 
 def test_a_request_that_fits_no_cache_or_no_context() -> None:
-    long = Traffic("long", (Request(0.0, 30_000, 100),))
+    long = Traffic("long", (TrafficRequest(0.0, 30_000, 100),))
     small = ranked("llama-3.1-8b", "a10g:1", long, quantizations=["bf16"])
     assert "one request needs 30,132" in small.rejected[0].reason
-    endless = Traffic("endless", (Request(0.0, 131_072, 1),))
+    endless = Traffic("endless", (TrafficRequest(0.0, 131_072, 1),))
     model = ranked("llama-3.1-8b", "h200:1", endless)
     assert {one.reason for one in model.rejected} == {
         "a request of 131,073 tokens is longer than the 131,072 of the model's context"
@@ -107,7 +107,9 @@ def test_promises_come_before_goals(goal: Goal) -> None:
 
 
 def test_too_much_traffic_is_said() -> None:
-    rush = Summary(500.0, Lengths(1_000, 2_000), Lengths(300, 600), requests=100).traffic("rush")
+    rush = Summary(
+        500.0, LengthDistribution(1_000, 2_000), LengthDistribution(300, 600), requests=100
+    ).traffic("rush")
     ranking = ranked("llama-3.1-70b", "h200:8", rush)
     assert {plan.breach for plan in ranking.plans} == {"overloaded"}
 
@@ -132,7 +134,7 @@ def test_only_the_formats_asked_for_and_only_those_there_are() -> None:
 def test_replicas_share_the_load() -> None:
     ranking = ranked("llama-3.1-8b", "h200:4", quantizations=["bf16"])
     plans = {plan.layout: plan for plan in ranking.plans}
-    one, four = plans[Layout()], plans[Layout(dp=4)]
+    one, four = plans[RankLayout()], plans[RankLayout(dp=4)]
     assert four.kv_tokens == pytest.approx(4 * one.kv_tokens, rel=0.05)
     assert four.capacity_tokens_s == pytest.approx(4 * one.capacity_tokens_s, rel=0.01)
     assert four.outcome.latency_mean_s < one.outcome.latency_mean_s
@@ -144,20 +146,28 @@ def test_the_capacity_is_what_a_full_engine_is_simulated_to_give(
     slots: int, prefix_share: float
 ) -> None:
     full = Summary(
-        1e6, Lengths(500, 900), Lengths(100, 200), prefix_share=prefix_share, requests=20 * slots
+        1e6,
+        LengthDistribution(500, 900),
+        LengthDistribution(100, 200),
+        prefix_share=prefix_share,
+        requests=20 * slots,
     ).traffic("full")
     model, scheme, device = shape("llama-3.1-8b"), QUANTIZATIONS["bf16"], DEVICES["h100"]
-    durations = StepTime(model, Layout(), scheme, device)
+    durations = StepTime(model, RankLayout(), scheme, device)
     predicted = capacity_tokens_s(
         full, durations, kv_tokens=400_000, block_tokens=16, slots=slots, budget=2_048
     )
-    engine = Replica(durations, kv_tokens=400_000, block_tokens=16, slots=slots, budget=2_048)
+    engine = SimulatedReplica(
+        durations, kv_tokens=400_000, block_tokens=16, slots=slots, budget=2_048
+    )
     serve(full, [engine])
-    assert predicted == pytest.approx(Outcome.of([engine]).tokens_s, rel=0.15)
+    assert predicted == pytest.approx(SimulationResult.of([engine]).tokens_s, rel=0.15)
 
 
 def test_the_capacity_keeps_the_promised_time_per_token() -> None:
-    durations = StepTime(shape("llama-3.1-8b"), Layout(), QUANTIZATIONS["bf16"], DEVICES["h100"])
+    durations = StepTime(
+        shape("llama-3.1-8b"), RankLayout(), QUANTIZATIONS["bf16"], DEVICES["h100"]
+    )
     free, bound = (
         capacity_tokens_s(
             Traffic("", SMALL.requests, slo),
@@ -168,7 +178,7 @@ def test_the_capacity_keeps_the_promised_time_per_token() -> None:
     assert 0 < bound < free
 
 
-def best(ranking: Ranking, quantization: str) -> Plan:
+def best(ranking: Ranking, quantization: str) -> DeploymentPlan:
     return next(p for p in ranking.best_of_each_format() if p.quantization == quantization)
 
 
@@ -184,24 +194,24 @@ def test_the_stored_format_is_advised_first_and_others_say_what_they_change() ->
 @pytest.mark.parametrize(
     ("layout", "quantization", "words"),
     [
-        (Layout(), "bf16", ""),
-        (Layout(tp=4, dp=2), "bf16", "--tp 4 --replicas 2"),
-        (Layout(tp=8, pp=2), "fp8", "--tp 8 --pp 2 --nodes 2 --quantization fp8"),
-        (Layout(tp=2, dp=4), "int4", "--tp 2 --replicas 4"),
+        (RankLayout(), "bf16", ""),
+        (RankLayout(tp=4, dp=2), "bf16", "--tp 4 --replicas 2"),
+        (RankLayout(tp=8, pp=2), "fp8", "--tp 8 --pp 2 --nodes 2 --quantization fp8"),
+        (RankLayout(tp=2, dp=4), "int4", "--tp 2 --replicas 4"),
     ],
 )
-def test_the_command_of_a_plan(layout: Layout, quantization: str, words: str) -> None:
+def test_the_command_of_a_plan(layout: RankLayout, quantization: str, words: str) -> None:
     some = ranked("llama-3.1-8b", "h200:1").plans[0]
     plan = replace(some, layout=layout, quantization=quantization)
     expected = ["weft serve org/model", words, "--max-seqs 256 -- --max-num-batched-tokens 2048"]
-    found = command("org/model", shape("llama-3.1-8b"), plan, Limits(256, 2_048), 8)
+    found = command("org/model", shape("llama-3.1-8b"), plan, EngineLimits(256, 2_048), 8)
     assert found == " ".join(part for part in expected if part)
 
 
 def test_spread_experts_are_ranks_of_one_server() -> None:
     some = ranked("llama-3.1-8b", "h200:1").plans[0]
-    plan = replace(some, layout=Layout(tp=1, dp=8, spread=True), quantization="bf16")
-    found = command("q", shape("qwen3-235b-a22b"), plan, Limits(), 8)
+    plan = replace(some, layout=RankLayout(tp=1, dp=8, spread=True), quantization="bf16")
+    found = command("q", shape("qwen3-235b-a22b"), plan, EngineLimits(), 8)
     assert "--dp 8 " in found
     assert "--replicas" not in found
     assert found.endswith("--enable-expert-parallel")
@@ -219,7 +229,7 @@ def test_limits_are_those_of_the_engine_for_the_size_of_the_device() -> None:
 )
 def test_limits_that_cannot_be(wrong: dict[str, float]) -> None:
     with pytest.raises(SpecError):
-        Limits(**wrong)  # type: ignore[arg-type]
+        EngineLimits(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["h200:0", "h300:8", "h200:8:8", "", "h200:-1", "h200:99999"])
@@ -237,7 +247,7 @@ def test_more_gpus_than_are_planned_together() -> None:
 
 def test_more_stages_than_layers() -> None:
     ranking = ranked("smollm2-135m-instruct", "h100:64", SMALL.first(2), quantizations=["bf16"])
-    assert reasons(ranking, Layout(pp=32)) == ["30 layers are fewer than pp 32"]
+    assert reasons(ranking, RankLayout(pp=32)) == ["30 layers are fewer than pp 32"]
 
 
 def test_gpus_by_their_other_names() -> None:

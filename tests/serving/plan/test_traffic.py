@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.profile import examples
 from weft.core.errors import SourceError, SpecError
 from weft.serving.plan import default_traffic, read_traffic
-from weft.serving.plan.outcome import percentile
-from weft.serving.plan.traffic import Lengths, Request, Slo, Summary
+from weft.serving.plan.plans import percentile
+from weft.serving.plan.traffic import LengthDistribution, Slo, Summary, TrafficRequest
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "traffic"
 GOOD = '{"arrival_s": 0, "prompt_tokens": 10, "output_tokens": 5}'
@@ -32,7 +32,7 @@ def test_lengths_have_the_mean_and_the_percentile(mean: float, p95: float) -> No
     from random import Random
 
     source = Random(1)
-    lengths = Lengths(mean, p95)
+    lengths = LengthDistribution(mean, p95)
     drawn = [lengths.draw(source) for _ in range(40_000)]
     assert fmean(drawn) == pytest.approx(mean, rel=0.05)
     assert percentile(drawn, 0.95) == pytest.approx(p95, rel=0.05)
@@ -41,13 +41,17 @@ def test_lengths_have_the_mean_and_the_percentile(mean: float, p95: float) -> No
 @pytest.mark.parametrize(("mean", "p95"), [(0.5, 2), (10, 9), (10, 40)])
 def test_lengths_that_no_distribution_has(mean: float, p95: float) -> None:
     with pytest.raises(SpecError):
-        Lengths(mean, p95)
+        LengthDistribution(mean, p95)
 
 
 @pytest.mark.parametrize("burstiness", [0.3, 1.0, 3.0])
 def test_a_summary_is_drawn_at_its_rate_and_alike_every_time(burstiness: float) -> None:
     summary = Summary(
-        5.0, Lengths(100, 200), Lengths(10, 20), burstiness=burstiness, requests=20_000
+        5.0,
+        LengthDistribution(100, 200),
+        LengthDistribution(10, 20),
+        burstiness=burstiness,
+        requests=20_000,
     )
     traffic = summary.traffic("x")
     assert traffic == summary.traffic("x")
@@ -58,7 +62,9 @@ def test_a_summary_is_drawn_at_its_rate_and_alike_every_time(burstiness: float) 
 
 
 def test_prompts_begin_with_the_shared_prefix() -> None:
-    summary = Summary(1.0, Lengths(100, 300), Lengths(10, 20), prefix_share=0.5)
+    summary = Summary(
+        1.0, LengthDistribution(100, 300), LengthDistribution(10, 20), prefix_share=0.5
+    )
     for request in summary.traffic("x").requests:
         assert (request.prefix, request.prefix_tokens) == ("shared", 50)
         assert request.prompt_tokens > 50
@@ -74,7 +80,7 @@ def test_lines_are_sorted_and_may_promise(tmp_path: Path) -> None:
     late = '{"arrival_s": 3, "prompt_tokens": 8, "output_tokens": 1,'
     late += ' "prefix": {"name": "system", "tokens": 4}}'
     traffic = read_traffic(written(tmp_path, f'{late}\n\n{{"slo": {{"ttft_s": 2}}}}\n{GOOD}\n'))
-    assert traffic.requests == (Request(0.0, 10, 5), Request(3.0, 8, 1, "system", 4))
+    assert traffic.requests == (TrafficRequest(0.0, 10, 5), TrafficRequest(3.0, 8, 1, "system", 4))
     assert traffic.slo == Slo(2.0, None)
     assert traffic.longest_tokens == 15
 

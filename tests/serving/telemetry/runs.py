@@ -26,8 +26,8 @@ from weft.core.events import (
     RunFinished,
     RunStarted,
 )
-from weft.core.fakes.clock import FakeClock
 from weft.core.ids import NodeId, RunId
+from weft.core.ports.clock import FakeClock
 from weft.core.ports.model import ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Message, Usage
 from weft.engine import Edge, Graph, Node, Policy, Retry, Run

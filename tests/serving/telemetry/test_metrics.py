@@ -22,8 +22,7 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Denoised, Speculated, Usage
-from weft.serving.telemetry.exposed import Exposed
-from weft.serving.telemetry.metrics import RunMetrics
+from weft.serving.telemetry.metrics import MetricsServer, RunMetrics
 
 Samples = dict[tuple[str, ...], float]
 
@@ -99,14 +98,14 @@ def test_decoders() -> None:
 def test_a_port_of_this_machine_serves_them_until_it_is_closed() -> None:
     metrics = RunMetrics()
     run(growing(), metrics.listener())
-    exposed = Exposed(metrics.registry, 0)
+    exposed = MetricsServer(metrics.registry, 0)
     try:
         assert exposed.address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(exposed.address, timeout=120) as answer:
             assert b'weft_runs_total{flow="growing",status="failed"} 1.0' in answer.read()
         port = int(exposed.address.rpartition(":")[2].partition("/")[0])
         with pytest.raises(ServeError, match=f"port {port} cannot be taken"):
-            Exposed(CollectorRegistry(), port)
+            MetricsServer(CollectorRegistry(), port)
     finally:
         exposed.close()
     with pytest.raises(OSError, match="refused"):
@@ -115,4 +114,4 @@ def test_a_port_of_this_machine_serves_them_until_it_is_closed() -> None:
 
 def test_an_impossible_port() -> None:
     with pytest.raises(ServeError, match="70000"):
-        Exposed(CollectorRegistry(), 70000)
+        MetricsServer(CollectorRegistry(), 70000)

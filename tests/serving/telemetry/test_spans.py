@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.serving.telemetry.runs import SECRET, WALL, growing, run, told
+from weft.core.call_context import trace_headers
 from weft.core.calls import ModelAnswered, ModelCalled, ToolCalled
 from weft.core.events import (
     NodeFinished,
@@ -24,7 +25,6 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId
-from weft.core.tracing import trace_headers
 from weft.core.values import Usage
 from weft.serving.telemetry.spans import Spans
 

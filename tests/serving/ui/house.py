@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx2
 
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ports.journal import Journal
 from weft.serving.ui import UiServer
-from weft.workflow.ui import READERS
+from weft.testing.journal import MemoryJournal
+from weft.workflow.apps.ui import READERS
 
 PATIENCE_S = 120.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.serving.ui.house import house
 from tests.serving.ui.scripted import Script, info
 from weft.core.errors import StoreError
-from weft.core.fakes.journal import MemoryJournal
+from weft.testing.journal import MemoryJournal
 
 
 class Moody(MemoryJournal):

@@ -11,9 +11,9 @@ import pytest
 from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import Script, info
 from weft.core.errors import Failure
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
+from weft.testing.journal import MemoryJournal
 
 BROKEN = Failure("ToolRaised", "TimeoutError: no answer", "tool")
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import APPROVAL, Script, asking_run
-from weft.core.fakes.journal import MemoryJournal
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
+from weft.testing.journal import MemoryJournal
 
 GOOD = {"approve": True, "tone": "warm", "copies": 2}
 

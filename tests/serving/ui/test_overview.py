@@ -8,10 +8,9 @@ import pytest
 
 from tests.serving.ui.house import house
 from tests.serving.ui.scripted import Script, asking_run, finished_run, info, wide_run
-from weft.core.fakes.journal import MemoryJournal
-from weft.engine.bars import bars
-from weft.engine.critical import critical_path
-from weft.workflow.runs.story import story_of
+from weft.engine.analysis.critical_path import bars, critical_path
+from weft.testing.journal import MemoryJournal
+from weft.workflow.history.run_history import read_history
 
 VALUES = {"topic": "[secret:KEY] and looms", "long": "thread " * 10_000, "all": [1, {"a": None}]}
 
@@ -57,7 +56,7 @@ def test_outputs_are_told_when_the_run_has_ended() -> None:
 def test_the_timing_is_that_of_the_trace(make: Any) -> None:
     journal = MemoryJournal()
     script = make(journal)
-    trace = story_of(journal, script.run).trace
+    trace = read_history(journal, script.run).trace
     with house(journal) as here:
         found = here.get(f"/api/timing?run={script.run}")
         assert found["path"] == [

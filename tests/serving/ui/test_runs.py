@@ -9,7 +9,7 @@ import pytest
 
 from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import Script, asking_run, brief_run, finished_run, info
-from weft.core.fakes.journal import MemoryJournal
+from weft.testing.journal import MemoryJournal
 
 HUGE = 10_000_000
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.serving.vllm import detached
-from weft.serving.vllm.processes import end_leftovers
+from weft.serving.vllm.supervise import detached
+from weft.serving.vllm.supervise.processes import end_leftovers
 
 
 @pytest.fixture

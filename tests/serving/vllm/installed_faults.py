@@ -6,11 +6,8 @@ import json
 import logging
 
 from weft.serving.vllm.plugin import register
-from weft.serving.vllm.plugin.chunked_seed import ChunkedSeed
-from weft.serving.vllm.plugin.empty_top_k import EmptyTopK
-from weft.serving.vllm.plugin.expansion import TokenExpansion
-from weft.serving.vllm.plugin.pipeline import PipelineBuffer
 from weft.serving.vllm.plugin.repair import LOG, Repair
+from weft.serving.vllm.plugin.repairs import ChunkedSeed, EmptyTopK, PipelineBuffer, TokenExpansion
 
 REPAIRS: tuple[Repair, ...] = (TokenExpansion(), EmptyTopK(), PipelineBuffer(), ChunkedSeed())
 

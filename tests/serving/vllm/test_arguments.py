@@ -21,16 +21,16 @@ from tests.serving.vllm.engines import (
     canvas_model,
     model,
 )
-from weft.serving.vllm.decoder import parse_decode
-from weft.serving.vllm.diffusion import probe
-from weft.serving.vllm.installed import Engine, installed_engine
-from weft.serving.vllm.launch import launch
-from weft.serving.vllm.machine import Machine
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.launch import diffusion
+from weft.serving.vllm.launch.command import launch
+from weft.serving.vllm.launch.decoders import parse_decode
+from weft.serving.vllm.launch.engine import Engine, installed_engine
+from weft.serving.vllm.launch.machine import HostResources
+from weft.serving.vllm.launch.spec import ServeSpec
 
 HEADLESS = ("--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "--headless")
 GOLDEN = Path(__file__).parents[2] / "golden" / "vllm_arguments.txt"
-CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
+CASES: list[tuple[str, dict[str, Any], Engine, HostResources, int]] = [
     ("a small model on two cores", {}, CPU, TWO_CORES, 0),
     ("tensor parallel 2 on eight cores", {"tp": 2, "dtype": "float32"}, CPU, EIGHT_CORES, 0),
     ("pipeline parallel 2 on two cores", {"pp": 2, "kv_cache_bytes": 2**28}, CPU, TWO_CORES, 0),
@@ -92,7 +92,7 @@ CASES: list[tuple[str, dict[str, Any], Engine, Machine, int]] = [
 @pytest.fixture(autouse=True)
 def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_TEST_KEY", "a secret of the test")
-    monkeypatch.setattr(probe, "find_spec", lambda _: True)  # Triton is here
+    monkeypatch.setattr(diffusion, "find_spec", lambda _: True)  # Triton is here
     for name in ("VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND"):
         monkeypatch.delenv(name, raising=False)
 

@@ -13,20 +13,21 @@ import pytest
 
 from tests.serving.vllm.watching import ask, nothing_left, processes_of, until
 from weft.core.errors import SpecError, StartError
-from weft.serving.vllm import registry, stopping
-from weft.serving.vllm.demand import Lease, demand, renewed
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.lease import Hold, holders
-from weft.serving.vllm.processes import end_leftovers
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm import serve
+from weft.serving.vllm.client.demand import ServerLease, demand, renewed
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.leases import LeaseFile, holders
+from weft.serving.vllm.supervise.processes import end_leftovers
+from weft.serving.vllm.supervise.registry import ServingEntry
 
 SPEC = ServeSpec("fake")
 HOLDER = """
 import asyncio, sys
 from tests.serving.vllm.fake_weft import COMMAND
-from weft.serving.vllm import detached
-from weft.serving.vllm.demand import demand
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.supervise import detached
+from weft.serving.vllm.client.demand import demand
+from weft.serving.vllm.launch.spec import ServeSpec
 
 async def main():
     detached.COMMAND = COMMAND
@@ -38,17 +39,17 @@ asyncio.run(main())
 """
 
 
-def running() -> list[Entry]:
+def running() -> list[ServingEntry]:
     with registry.locked():
         return registry.entries()
 
 
-def only() -> Entry:
+def only() -> ServingEntry:
     (entry,) = running()
     return entry
 
 
-def gone(entry: Entry) -> None:
+def gone(entry: ServingEntry) -> None:
     until(lambda: not running(), "an empty registry")
     nothing_left(entry)
 
@@ -59,7 +60,7 @@ def test_it_starts_one_and_ends_it_with_the_last_lease(
     monkeypatch.setenv("FAKE_START_S", "0.4")
     said: list[str] = []
 
-    async def main() -> tuple[Lease, Entry]:
+    async def main() -> tuple[ServerLease, ServingEntry]:
         lease = await demand(SPEC, show=said.append)
         assert (await asyncio.to_thread(ask, lease.urls[0]))["pid"]
         assert lease.name == "fake"
@@ -75,7 +76,7 @@ def test_it_starts_one_and_ends_it_with_the_last_lease(
 
 
 def test_two_at_once_share_one_and_one_alone_keeps_it(state: Path) -> None:
-    async def main() -> Entry:
+    async def main() -> ServingEntry:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(demand(SPEC)) for _ in range(2)]
         first, second = (task.result() for task in tasks)
@@ -90,7 +91,7 @@ def test_two_at_once_share_one_and_one_alone_keeps_it(state: Path) -> None:
         assert other.id != third.id
         await other.release()
         assert ask(third.urls[0])
-        stopping.stop(next(e for e in running() if e.id == third.id))
+        serve.stop(next(e for e in running() if e.id == third.id))
         return entry
 
     gone(asyncio.run(main()))
@@ -108,7 +109,7 @@ def test_a_supervisor_that_is_killed_while_starting(
 ) -> None:
     monkeypatch.setenv("FAKE_NEVER", "1")
 
-    async def main() -> Entry:
+    async def main() -> ServingEntry:
         asking = asyncio.create_task(demand(SPEC))
         entry = await asyncio.to_thread(until, _starting, "a starting server")
         os.kill(entry.supervisor.pid, signal.SIGKILL)
@@ -124,7 +125,7 @@ def test_cancelling_the_wait_releases_the_interest(
 ) -> None:
     monkeypatch.setenv("FAKE_NEVER", "1")
 
-    async def main() -> Entry:
+    async def main() -> ServingEntry:
         asking = asyncio.create_task(demand(SPEC))
         entry = await asyncio.to_thread(until, _starting, "a starting server")
         asking.cancel()
@@ -192,17 +193,17 @@ def test_a_supervisor_that_is_killed_takes_everything_along(
 def test_stop_kills_a_supervisor_that_does_not_obey(
     holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "_NOW_S", 0.2)
+    monkeypatch.setattr(serve, "_NOW_S", 0.2)
     entry = only()
     os.kill(entry.supervisor.pid, signal.SIGSTOP)
-    stopping.stop(entry, now=True)
+    serve.stop(entry, now=True)
     gone(entry)
     with holder:
         holder.kill()
 
 
 def test_a_lease_is_only_as_alive_as_its_holder(state: Path) -> None:
-    hold = Hold("a-1")
+    hold = LeaseFile("a-1")
     assert holders("a-1") == 1
     stale = state / "leases" / "a-1" / "1-dead.lease"
     stale.touch()
@@ -212,12 +213,12 @@ def test_a_lease_is_only_as_alive_as_its_holder(state: Path) -> None:
     assert holders("a-1") == 0
 
 
-def _starting() -> Entry | None:
+def _starting() -> ServingEntry | None:
     return next((entry for entry in running() if entry.stage == "loading weights"), None)
 
 
 def test_a_lease_is_renewed_after_its_supervisor_was_killed(state: Path) -> None:
-    async def main() -> tuple[Entry, Entry]:
+    async def main() -> tuple[ServingEntry, ServingEntry]:
         lease = await demand(SPEC)
         same = await renewed(lease, SPEC, needed=False)
         assert same is not None

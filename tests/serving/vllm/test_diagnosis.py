@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.diagnosis import diagnose
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise.log import diagnose
 
 LOGS = {
     name.strip(): lines.splitlines()

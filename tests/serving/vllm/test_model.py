@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from weft.core.errors import ModelUnavailable, StartError
-from weft.core.fakes import FakeModel
 from weft.core.ports import (
     ModelEvent,
     ModelRequest,
@@ -22,10 +21,11 @@ from weft.core.ports import (
     complete,
 )
 from weft.core.values import Completion, Message
-from weft.serving.vllm import model as module
-from weft.serving.vllm.model import VllmModel
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.speculative import parse_decode
+from weft.serving.vllm.client import model as module
+from weft.serving.vllm.client.model import VllmModel
+from weft.serving.vllm.launch.decoders import parse_speculative
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.testing import FakeModel
 
 ASKING = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=3))
 
@@ -166,7 +166,7 @@ def test_proposers_of_several_servers_are_told_what_one_of_them_wrote(
 
     async def main() -> None:
         servers.ready.set()
-        model = VllmModel(ServeSpec("m", decode=parse_decode(decode), replicas=replicas))
+        model = VllmModel(ServeSpec("m", decode=parse_speculative(decode), replicas=replicas))
         request = replace(ASKING, program=Program("run", node=node))
         assert (await complete(model, request)).text == "one two"
         await model.aclose()

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from weft.serving.vllm import native as module
-from weft.serving.vllm.native import Native, native, read
-from weft.serving.vllm.speculative import METHODS, OURS
+from weft.serving.vllm.launch import engine as module
+from weft.serving.vllm.launch.decoders import METHODS, OURS
+from weft.serving.vllm.launch.engine import NativeOptions, native, read
 
 SOURCE = """
 Types = Literal["mtp", "deep_mtp"]
@@ -62,7 +62,7 @@ def test_where_nothing_is_installed_or_readable_nothing_is_known(
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM is installed")
 def test_the_installed_vllm_has_all_that_weft_offers() -> None:
     found = native()
-    assert isinstance(found, Native)
+    assert isinstance(found, NativeOptions)
     assert METHODS.keys() - {OURS} <= found.methods
     options = {name for method in METHODS.values() for name in method.options}
     assert options - set(METHODS[OURS].options) <= found.options

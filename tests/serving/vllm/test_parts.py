@@ -16,12 +16,11 @@ from tests.serving.vllm.fake_weft import QUICK
 from tests.serving.vllm.test_supervisor import Running, play
 from tests.serving.vllm.watching import port_of
 from weft.core.errors import StartError
-from weft.serving.vllm import replica
-from weft.serving.vllm.guarded import each_line
-from weft.serving.vllm.health import healthy
-from weft.serving.vllm.log_file import LogFile
-from weft.serving.vllm.ports import HeldPort, is_loopback, reachable
-from weft.serving.vllm.restarts import Restarts
+from weft.serving.vllm.launch.ports import HeldPort, is_loopback, reachable
+from weft.serving.vllm.supervise import replica
+from weft.serving.vllm.supervise.guarded_process import each_line
+from weft.serving.vllm.supervise.log import LogFile
+from weft.serving.vllm.supervise.replica_process import RestartPolicy, healthy
 
 LOCAL = "127.0.0.1"
 
@@ -105,7 +104,7 @@ def test_another_port_is_tried_when_somebody_came_between(
 def test_never_more_restarts_than_allowed_within_the_window(
     gaps: list[float], most: int, window_s: float
 ) -> None:
-    policy = Restarts(first_s=1, longest_s=60, most=most, window_s=window_s)
+    policy = RestartPolicy(first_s=1, longest_s=60, most=most, window_s=window_s)
     now, starts = 0.0, []
     for gap in gaps:
         now += gap

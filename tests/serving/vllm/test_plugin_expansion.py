@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.serving.vllm.plugin.expansion import TokenExpansion, expand_batch_to_tokens, expands
 from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin.repairs import TokenExpansion, expand_batch_to_tokens, expands
 
 HOME = "vllm.v1.sample.rejection_sampler"
 

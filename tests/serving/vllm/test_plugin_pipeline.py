@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.pipeline import PipelineBuffer
 from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin.repairs import PipelineBuffer
 
 
 class Tensors:

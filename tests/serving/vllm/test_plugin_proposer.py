@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.serving.vllm.drafting.channel.telling import tell
-from weft.serving.vllm.drafting.facts import LABEL, Constraint, RowFacts
-from weft.serving.vllm.places import drafting_folder, forget
-from weft.serving.vllm.plugin.batch import RunnerBatch, catch_runner, constraint_of, facts_of
-from weft.serving.vllm.plugin.proposer import WeftProposer
-from weft.serving.vllm.processes import MARK, Identity, Mark
+from weft.serving.vllm.drafting.requests import LABEL, Constraint, RowFacts
+from weft.serving.vllm.drafting.shared_texts import tell
+from weft.serving.vllm.plugin.proposer import (
+    RunnerBatch,
+    WeftProposer,
+    catch_runner,
+    constraint_of,
+    facts_of,
+)
+from weft.serving.vllm.supervise.places import drafting_folder, forget
+from weft.serving.vllm.supervise.processes import MARK, Identity, Mark
 
 Make = Callable[..., WeftProposer]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.chunked_seed import ChunkedSeed
 from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin.repairs import ChunkedSeed
 
 
 class Batch:

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.empty_top_k import EmptyTopK
 from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin.repairs import EmptyTopK
 
 HOME = "vllm.v1.sample.ops.topk_topp_sampler"
 

@@ -10,9 +10,9 @@ import pytest
 from tests.serving.vllm.engines import CPU, CUDA, model
 from weft.core.errors import SpecError
 from weft.serving.vllm import serve
-from weft.serving.vllm.ray import ray_commands
+from weft.serving.vllm.launch.ray import ray_commands
+from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.serve import across_machines
-from weft.serving.vllm.spec import ServeSpec
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "vllm_ray.txt"
 

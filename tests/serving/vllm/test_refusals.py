@@ -9,11 +9,11 @@ import pytest
 
 from tests.serving.vllm.engines import CPU, CUDA, EIGHT_CORES, adapter, canvas_model, model
 from weft.core.errors import ModelNotFound, SpecError
-from weft.serving.vllm.decoder import parse_decode
-from weft.serving.vllm.diffusion import probe
-from weft.serving.vllm.installed import Engine
-from weft.serving.vllm.launch import Launch, launch
-from weft.serving.vllm.spec import ServeSpec
+from weft.serving.vllm.launch import diffusion
+from weft.serving.vllm.launch.command import Launch, launch
+from weft.serving.vllm.launch.decoders import parse_decode
+from weft.serving.vllm.launch.engine import Engine
+from weft.serving.vllm.launch.spec import ServeSpec
 
 COUNTS = ("num_attention_heads", "num_key_value_heads", "num_hidden_layers")
 
@@ -81,7 +81,7 @@ def test_a_diffusion_model_is_refused_where_vllm_cannot_fill_canvases(
     asked: dict[str, Any],
     says: str,
 ) -> None:
-    monkeypatch.setattr(probe, "find_spec", lambda _: triton or None)
+    monkeypatch.setattr(diffusion, "find_spec", lambda _: triton or None)
     with pytest.raises(SpecError) as refused:
         start(tmp_path, engine, model=canvas_model(tmp_path), **asked)
     assert says in str(refused.value)
@@ -95,7 +95,7 @@ def test_a_model_that_writes_on_has_no_decoder_of_diffusion_models(tmp_path: Pat
 def test_a_canvas_that_is_asked_for_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "find_spec", lambda _: True)
+    monkeypatch.setattr(diffusion, "find_spec", lambda _: True)
     wish = ("--diffusion-config", '{"canvas_length": 16}')
     argv = start(tmp_path, CUDA, model=canvas_model(tmp_path), extra=wish).argv
     assert argv.count("--diffusion-config") == 1

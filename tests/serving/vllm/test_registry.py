@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from weft.core.errors import ServeError
 from weft.core.values import Lossless, Lossy
-from weft.serving.vllm import failure, registry
-from weft.serving.vllm.detached import Terms, entry_for
-from weft.serving.vllm.entry import Entry, ReplicaEntry
-from weft.serving.vllm.form import from_form, to_form
-from weft.serving.vllm.matching import satisfies
-from weft.serving.vllm.processes import Identity, Mark
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.stopping import chosen
+from weft.serving.vllm.client.demand import satisfies
+from weft.serving.vllm.launch.spec import ServeSpec, from_form, to_form
+from weft.serving.vllm.serve import chosen
+from weft.serving.vllm.supervise import failure, registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, entry_for
+from weft.serving.vllm.supervise.processes import Identity, Mark
+from weft.serving.vllm.supervise.registry import ReplicaEntry, ServingEntry
 
 options = st.tuples(st.text(max_size=5), st.integers() | st.text(max_size=5) | st.booleans())
 decoders = st.builds(
@@ -44,8 +43,8 @@ specs = st.builds(
 )
 
 
-def entry(serving: str = "a-1", spec: ServeSpec | None = None, **given: object) -> Entry:
-    made = entry_for(serving, spec or ServeSpec("m"), Terms(), Identity.own())
+def entry(serving: str = "a-1", spec: ServeSpec | None = None, **given: object) -> ServingEntry:
+    made = entry_for(serving, spec or ServeSpec("m"), SupervisionTerms(), Identity.own())
     return replace(made, **given)  # type: ignore[arg-type]
 
 

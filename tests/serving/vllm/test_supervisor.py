@@ -19,15 +19,14 @@ import pytest
 from tests.serving.vllm.fake_weft import QUICK, launch
 from tests.serving.vllm.watching import ask, free, lives, nothing_left, port_of, processes_of
 from weft.core.errors import StartError
-from weft.serving.vllm import registry
-from weft.serving.vllm.detached import Terms, entry_for
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.life import Care
-from weft.serving.vllm.matching import satisfies
-from weft.serving.vllm.processes import Identity
-from weft.serving.vllm.restarts import Restarts
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.supervisor import Supervisor
+from weft.serving.vllm.client.demand import satisfies
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, entry_for
+from weft.serving.vllm.supervise.processes import Identity
+from weft.serving.vllm.supervise.registry import ServingEntry
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, RestartPolicy
+from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 Scene = Callable[["Running"], Awaitable[None]]
 
@@ -35,12 +34,12 @@ Scene = Callable[["Running"], Awaitable[None]]
 class Running:
     """A supervisor under test, and what it said."""
 
-    def __init__(self, spec: ServeSpec, terms: Terms, care: Care) -> None:
+    def __init__(self, spec: ServeSpec, terms: SupervisionTerms, care: HealthPolicy) -> None:
         self.said: list[str] = []
         self.ready = asyncio.Event()
         self.id = f"fake-{secrets.token_hex(4)}"  # another run of the tests may be near
         entry = entry_for(self.id, spec, terms, Identity.own())
-        self.supervisor = Supervisor(
+        self.supervisor = ServerSupervisor(
             entry,
             launch,
             show=self.said.append,
@@ -48,13 +47,13 @@ class Running:
             care=care,
         )
 
-    def entry(self) -> Entry:
+    def entry(self) -> ServingEntry:
         with registry.locked():
             found = registry.entry_of(self.id)
         assert found is not None
         return found
 
-    async def until(self, holds: Callable[[Entry], bool]) -> Entry:
+    async def until(self, holds: Callable[[ServingEntry], bool]) -> ServingEntry:
         async with asyncio.timeout(120):
             while not holds(entry := self.entry()):
                 await asyncio.sleep(0.01)
@@ -73,15 +72,15 @@ class Running:
 def play(
     scene: Scene,
     spec: ServeSpec | None = None,
-    terms: Terms | None = None,
-    care: Care = QUICK,
+    terms: SupervisionTerms | None = None,
+    care: HealthPolicy = QUICK,
 ) -> tuple[list[str], BaseException | None]:
     """Run a supervisor and a scene beside it; what was said and what it raised."""
 
     async def main() -> tuple[list[str], BaseException | None]:
-        running = Running(spec or ServeSpec("fake"), terms or Terms(drain_s=60), care)
+        running = Running(spec or ServeSpec("fake"), terms or SupervisionTerms(drain_s=60), care)
         serving = asyncio.create_task(running.supervisor.run())
-        last: Entry | None = None
+        last: ServingEntry | None = None
         try:
             async with asyncio.timeout(300):
                 done, _ = await asyncio.wait(
@@ -139,8 +138,10 @@ def test_never_healthy(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         told = any("Starting to load" in log.read_text() for log in state.rglob("0.log"))
         return monotonic() + 3600 * told
 
-    monkeypatch.setattr("weft.serving.vllm.life.time", SimpleNamespace(monotonic=clock))
-    _, error = play(stop, terms=Terms(start_timeout_s=600))
+    monkeypatch.setattr(
+        "weft.serving.vllm.supervise.replica_process.time", SimpleNamespace(monotonic=clock)
+    )
+    _, error = play(stop, terms=SupervisionTerms(start_timeout_s=600))
     assert isinstance(error, StartError)
     assert error.stage_reached == "loading weights"
     assert "Starting to load model fake" in error.message
@@ -206,7 +207,7 @@ def test_a_crash_loop_is_given_up(state: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_replica_that_is_given_up_leaves_the_other(state: Path) -> None:
-    care = replace(QUICK, restarts=lambda: Restarts(first_s=0.01, most=1))
+    care = replace(QUICK, restarts=lambda: RestartPolicy(first_s=0.01, most=1))
 
     async def scene(running: Running) -> None:
         for lives_before in range(2):
@@ -230,7 +231,7 @@ def test_a_hung_server_is_restarted(
     state: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     hang = tmp_path / "hang"
-    many = partial(Restarts, first_s=0.02, most=1_000)
+    many = partial(RestartPolicy, first_s=0.02, most=1_000)
     care = replace(QUICK, timeout_s=0.5, restarts=many)
     monkeypatch.setenv("FAKE_HANG", str(hang))
 
@@ -248,7 +249,7 @@ def test_a_hung_server_is_restarted(
 
 def test_deaf_to_sigterm_is_killed(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_DEAF", "1")
-    assert play(stop, terms=Terms(drain_s=0.2))[1] is None
+    assert play(stop, terms=SupervisionTerms(drain_s=0.2))[1] is None
 
 
 def test_requests_in_flight_may_finish(state: Path, tmp_path: Path) -> None:
@@ -263,7 +264,7 @@ def test_requests_in_flight_may_finish(state: Path, tmp_path: Path) -> None:
         (tmp_path / "answer").touch()
         answers.append(await asking)
 
-    assert play(scene, terms=Terms(drain_s=60))[1] is None
+    assert play(scene, terms=SupervisionTerms(drain_s=60))[1] is None
     assert answers[0]["pid"]
 
 
@@ -274,14 +275,14 @@ def test_the_second_stop_ends_at_once(state: Path, monkeypatch: pytest.MonkeyPat
         running.supervisor.stop()
         running.supervisor.stop()
 
-    assert play(scene, terms=Terms(drain_s=3600))[1] is None
+    assert play(scene, terms=SupervisionTerms(drain_s=3600))[1] is None
 
 
 def test_stopping_while_it_starts(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NEVER", "1")
 
     async def main() -> None:
-        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        running = Running(ServeSpec("fake"), SupervisionTerms(), QUICK)
         serving = asyncio.create_task(running.supervisor.run())
         async with asyncio.timeout(120):
             while "loading weights" not in running.said:
@@ -297,7 +298,7 @@ def test_stopping_while_it_starts(state: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_stopping_before_anything_started(state: Path) -> None:
     async def main() -> None:
-        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        running = Running(ServeSpec("fake"), SupervisionTerms(), QUICK)
         running.supervisor.stop()
         assert not await asyncio.wait_for(running.supervisor.run(), 120)
         assert "loading weights" not in running.said
@@ -308,7 +309,7 @@ def test_stopping_before_anything_started(state: Path) -> None:
 @pytest.mark.parametrize("turns", range(1, 12))
 def test_stopping_at_any_step_of_the_start(state: Path, turns: int) -> None:
     async def main() -> None:
-        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        running = Running(ServeSpec("fake"), SupervisionTerms(), QUICK)
         serving = asyncio.create_task(running.supervisor.run())
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -321,7 +322,7 @@ def test_stopping_at_any_step_of_the_start(state: Path, turns: int) -> None:
 
 def test_cancelling_leaves_nothing(state: Path) -> None:
     async def main() -> None:
-        running = Running(ServeSpec("fake"), Terms(), QUICK)
+        running = Running(ServeSpec("fake"), SupervisionTerms(), QUICK)
         serving = asyncio.create_task(running.supervisor.run())
         await running.ready.wait()
         entry = running.entry()

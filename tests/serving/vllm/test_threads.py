@@ -7,14 +7,13 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.machine import Machine, this_machine
-from weft.serving.vllm.threads import as_list, cores_of_ranks
+from weft.serving.vllm.launch.machine import HostResources, as_list, cores_of_ranks, this_machine
 
 CORES = st.sets(st.integers(0, 200), min_size=1, max_size=64).map(lambda ids: tuple(sorted(ids)))
 
 
-def machine(cores: tuple[int, ...]) -> Machine:
-    return Machine(cores, len(cores), 2**34)
+def machine(cores: tuple[int, ...]) -> HostResources:
+    return HostResources(cores, len(cores), 2**34)
 
 
 @given(CORES, st.integers(1, 8), st.integers(1, 8))

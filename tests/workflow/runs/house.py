@@ -9,12 +9,12 @@ from typing import Any
 
 import weft
 from tests.workflow.case import echo, search
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.values import Effect, ToolSpec
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply
 from weft.workflow import FlowResult, FlowRun
-from weft.workflow.runs.story import Story, story_of
+from weft.workflow.history.run_history import RunHistory, read_history
 
 Script = Callable[[ModelRequest], Reply | str]
 
@@ -91,11 +91,11 @@ class House:
 
         return self.clock.run(main())
 
-    def story(self, run: str | None = None) -> Story:
+    def story(self, run: str | None = None) -> RunHistory:
         """What is recorded of a run, or of the latest."""
         summaries = self.journal.runs()
         found = next(s.run for s in summaries if run is None or s.run == run)
-        return story_of(self.journal, found)
+        return read_history(self.journal, found)
 
 
 class _Tools(FakeTools):
@@ -107,6 +107,6 @@ class _Tools(FakeTools):
         return tuple(replace(spec, effect=self._effect) for spec in super().specs())
 
 
-def ended(story: Story) -> dict[NodeId, str]:
+def ended(story: RunHistory) -> dict[NodeId, str]:
     """How each node ended."""
     return {node: outcome.status for node, outcome in story.outcomes.items()}

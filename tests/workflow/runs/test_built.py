@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.core.ids import NodeId
-from weft.workflow.runs.built import built_on, scopes_of
+from weft.workflow.history.confirmations import built_on, scopes_of
 
 NEEDS = {
     "first": frozenset[str](),

@@ -9,10 +9,10 @@ import pytest
 import weft
 from weft.core.ids import RunId
 from weft.core.ports.journal import RunHeader
-from weft.workflow.loader import load_unit
-from weft.workflow.runs.changed import changes
-from weft.workflow.runs.sources import SourceDigests, digests_like, sources_of
-from weft.workflow.unit import Unit
+from weft.workflow.compile.sources import SourceDigests, digests_like, sources_of
+from weft.workflow.document.loader import load_unit
+from weft.workflow.document.unit import Unit
+from weft.workflow.history.workflow_diff import changes
 
 TOOLS = """
 import weft

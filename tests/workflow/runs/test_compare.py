@@ -12,16 +12,15 @@ from tests.workflow.case import loads
 from tests.workflow.runs.house import House
 from weft.core.errors import Failure, RunExists, SourceError
 from weft.core.events import NodeFinished, NodeInfo, Outcome, RunFinished, RunStarted
-from weft.core.fakes import MemoryJournal, Reply
 from weft.core.ids import NodeId, RunId
-from weft.core.ports.journal import Numbered, RunHeader
+from weft.core.ports.journal import NumberedRecord, RunHeader
 from weft.core.values import Usage
-from weft.workflow.runs.cassette_file import import_run, read_cassette, write_cassette
-from weft.workflow.runs.compare import compare
-from weft.workflow.runs.outputs import result_of
-from weft.workflow.runs.rebuilt import rebuilt_or_recorded
-from weft.workflow.runs.replay import replay
-from weft.workflow.runs.story import Story
+from weft.testing import MemoryJournal, Reply
+from weft.workflow.history.cassette_file import import_run, read_cassette, write_cassette
+from weft.workflow.history.compare import compare
+from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, result_of
+from weft.workflow.history.replay import replay
+from weft.workflow.history.run_history import RunHistory
 
 NODES = """\
   one: {model: small, prompt: "{{ topic }}"}
@@ -29,7 +28,7 @@ NODES = """\
   extra: {when: "{{ topic == 'tea' }}", value: [1]}"""
 
 
-def two() -> tuple[Story, Story]:
+def two() -> tuple[RunHistory, RunHistory]:
     house, flow = House(), loads(NODES, 'a: "{{ one }}\\nend"')
     house.run(flow, inputs={"topic": "tea"})
     tea = house.story()
@@ -64,8 +63,8 @@ def test_what_stood_in_for_a_node_is_told() -> None:
             NodeFinished(NodeId("a"), outcome, 1.0),
             RunFinished("succeeded", Usage(), (), 1.0),
         )
-        records = [Numbered(seq, 1, event) for seq, event in enumerate(events, 1)]
-        sides.append(Story(RunHeader(RunId("r"), "flow", "", ""), records))
+        records = [NumberedRecord(seq, 1, event) for seq, event in enumerate(events, 1)]
+        sides.append(RunHistory(RunHeader(RunId("r"), "flow", "", ""), records))
     (pair,) = compare(*sides).nodes
     assert (pair.left.via, pair.right.via, pair.same) == ("", "default", False)
 
@@ -116,7 +115,7 @@ def test_a_cassette_replays_without_any_file(tmp_path: Path) -> None:
     house.run(flow)
     write_cassette(house.story(), tmp_path / "c")
     read = read_cassette(tmp_path / "c")
-    found = replay(read, rebuilt_or_recorded(read.header))
+    found = replay(read, rebuild_or_read_unit(read.header))
     assert found.ok, found.report()
     assert found.result.outputs == {"a": "<x>"}
 

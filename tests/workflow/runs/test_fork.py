@@ -9,8 +9,8 @@ from tests.workflow.runs.house import House
 from weft.core.errors import UnknownReference
 from weft.core.events import NodeInfo
 from weft.core.ids import NodeId
-from weft.workflow.runs.fork import cone, forked
-from weft.workflow.runs.replay import replay
+from weft.workflow.history.fork import cone, fork_run
+from weft.workflow.history.replay import replay
 
 NODES = """\
   one: {model: small, prompt: "one"}
@@ -46,7 +46,9 @@ def test_only_the_cone_runs_live() -> None:
     first = house.run(flow)
     house.asked, house.script = [], lambda request: f"[{request.messages[-1].content}]"
     story = house.story()
-    again = house.wait(lambda: forked(story, flow.unit, "two", house.journal, settings=_own(house)))
+    again = house.wait(
+        lambda: fork_run(story, flow.unit, "two", house.journal, settings=_own(house))
+    )
     assert house.asked == ["two", "<a <one>> <b <one>> [two]"]
     assert again.outputs == {"a": "[<a <one>> <b <one>> [two]]"}
     assert again.run != first.run
@@ -62,7 +64,7 @@ def test_one_item_of_a_map() -> None:
     house.run(flow)
     house.asked = []
     story = house.story()
-    house.wait(lambda: forked(story, flow.unit, "notes[1]", None, settings=_own(house)))
+    house.wait(lambda: fork_run(story, flow.unit, "notes[1]", None, settings=_own(house)))
     assert house.asked == ["b <one>", "<a <one>> <b <one>> <two>"]
 
 
@@ -70,7 +72,7 @@ def test_a_node_that_was_not_there() -> None:
     house, flow = House(), loads(NODES, 'a: "{{ both }}"')
     house.run(flow)
     with pytest.raises(UnknownReference, match="no node 'tow'") as raised:
-        forked(house.story(), flow.unit, "tow", None)
+        fork_run(house.story(), flow.unit, "tow", None)
     assert raised.value.hint == "did you mean `two`?"
 
 

@@ -11,16 +11,16 @@ import pytest
 import weft
 from weft.core.calls import ModelAnswered, ModelCalled, ToolReturned
 from weft.core.errors import BuildError, InputError, ModelUnavailable, ReasoningError
-from weft.core.fakes import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply
 from weft.core.ids import RunId
 from weft.core.ports import Capabilities, ModelRequest
-from weft.workflow.asking import found_by
-from weft.workflow.question_run import ANSWER, AskSettings
-from weft.workflow.runs.cassette_file import read_cassette, write_cassette
-from weft.workflow.runs.fork import forked
-from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
-from weft.workflow.runs.replay import Replay, replay
-from weft.workflow.runs.story import Story, story_of
+from weft.testing import FakeClock, FakeModel, FakeTools, MemoryJournal, Reply
+from weft.workflow.apps.ask import answer_of_run
+from weft.workflow.history.cassette_file import read_cassette, write_cassette
+from weft.workflow.history.fork import fork_run
+from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
+from weft.workflow.history.replay import RunReplay, replay
+from weft.workflow.history.run_history import RunHistory, read_history
+from weft.workflow.runtime.results.question import ANSWER, AskSettings
 
 T = TypeVar("T")
 TOOLS = '''
@@ -84,9 +84,9 @@ class Desk:
         return self.clock.run(main)
 
     @property
-    def story(self) -> Story:
+    def story(self) -> RunHistory:
         """The latest run."""
-        return story_of(self.journal, self.journal.runs(limit=1)[0].run)
+        return read_history(self.journal, self.journal.runs(limit=1)[0].run)
 
     def cut_off(self, share: float) -> Desk:
         """The desk of somebody else, whose journal has no more than the beginning of the run."""
@@ -98,8 +98,8 @@ class Desk:
         return desk
 
 
-def repeated(story: Story) -> Replay:
-    return replay(story, rebuilt_or_recorded(story.header))
+def repeated(story: RunHistory) -> RunReplay:
+    return replay(story, rebuild_or_read_unit(story.header))
 
 
 def test_a_question_is_recorded_as_the_workflow_that_it_is() -> None:
@@ -133,7 +133,7 @@ def test_samples_that_end_at_once_are_repeated_as_they_ended() -> None:
         settings = AskSettings(journal=journal)
         model = FakeModel(["Answer: 8"])
         weft.think_sync("why?", model=model, strategy="sample", settings=settings)
-        story = story_of(journal, journal.runs(limit=1)[0].run)
+        story = read_history(journal, journal.runs(limit=1)[0].run)
         assert repeated(story).ok, repeated(story).report()
 
 
@@ -150,7 +150,7 @@ def test_an_answer_is_repeated_without_its_tools(folder: Path) -> None:
     assert repeated(carried).ok
     assert sorted((folder / "calls").read_text().split()) == ["Berlin", "Rome"]
     with pytest.raises(BuildError, match="asked on another machine"):
-        rebuilt(carried.header)
+        rebuild_unit(carried.header)
 
 
 def test_a_changed_question_is_drift(folder: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_changed_question_is_drift(folder: Path) -> None:
     story = desk.story
     text = story.header.document["ask.yaml"].replace("./tools.py:", "./others.py:")
     (folder / "ask.yaml").write_text(text)
-    found = replay(story, rebuilt_or_recorded(story.header, folder / "ask.yaml"))
+    found = replay(story, rebuild_or_read_unit(story.header, folder / "ask.yaml"))
     assert not found.differences
     assert any("Inhabitants of a town" in str(drift) for drift in found.drifts)
 
@@ -244,7 +244,7 @@ def test_only_the_same_question_goes_on_with_a_run() -> None:
         cut.think(FakeModel(votes), strategy="best-of", more={"resume": "last"})
     assert cut.journal.runs()[0].standing == "interrupted"
     with pytest.raises(BuildError, match="was asked in Python, and takes `client` from there"):
-        rebuilt(cut.story.header)
+        rebuild_unit(cut.story.header)
 
 
 def test_a_run_is_called_as_it_is_told_and_recorded_where_that_is_wanted(
@@ -297,7 +297,7 @@ def test_a_part_of_a_question_runs_again_live(folder: Path) -> None:
     desk = Desk()
     desk.ask(planner())
     unit = weft.loads(desk.story.header.document["ask.yaml"], str(folder / "x.yaml")).unit
-    run = forked(
+    run = fork_run(
         desk.story,
         unit,
         "answer",
@@ -305,6 +305,6 @@ def test_a_part_of_a_question_runs_again_live(folder: Path) -> None:
         settings={"models": {"chat": planner()}, "clock": desk.clock},
     )
     desk.run(run.wait())
-    assert found_by(run).value == "7 million"
+    assert answer_of_run(run).value == "7 million"
     assert desk.story.header.settings["forked"] != desk.story.run
     assert desk.story.header.settings["question"] is True

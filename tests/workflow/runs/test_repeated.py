@@ -12,10 +12,10 @@ from tests.workflow.case import HEAD, loads
 from tests.workflow.runs.house import House
 from weft.core.errors import InputError, NotDone
 from weft.core.ids import NodeId
-from weft.engine.cassette import Confirmation
+from weft.durability.calls import Confirmation
 from weft.workflow import FlowResult
-from weft.workflow.runs.replay import replay
-from weft.workflow.runs.resume import WorkflowChanged
+from weft.workflow.history.replay import replay
+from weft.workflow.history.resume import WorkflowChanged
 
 END = "  end: {tool: fail, with: {query: 'end {{ %s }}'}}"
 TOOLS = "  pay: ./tools.py:search\n  fail: ./tools.py:search\n"

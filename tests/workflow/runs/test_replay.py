@@ -16,16 +16,16 @@ from tests.workflow.case import WHOLE, loads
 from tests.workflow.runs.house import House, ended
 from tests.workflow.runs.programs import programs
 from weft.core.errors import BuildError, ModelUnavailable, ToolRaised
-from weft.core.fakes import MemoryStore, Reply
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Letter
+from weft.testing import MemoryStore, Reply
 from weft.workflow import FlowRun
-from weft.workflow.runs.replay import Replay, replay
-from weft.workflow.runs.story import Story
+from weft.workflow.history.replay import RunReplay, replay
+from weft.workflow.history.run_history import RunHistory
 
 
-def again(house: House, flow: weft.Flow, **more: Any) -> Replay:
+def again(house: House, flow: weft.Flow, **more: Any) -> RunReplay:
     """Repeat the latest run; the house's models and tools are not there."""
     house.script = None  # type: ignore[assignment]
     house.tools = {}
@@ -296,7 +296,7 @@ def test_a_story_is_what_was_recorded() -> None:
     house, flow = House(), loads("  a: {model: small, prompt: x}")
     result = house.run(flow)
     story = house.story()
-    assert isinstance(story, Story)
+    assert isinstance(story, RunHistory)
     assert story.outcomes == result.outcomes
     assert story.trace.status == "succeeded"
     assert [type(call).__name__ for call in story.calls][-1] == "ModelAnswered"

@@ -16,16 +16,16 @@ from weft.core.errors import (
     UnknownReference,
 )
 from weft.core.events import HumanAnswered, HumanAsked
-from weft.core.fakes import Reply
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import Letter
-from weft.engine.cassette import Confirmation
+from weft.durability.calls import Confirmation
+from weft.testing import Reply
 from weft.workflow import FlowRun
-from weft.workflow.runs.answers import Answers
-from weft.workflow.runs.find import find_run, shown_standing
-from weft.workflow.runs.replay import replay
-from weft.workflow.runs.resume import WorkflowChanged, take
+from weft.workflow.history.answers import PendingQuestions
+from weft.workflow.history.replay import replay
+from weft.workflow.history.resume import WorkflowChanged, claim_run
+from weft.workflow.history.run_history import find_run, standing_word
 
 NOTES = """\
   notes:
@@ -48,7 +48,7 @@ def test_only_what_was_not_finished_runs_again() -> None:
     house, flow = House(slow), loads(NOTES, 'a: "{{ best }}"')
     left = house.left(flow, 1.5)
     assert left.status == "cancelled"
-    assert shown_standing(house.journal.runs()[0]) == "interrupted"
+    assert standing_word(house.journal.runs()[0]) == "interrupted"
     before, house.asked = house.asked, []
     result = house.resume(flow)
     assert result.outputs == {"a": "<best of 4>"}
@@ -68,8 +68,8 @@ def test_several_questions_are_answered_from_outside_and_on_resume() -> None:
   all: {value: ["{{ one }}", "{{ two }}", "{{ three }}"]}"""
     house, flow = House(), loads(nodes, 'a: "{{ all }}"')
     house.left(flow, 1.0)
-    assert shown_standing(house.journal.runs()[0]) == "asking"
-    answers = Answers(house.journal)
+    assert standing_word(house.journal.runs()[0]) == "asking"
+    answers = PendingQuestions(house.journal)
     assert [asked.node for asked in answers.questions("last")] == ["one", "two", "three"]
     with pytest.raises(InputError, match='not of type "integer"'):
         answers.give(answers.question("last", "one"), "many")
@@ -89,7 +89,7 @@ def test_an_open_question_is_asked_once_in_the_record_and_answered_at_once() -> 
         house.wait(lambda: flow.resume("last", **house.settings()), pause_s=1.0)
     asked = [event for event in house.story().events if isinstance(event, HumanAsked)]
     assert [event.recalled for event in asked] == [False, True, True]
-    answers = Answers(house.journal)
+    answers = PendingQuestions(house.journal)
     assert [question.node for question in answers.questions("last")] == ["sure"]
     assert not answers.give(answers.question("last", "sure"), True)
     assert house.resume(flow).outputs == {"a": True}
@@ -112,7 +112,7 @@ def test_whoever_takes_a_run_and_dies_leaves_each_letter_as_it_was() -> None:
     for letter in letters:
         house.journal.send(run, letter)
     for _ in range(3):
-        take(house.journal, "last", unit=flow.unit).release()
+        claim_run(house.journal, "last", unit=flow.unit).release()
     claim = house.journal.claim(run)
     assert list(house.journal.letters(run)) == letters
     claim.release()
@@ -167,7 +167,7 @@ def test_inputs_and_settings_come_from_the_record() -> None:
     house.left(
         flow, 0.5, inputs={"topic": "tea"}, concurrency=3, seed=5, max_nodes=90, limits={"small": 2}
     )
-    taken = take(house.journal, "last", unit=flow.unit)
+    taken = claim_run(house.journal, "last", unit=flow.unit)
     taken.release()
     assert taken.settings == {
         "concurrency": 3,

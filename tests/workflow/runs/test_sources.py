@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import weft
-from weft.core.fakes import MemoryJournal
-from weft.workflow.runs import sources
+from weft.testing import MemoryJournal
+from weft.workflow.compile import sources
 
 
 def test_a_workflow_made_in_python_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:

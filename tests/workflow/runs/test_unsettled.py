@@ -12,9 +12,9 @@ from weft.core.calls import ToolCalled
 from weft.core.errors import InputError
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
-from weft.engine.cassette import Confirmation
+from weft.durability.calls import Confirmation
 from weft.workflow import FlowResult
-from weft.workflow.runs.unsettled import Unsettled, bound, unsettled
+from weft.workflow.history.unsettled_calls import UnsettledCall, confirmation_in, unsettled_calls
 
 PAID = {"a": ["paid 1", "paid 2"]}
 
@@ -36,10 +36,10 @@ class Till:
         await asyncio.sleep(5.0 if amount in self.hangs else 0.0)
         return f"paid {amount}"
 
-    def open(self) -> list[Unsettled]:
-        return list(unsettled(self.house.story().records))
+    def open(self) -> list[UnsettledCall]:
+        return list(unsettled_calls(self.house.story().records))
 
-    def say(self, call: Unsettled, said: str, value: object = None) -> None:
+    def say(self, call: UnsettledCall, said: str, value: object = None) -> None:
         """What the page sends."""
         record = call.called.record
         assert isinstance(record, ToolCalled)
@@ -108,7 +108,7 @@ def test_who_resumes_the_run_has_the_last_word() -> None:
 def test_a_letter_that_says_something_else_is_no_word() -> None:
     (call,) = left(2).open()
     node, seq = NodeId("a[1]"), call.called.seq
-    assert bound(Letter("confirm", node, {"call": seq, "said": "repeat"}), [call])
+    assert confirmation_in(Letter("confirm", node, {"call": seq, "said": "repeat"}), [call])
     for value in (
         None,
         7,
@@ -120,7 +120,7 @@ def test_a_letter_that_says_something_else_is_no_word() -> None:
         {"call": seq + 1, "said": "repeat"},
         {"said": "repeat"},
     ):
-        assert bound(Letter("confirm", node, value), [call]) == {}
+        assert confirmation_in(Letter("confirm", node, value), [call]) == {}
 
 
 def test_a_word_on_any_other_call_is_refused() -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Final
 
 from weft.agents.agent import Agent, AgentOptions
-from weft.agents.loops.fitting import check_schema
+from weft.agents.chat.model_output import check_schema
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
 

@@ -1,43 +1,87 @@
 """Plan, run, join, then finish or plan again: a model writes the graph while it runs.
 
-After LLMCompiler (Kim et al. 2024), with these differences: a step starts when its own text is
-complete and its inputs are there, whatever the planner does; references keep their types; failures
-are told to whoever plans again; what succeeded is carried on and never done twice.
+After LLMCompiler (Kim et al., ICML 2024), with these differences: a step starts when its own text
+is complete and its inputs are there, whatever the planner does; references keep their types; the
+next plan is told about failures; what succeeded is carried on and never done twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from weft.agents.agent import AgentOptions, Answer, Observation
-from weft.agents.loops.decision import Finish, Replan
-from weft.agents.loops.joiner import Joiner
-from weft.agents.loops.ledger import Ledger
-from weft.agents.loops.observing import observed
-from weft.agents.loops.partial import ended, partial_answer
-from weft.agents.loops.planning import Known, Planning
-from weft.agents.loops.turn import ModelGaveUp
-from weft.agents.slots import resource_of
+from weft.agents.chat.model_call import ModelGaveUp
+from weft.agents.loops.base import as_node_value, partial_answer
+from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
+from weft.agents.loops.joiner import Finish, Joiner, Replan
+from weft.agents.loops.plan_attempt import KnownSchemas, PlanAttempt
+from weft.agents.tools.toolbox import resource_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.ports import ModelClient, Sampling, ToolRunner
 from weft.core.values import Message
-from weft.engine import Edge, Inputs, Node, NodeContext, Partial, Policy, Work, best_effort
-from weft.engine.cassette import GuardedTools
-from weft.planner.carried import Carried, carry, promised
+from weft.durability.calls import GuardedTools
+from weft.engine import Edge, Inputs, Node, NodeContext, NodeFn, Partial, Policy, best_effort
 from weft.planner.compile import step_node
-from weft.planner.mending import mending
-from weft.planner.plan import Plan, Step
-from weft.planner.planning import Planner
-from weft.planner.prompt import plan_messages
+from weft.planner.plan import Plan, PlanStep, Ref, Value
+from weft.planner.planner import Planner
+from weft.planner.progress import PlanProgress, progress_of, promised_schema
+from weft.planner.prompt import plan_messages, repair_messages
+from weft.planner.text.writer import write_ref
+
+
+async def observe_steps(
+    context: NodeContext,
+    steps: Mapping[int, PlanStep],
+    outcomes: Mapping[int, Outcome],
+    ledger: CallLedger,
+) -> tuple[Observation, ...]:
+    """Every call of `steps`, all of which have ended, whatever order they ended in.
+
+    A result that was taken over from an earlier call is marked `via="cache"`. A step without a
+    call, or that went wrong for another reason than its calls, is an observation of its own.
+    """
+    found: list[Observation] = []
+    for number, step in sorted(steps.items()):
+        entries = sorted(ledger.of(number), key=lambda entry: _place(entry.node))
+        calls = [await _call(context, step, entry) for entry in entries]
+        found += calls
+        if not calls or (not outcomes[number].ok and all(call.outcome.ok for call in calls)):
+            arguments = {name: as_text(value) for name, value in step.arguments.items()}
+            found.append(Observation(number, step.tool, arguments, outcomes[number]))
+    return tuple(found)
+
+
+async def _call(context: NodeContext, step: PlanStep, entry: CallLedgerEntry) -> Observation:
+    outcome = await context.outcome(entry.node)
+    if entry.reused and outcome.ok:
+        outcome = replace(outcome, via="cache")
+    return Observation(entry.step, step.tool, entry.arguments, outcome)
+
+
+def _place(node: NodeId) -> tuple[int, str]:
+    """Sorts the items of one map by their index: `s4[9]` before `s4[10]`."""
+    return len(node), node
+
+
+def as_text(value: Value) -> Value:
+    """`value` as plain JSON data, in which references are the text that was written."""
+    if isinstance(value, Ref):
+        return write_ref(value)
+    if isinstance(value, Mapping):
+        return {name: as_text(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [as_text(item) for item in value]
+    return value
+
 
 _OPTIONS = AgentOptions()
 
 
-class Decides(Protocol):
+class RoundDecider(Protocol):
     """Whoever says, when a round is over, whether the question is answered."""
 
     async def decide(
@@ -67,7 +111,7 @@ class CompilerAgent:
         options: AgentOptions = _OPTIONS,
         *,
         planner: Planner | None = None,
-        joiner: Decides | None = None,
+        joiner: RoundDecider | None = None,
     ) -> None:
         sampling = Sampling(options.max_tokens, options.temperature)
         self.tools = GuardedTools(tools)
@@ -76,18 +120,18 @@ class CompilerAgent:
         self.planner = planner or Planner(
             model, constrain=options.constrain, sampling=sampling, grammar=options.grammar
         )
-        self.joiner: Decides = joiner or Joiner(model, options)
+        self.joiner: RoundDecider = joiner or Joiner(model, options)
 
-    def work(self, question: str) -> Work:
+    def work(self, question: str) -> NodeFn:
         """See `Agent.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Answer | Partial:
-            return ended(await _Job(self, context, question).answer())
+            return as_node_value(await _CompilerRun(self, context, question).answer())
 
         return work
 
 
-class _Job:
+class _CompilerRun:
     """The work on one question."""
 
     def __init__(self, agent: CompilerAgent, context: NodeContext, question: str) -> None:
@@ -95,20 +139,20 @@ class _Job:
         self._context = context
         self._question = question
         self._specs = agent.tools.specs()
-        self._ledger = Ledger(agent.tools, agent.options.calls)
-        self._steps: dict[int, Step] = {}
+        self._ledger = CallLedger(agent.tools, agent.options.calls)
+        self._steps: dict[int, PlanStep] = {}
         self._nodes: dict[int, NodeId] = {}
         self._taken: set[NodeId] = set()
         self._plans: list[Plan] = []
 
     async def answer(self) -> Answer:
         """Rounds of planning, running and joining, until the joiner is content."""
-        carried: Carried | None = None
+        carried: PlanProgress | None = None
         for number in range(1, self._agent.options.rounds + 1):
             before = self._ledger.made
             plan = await self._planned(number, carried)
             outcomes = await self._gathered(number, plan)
-            calls = await observed(self._context, self._steps, outcomes, self._ledger)
+            calls = await observe_steps(self._context, self._steps, outcomes, self._ledger)
             last = self._is_last(number, before)
             try:
                 decision = await self._agent.joiner.decide(
@@ -123,7 +167,7 @@ class _Job:
                 break
             since = min((step.number for step in plan.steps), default=0)
             steps = [step for _, step in sorted(self._steps.items())]
-            carried = carry(steps, outcomes, self._specs, decision.thought, since=since)
+            carried = progress_of(steps, outcomes, self._specs, decision.thought, since=since)
         raise AgentError(
             f"there is no answer after {len(self._plans)} rounds and {self._ledger.made} calls",
             hint="allow more rounds or calls, or ask for less",
@@ -135,7 +179,7 @@ class _Job:
         spent = number == self._agent.options.rounds or self._ledger.left < 1
         return spent or (number > 1 and self._ledger.made == before)
 
-    async def _planned(self, number: int, carried: Carried | None) -> Plan:
+    async def _planned(self, number: int, carried: PlanProgress | None) -> Plan:
         """The plan of a round, all of its steps begun. A malformed one is mended once."""
         messages = plan_messages(
             self._question,
@@ -158,13 +202,13 @@ class _Job:
         self,
         number: int,
         messages: tuple[Message, ...],
-        known: Known,
-        first: Planning,
+        known: KnownSchemas,
+        first: PlanAttempt,
         error: PlanError,
     ) -> Plan:
         """What could be read of the malformed plan, and what the model writes in its place."""
-        told = mending(messages, first.text, error, first.steps)
-        begun = {step.number: promised(step, self._specs) for step in first.steps}
+        told = repair_messages(messages, first.text, error, first.steps)
+        begun = {step.number: promised_schema(step, self._specs) for step in first.steps}
         second = self._planning(corrected=True)
         try:
             rest = await second.plan(
@@ -195,12 +239,14 @@ class _Job:
             return 'have it held to a grammar: constrain="auto"'
         return error.hint or "ask for less, or use a larger model"
 
-    def _planning(self, *, corrected: bool = False) -> Planning:
+    def _planning(self, *, corrected: bool = False) -> PlanAttempt:
         agent = self._agent
         self._ledger.next_planning()
-        return Planning(agent.planner, agent.model, self._specs, self._begin, corrected=corrected)
+        return PlanAttempt(
+            agent.planner, agent.model, self._specs, self._begin, corrected=corrected
+        )
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, step: PlanStep) -> None:
         """Add the node of `step` to the running graph."""
         name = f"s{step.number}"
         while (node := inside(self._context.scope, name)) in self._taken:

@@ -1,26 +1,38 @@
-"""Rounds of calls that do not need one another: divide, make them in parallel, aggregate, decide.
+"""Rounds of independent calls: divide, make them in parallel, aggregate, decide.
 
 After DTA-Llama (Divide-Then-Aggregate, Zhu et al., ACL 2025): in each turn the model lists calls,
-or answers. Unlike in a plan, a call is only written once the results before it are known.
+or answers. Unlike in a plan, a call is written only when the results before it are known.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from weft.agents.agent import Answer, Observation
-from weft.agents.loops.base import LoopAgent
-from weft.agents.loops.call import Call
-from weft.agents.loops.dialogue import Dialogue
-from weft.agents.loops.form import Form
-from weft.agents.loops.partial import partial_answer
-from weft.agents.loops.prompts.divide import RULES
-from weft.agents.loops.prompts.turns import LAST, left_out
-from weft.agents.loops.repeats import Repeats
-from weft.agents.loops.reply import Reply
-from weft.agents.loops.turn import ModelGaveUp
+from weft.agents.chat.conversation import Dialogue
+from weft.agents.chat.model_call import ModelGaveUp
+from weft.agents.chat.prompt import LAST, left_out
+from weft.agents.chat.reply import ParsedReply
+from weft.agents.chat.reply_format import ReplyFormat
+from weft.agents.loops.base import LoopAgent, partial_answer
+from weft.agents.loops.tool_calls import Call, RepeatedCalls
 from weft.engine import NodeContext
+
+DIVIDE_PROMPT_VERSION: Final = "divide-1"
+
+RULES: Final = """\
+You answer a question in few rounds. In each round you list all calls that can be made now, \
+because none of them needs the result of another; they are made in parallel, and you are then told \
+all their results. Calls that need those results belong to the next round. When the results are \
+enough, you answer.
+
+Rules:
+- Divide the question into parts first, and ask for all of them at once.
+- Use only results that you were told; never make one up.
+- A call that failed fails again: change it, try another tool, or do without.
+- Do not make a call twice.
+- Answer as soon as the results are enough."""
 
 
 class DivideAgent(LoopAgent):
@@ -37,24 +49,24 @@ class DivideAgent(LoopAgent):
         """See `LoopAgent.answer`."""
         options, specs = self.options, self.tools.specs()
         limit = options.calls if specs else 0
-        form = Form(specs, limit, many=True, answer=options.schema)
+        form = ReplyFormat(specs, limit, many=True, answer=options.schema)
         dialogue = await Dialogue.begin(context, self.model, options, RULES, form)
         dialogue.tell(f"Question: {question}")
-        work = _Rounds(self, dialogue, form)
+        work = _DivideRun(self, dialogue, form)
         try:
             return await work.answer(context)
         except ModelGaveUp as error:
             return partial_answer(error, work.made, options.schema, work.found(None))
 
 
-class _Rounds:
+class _DivideRun:
     """The rounds of one run, and the calls `made` so far."""
 
-    def __init__(self, agent: DivideAgent, dialogue: Dialogue, form: Form) -> None:
+    def __init__(self, agent: DivideAgent, dialogue: Dialogue, form: ReplyFormat) -> None:
         self._options = agent.options
         self._dialogue = dialogue
         self._form = form
-        self._repeats = Repeats(agent.tools)
+        self._repeats = RepeatedCalls(agent.tools)
         self._rounds = 0
         self.made: list[Observation] = []
 
@@ -78,7 +90,7 @@ class _Rounds:
         left = self._rounds < self._options.rounds and len(self.made) < self._form.calls
         return left and not self._repeats.too_many
 
-    async def _take(self, context: NodeContext, reply: Reply) -> None:
+    async def _take(self, context: NodeContext, reply: ParsedReply) -> None:
         """Make the calls of `reply`, and tell the model what they came to."""
         self._rounds += 1
         calls = [

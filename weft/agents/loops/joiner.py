@@ -1,23 +1,62 @@
 """Decides whether the results of a plan are enough: an answer, or what the next plan must find.
 
-After the joiner of LLMCompiler (Kim et al., ICML 2024), which cut answers off at a bracket, was
-told of no failure, and could not give a typed answer. Knows no plans.
+After the joiner of LLMCompiler (Kim et al., ICML 2024), which cut answers off at a bracket, saw no
+failures, and could not give a typed answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, count
+from typing import Any, Final
 
 from weft.agents.agent import AgentOptions, Observation
-from weft.agents.loops.decision import Finish, Replan
-from weft.agents.loops.dialogue import Dialogue
-from weft.agents.loops.fitting import check_schema
-from weft.agents.loops.form import Form
-from weft.agents.loops.prompts.joiner import RULES, told
-from weft.agents.loops.shown import shown_all
+from weft.agents.chat.conversation import Dialogue
+from weft.agents.chat.model_output import check_schema
+from weft.agents.chat.observations import format_observations
+from weft.agents.chat.prompt import results
+from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.ports import ModelClient
 from weft.engine import NodeContext
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The question is answered. `value` has the shape that was asked for; `thought` says why."""
+
+    value: Any
+    thought: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """Something is missing; `thought` says what, to whoever plans the next round."""
+
+    thought: str
+
+
+JOINER_PROMPT_VERSION: Final = "joiner-1"
+
+RULES: Final = """\
+You are told a question and the results of calls that were planned to answer it. Decide whether \
+the results are enough. If they are, answer. If they are not, say what is missing, so that more \
+calls can be planned.
+
+Rules:
+- Use only the results; never make one up.
+- Results that failed or were left out are shown with their reason. If the others are enough, \
+answer without them.
+- Ask for more only when other calls can be expected to help, and say exactly what they must find.
+- Answer the question itself: no account of how the answer was found."""
+
+_NO_MORE: Final = "Nothing more can be planned. Answer now with what you know."
+
+
+def joiner_prompt(question: str, lines: Sequence[str], *, last: bool) -> str:
+    """The question and the results of all rounds so far; of a later round it begins the same."""
+    return f"Question: {question}\n\n{results(lines, _NO_MORE if last else '')}"
+
 
 _OPTIONS = AgentOptions()
 
@@ -33,7 +72,7 @@ class Joiner:
             check_schema(options.schema)
         self._model = model
         self._options = options
-        self._form = Form(replan=True, answer=options.schema)
+        self._form = ReplyFormat(replan=True, answer=options.schema)
 
     async def decide(
         self,
@@ -56,8 +95,8 @@ class Joiner:
         dialogue = await Dialogue.begin(
             context, self._model, self._options, RULES, self._form, names
         )
-        lines = shown_all(observations, dialogue.half_chars)
-        dialogue.tell(told(question, lines, last=last_round))
+        lines = format_observations(observations, dialogue.half_chars)
+        dialogue.tell(joiner_prompt(question, lines, last=last_round))
         reply = await dialogue.ask(context, self._form.last() if last_round else self._form)
         if reply.replan is not None:
             return Replan(reply.replan)

@@ -1,6 +1,6 @@
 """The served model's own tool calls, several at once, until it answers without calling any.
 
-Knows the protocol of chat models with tools: calls, tool messages, answer.
+The protocol of chat models with tools: calls, tool messages, answer.
 """
 
 from __future__ import annotations
@@ -12,26 +12,51 @@ from itertools import count
 from typing import Any, Final
 
 from weft.agents.agent import Answer, Observation
-from weft.agents.loops.base import LoopAgent
-from weft.agents.loops.call import Call
-from weft.agents.loops.conversation import Conversation
-from weft.agents.loops.dialogue import CORRECTIONS
-from weft.agents.loops.excerpt import excerpt, text_of
-from weft.agents.loops.fitting import fitted
-from weft.agents.loops.partial import partial_answer
-from weft.agents.loops.prompts.parallel_react import opening, unusable
-from weft.agents.loops.prompts.turns import LAST, NO_TEXT, left_out
-from weft.agents.loops.repeats import Repeats
-from weft.agents.loops.repetition import repeats_itself
-from weft.agents.loops.shown import BRIEF_CHARS, RESULT_CHARS, came_to
-from weft.agents.loops.turn import ModelGaveUp, ask, gave_up, is_costly, ready
-from weft.agents.loops.written import decoded
+from weft.agents.chat.conversation import CORRECTIONS, Conversation
+from weft.agents.chat.model_call import ModelGaveUp, ask, gave_up_error, is_costly, ready
+from weft.agents.chat.model_output import decode_json, excerpt, fit_answer, text_of
+from weft.agents.chat.observations import BRIEF_CHARS, RESULT_CHARS, format_outcome
+from weft.agents.chat.prompt import LAST, NO_TEXT, answer_words, left_out
+from weft.agents.chat.repetition import repeats_itself
+from weft.agents.loops.base import LoopAgent, partial_answer
+from weft.agents.loops.tool_calls import Call, RepeatedCalls
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.events import Outcome
 from weft.core.ports import Capabilities, ModelRequest, Sampling
 from weft.core.values import Completion, JsonSchema, Message, ToolCall
 from weft.engine import NodeContext
-from weft.engine.digest_text import DigestTexts
+from weft.engine.graph.content_digest import DigestTexts
+
+PARALLEL_REACT_PROMPT_VERSION: Final = "parallel-react-1"
+
+_RULES: Final = """\
+You answer a question with the help of tools.
+
+Rules:
+- Make all calls that do not need one another's results at once.
+- Use only results that you were told; never make one up.
+- A call that failed fails again: change it, try another tool, or do without.
+- When the results are enough, answer the question itself: no account of how the answer was \
+found."""
+
+
+def opening(question: str, schema: JsonSchema | None, instructions: str) -> tuple[Message, ...]:
+    """The messages that begin the conversation; tools are not among them, they travel apart."""
+    answer = "" if schema is None else f"The answer is {answer_words(schema)}"
+    parts = [_RULES, answer, instructions]
+    return (
+        Message("system", "\n\n".join(part for part in parts if part)),
+        Message("user", question),
+    )
+
+
+def unusable(problem: str, schema: JsonSchema | None, *, final: bool) -> str:
+    """That a reply cannot be used, and what is wanted instead."""
+    told = f"Your reply cannot be used: {problem}."
+    if schema is not None:
+        return f"{told} Give the answer and nothing else: {answer_words(schema)}"
+    return f"{told} Answer in a text." if final else f"{told} Call tools, or answer in a text."
+
 
 _LEAST_CHARS: Final = 20
 
@@ -58,9 +83,9 @@ class ParallelReactAgent(LoopAgent):
                 f"{self.model.model} has no tool calls of its own",
                 hint='the agents "react" and "divide" work with any model',
             )
-        talk = _Talk(self, capabilities, question)
+        talk = _ToolChat(self, capabilities, question)
         made: list[Observation] = []
-        repeats = Repeats(self.tools)
+        repeats = RepeatedCalls(self.tools)
         rounds = 0
         last = not limit
         while True:
@@ -81,7 +106,7 @@ class ParallelReactAgent(LoopAgent):
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _AssistantTurn:
     """What the model wrote: `calls`, perhaps with a `text` before them; or else an answer."""
 
     text: str
@@ -89,7 +114,7 @@ class _Turn:
     value: Any = None
 
 
-class _Talk:
+class _ToolChat:
     """One conversation, in which calls and their results have messages of their own."""
 
     def __init__(
@@ -110,7 +135,7 @@ class _Talk:
             answer_tokens=options.max_tokens,
         )
 
-    async def next(self, context: NodeContext, *, final: bool) -> _Turn:
+    async def next(self, context: NodeContext, *, final: bool) -> _AssistantTurn:
         """The model's next calls or its answer; `final`: only an answer will do.
 
         Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
@@ -118,11 +143,11 @@ class _Talk:
         for asked in range(1, 2 + CORRECTIONS):
             completion = await self._asked(context, final)
             if completion.tool_calls and not final:
-                return _Turn(completion.text, completion.tool_calls)
+                return _AssistantTurn(completion.text, completion.tool_calls)
             self._conversation.say(Message("assistant", completion.text or NO_TEXT))
             try:
                 value = await asyncio.to_thread(_value, completion, self._schema)
-                return _Turn(completion.text, value=value)
+                return _AssistantTurn(completion.text, value=value)
             except ModelOutputError as error:
                 problem = str(error)
             if asked > 1 and is_costly(completion):
@@ -131,7 +156,7 @@ class _Talk:
             final = final or bool(completion.text.strip())  # it has begun to answer
             wanted = unusable(problem, self._schema if final else None, final=final)
             self._conversation.say(Message("user", wanted))
-        raise gave_up(context, completion, problem, asked)
+        raise gave_up_error(context, completion, problem, asked)
 
     async def _asked(self, context: NodeContext, final: bool) -> Completion:
         self._conversation.fit(context.log)
@@ -148,7 +173,11 @@ class _Talk:
         return completion
 
     def tell(
-        self, turn: _Turn, calls: Sequence[Call], observed: Sequence[Observation], note: str
+        self,
+        turn: _AssistantTurn,
+        calls: Sequence[Call],
+        observed: Sequence[Observation],
+        note: str,
     ) -> None:
         """Put down the `calls` that were made of those in `turn`, and what they came to."""
         made = tuple(
@@ -173,7 +202,7 @@ class _Talk:
 
 def _call(number: int, asked: ToolCall) -> Call:
     try:
-        arguments = decoded(asked.arguments or "{}", "what it is called with")
+        arguments = decode_json(asked.arguments or "{}", "what it is called with")
     except ModelOutputError as error:
         return Call(number, asked.name, problem=error.message)
     if not isinstance(arguments, Mapping):
@@ -187,7 +216,7 @@ def _arguments(asked: ToolCall, call: Call) -> str:
 
 
 def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
-    shown = excerpt(text_of(outcome.value), chars) if outcome.ok else came_to(outcome, chars)
+    shown = excerpt(text_of(outcome.value), chars) if outcome.ok else format_outcome(outcome, chars)
     return "\n\n".join([shown or '""', *(note for note in notes if note)])
 
 
@@ -201,4 +230,4 @@ def _value(completion: Completion, schema: JsonSchema | None) -> Any:
             f"it was cut off after {completion.usage.completion_tokens or 'too many'} tokens",
             hint="write less",
         )
-    return fitted(completion.text, schema)
+    return fit_answer(completion.text, schema)

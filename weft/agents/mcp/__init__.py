@@ -1,6 +1,6 @@
 """Tools of MCP servers (Model Context Protocol), called like any other tool.
 
-Knows one server at a time; several are joined by `weft.agents.tools.joined`.
+Knows one server at a time; several are joined by `weft.agents.tools.toolbox`.
 """
 
 import logging

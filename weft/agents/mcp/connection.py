@@ -1,6 +1,6 @@
-"""One connection to an MCP server, from its start to its end. Knows calls, not what they return.
+"""One connection to an MCP server, from its start to its end, with progress as log lines.
 
-A task of its own holds the SDK's client, for that has to be left where it was entered.
+A task of its own holds the SDK's client, which has to be left in the task that entered it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,46 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import METHOD_NOT_FOUND, CallToolResult, Implementation
 from pydantic import ValidationError
 
-from weft.agents.foreign import Secrets, shown
-from weft.agents.mcp.failure import ConnectionLost, converted
-from weft.agents.mcp.http import http
-from weft.agents.mcp.listing import Listing
+from weft.agents.mcp.http import http_transport
+from weft.agents.mcp.listing import ToolListing
+from weft.agents.mcp.message_filter import filter_messages
 from weft.agents.mcp.process import ServerProcess
-from weft.agents.mcp.progress import ProgressLines
+from weft.agents.mcp.result import ConnectionLost, call_error
 from weft.agents.mcp.server import McpServer
-from weft.agents.mcp.sieve import sieved
-from weft.agents.mcp.stdio import stdio
+from weft.agents.mcp.stdio import stdio_transport
+from weft.agents.untrusted import Secrets, printable
 from weft.core.errors import ToolError, ToolLimitError, ToolRaised
 
-Opener = Callable[["Connection"], Transport]
+_MOST_LINES: Final = 200
+_LONGEST: Final = 400
+
+
+class ProgressLines:
+    """Implements the SDK's progress callback. Says no line twice in a row, and not too many."""
+
+    def __init__(self, log: Callable[[str], None], hidden: Callable[[str], str]) -> None:
+        self._log = log
+        self._hidden = hidden
+        self._last = ""
+        self._count = 0
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        line = self._line(progress, total, message)
+        if line == self._last or self._count > _MOST_LINES:
+            return
+        self._last = line
+        self._count += 1
+        self._log(line if self._count <= _MOST_LINES else "no more of its progress is shown")
+
+    def _line(self, progress: float, total: float | None, message: str | None) -> str:
+        text = self._hidden(printable(message or "", _LONGEST))
+        if text and not total:
+            return text
+        how_far = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+        return f"{how_far}: {text}" if text else how_far
+
+
+Opener = Callable[["McpConnection"], Transport]
 """Makes the transport of a connection, which it may tell about its end."""
 
 _MAX_PAGES: Final = 50
@@ -40,13 +68,13 @@ _FINAL: Final = frozenset({400, 401, 403, 404, 405, 406, 410})
 _KEYS: Final = frozenset({401, 403})
 
 
-class Connection:
+class McpConnection:
     """Made by `open`; `lost` once it has ended. `listing` holds the server's tools."""
 
     def __init__(self, server: McpServer, secrets: Secrets, opener: Opener | None) -> None:
         self.server = server
         self.secrets = secrets
-        self.listing = Listing(server.max_tools)
+        self.listing = ToolListing(server.max_tools)
         self._opener = opener or _transport
         self._process: ServerProcess | None = None
         self._client: Client | None = None
@@ -62,7 +90,7 @@ class Connection:
     @classmethod
     async def open(
         cls, server: McpServer, secrets: Secrets, opener: Opener | None = None
-    ) -> Connection:
+    ) -> McpConnection:
         """Connect, and list the tools.
 
         Raises: `ToolRaised` or `ToolLimitError`, retryable where another try may help.
@@ -122,7 +150,7 @@ class Connection:
             return task.result()
         if not isinstance(error, Exception):
             raise error
-        failure = converted(shown_as, error, self.secrets.hidden, self._status)
+        failure = call_error(shown_as, error, self.secrets.hidden, self._status)
         if isinstance(failure, ConnectionLost) and failure.carried_out is False:
             self.end("has forgotten the session")
         raise failure from error
@@ -177,7 +205,7 @@ class Connection:
 
     async def _live(self) -> None:
         try:
-            transport = sieved(
+            transport = filter_messages(
                 self._opener(self),
                 self.listing,
                 self.flooded,
@@ -221,7 +249,7 @@ class Connection:
         leaf: BaseException = error
         while isinstance(leaf, BaseExceptionGroup):
             leaf = leaf.exceptions[0]
-        said = self.secrets.hidden(shown(str(leaf), _SHOWN))
+        said = self.secrets.hidden(printable(str(leaf), _SHOWN))
         match leaf:
             case OSError() | ValueError() if self._process is None and self.server.command:
                 self._final = True
@@ -251,11 +279,11 @@ class Connection:
     def _last_words(self) -> str | None:
         if self._process is None or not self._process.last_words:
             return None
-        words = self.secrets.hidden(shown(self._process.last_words[-_SHOWN:], _SHOWN))
+        words = self.secrets.hidden(printable(self._process.last_words[-_SHOWN:], _SHOWN))
         return f"it said: {words}"
 
 
-def _transport(connection: Connection) -> Transport:
+def _transport(connection: McpConnection) -> Transport:
     if connection.server.command:
-        return stdio(connection)
-    return http(connection)
+        return stdio_transport(connection)
+    return http_transport(connection)

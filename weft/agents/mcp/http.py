@@ -10,8 +10,8 @@ import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 
-from weft.agents.foreign import Secrets
 from weft.agents.mcp.server import McpServer
+from weft.agents.untrusted import Secrets
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -20,7 +20,7 @@ TOO_LARGE: Final = "the answer is too large"
 _CONNECT_S: Final = 15.0
 
 
-class Owner(Protocol):
+class HttpListener(Protocol):
     """Whoever the transport tells how the server answers."""
 
     server: McpServer
@@ -30,13 +30,13 @@ class Owner(Protocol):
         """The server answered with an HTTP status."""
 
 
-def http(owner: Owner) -> Transport:
+def http_transport(owner: HttpListener) -> Transport:
     """The transport to the server's url."""
     return _http(owner)
 
 
 @asynccontextmanager
-async def _http(owner: Owner) -> AsyncIterator[TransportStreams]:
+async def _http(owner: HttpListener) -> AsyncIterator[TransportStreams]:
     server, secrets = owner.server, owner.secrets
     assert server.url is not None
     headers = {header: secrets[name] for header, name in server.headers_from.items()}
@@ -46,7 +46,7 @@ async def _http(owner: Owner) -> AsyncIterator[TransportStreams]:
     async def watch(response: httpx2.Response) -> None:
         owner.answered(response.status_code)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _Bounded(response.stream, server.max_message_bytes)
+            response.stream = _BoundedByteStream(response.stream, server.max_message_bytes)
 
     async with (
         httpx2.AsyncClient(
@@ -63,7 +63,7 @@ async def _http(owner: Owner) -> AsyncIterator[TransportStreams]:
         yield streams
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedByteStream(httpx2.AsyncByteStream):
     """The body of an answer, of at most `limit` bytes."""
 
     def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> None:

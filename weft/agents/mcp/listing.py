@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import Effects, effect_of, identifiers, shown, vetted
-from weft.agents.foreign.contradiction import warn_of_contradictions
-from weft.agents.foreign.schema import parts
+from weft.agents.untrusted import Effects, effect_of, identifiers, printable, vet_schema
+from weft.agents.untrusted.schema import count_values, warn_of_contradictions
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.validation import SchemaRefused
 
@@ -43,12 +42,12 @@ class ServerTool:
         return self.spec.effect in ("pure", "idempotent")
 
 
-class Listing:
+class ToolListing:
     """Collects the tools of one server, page by page. `refused`: why others cannot be used."""
 
     def __init__(self, max_tools: int) -> None:
         self._max_tools = max_tools
-        self._found: dict[str, _Found] = {}
+        self._found: dict[str, _ListedTool] = {}
         self._parts = 0
         self.refused: dict[str, str] = {}
 
@@ -82,16 +81,16 @@ class Listing:
             if not only or name in only or here.removeprefix(prefix) in only
         }
 
-    def _vetted(self, raw: object) -> _Found | None:
+    def _vetted(self, raw: object) -> _ListedTool | None:
         name = raw.get("name") if isinstance(raw, Mapping) else None
         try:
             return self._read(name, raw)
         except SchemaRefused as error:
-            called = shown(name, 60) if isinstance(name, str) else ""
+            called = printable(name, 60) if isinstance(name, str) else ""
             self.refused[called or "a tool without a name"] = str(error)
             return None
 
-    def _read(self, name: object, raw: object) -> _Found:
+    def _read(self, name: object, raw: object) -> _ListedTool:
         if not isinstance(raw, Mapping) or not isinstance(name, str):
             raise SchemaRefused("it has no name")
         if not 0 < len(name) <= _MAX_NAME or not name.isprintable():
@@ -99,21 +98,21 @@ class Listing:
         if name in self._found:
             raise SchemaRefused("it is listed twice; the first one counts")
         schemas = raw.get("inputSchema"), raw.get("outputSchema")
-        self._parts += parts(schemas)
+        self._parts += count_values(schemas)
         if self._parts > _MAX_PARTS:
             raise SchemaRefused("the server's schemas are too large, taken together")
         hints = raw.get("annotations")
-        return _Found(
+        return _ListedTool(
             name,
             _description(raw),
-            _parameters(vetted(schemas[0])),
-            None if schemas[1] is None else vetted(schemas[1]),
+            _parameters(vet_schema(schemas[0])),
+            None if schemas[1] is None else vet_schema(schemas[1]),
             _hinted(hints if isinstance(hints, Mapping) else {}),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedTool:
     name: str
     description: str
     parameters: JsonSchema
@@ -139,7 +138,7 @@ def _hinted(hints: Mapping[str, Any]) -> Effect:
 def _description(raw: Mapping[str, Any]) -> str:
     said = (raw.get(key) for key in ("description", "title"))
     text = next((text for text in said if isinstance(text, str) and text), "")
-    return shown(text, _MAX_DESCRIPTION, lines=True).strip()
+    return printable(text, _MAX_DESCRIPTION, lines=True).strip()
 
 
 def _parameters(schema: dict[str, Any]) -> JsonSchema:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from weft.agents.descendants import VARIABLE, kill_group, new_mark
+from weft.agents.process_tree import VARIABLE, kill_group, new_mark
 
 _PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ"),

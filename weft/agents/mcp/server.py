@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from weft.agents.foreign import Effects, Secrets
+from weft.agents.untrusted import Effects, Secrets
 from weft.core.errors import BuildError
 
 _MIB: Final = 1024 * 1024

@@ -1,13 +1,14 @@
 """MCP over the stdin and stdout of a process: a transport for the SDK's client.
 
-Unlike the SDK's own it bounds what a line may hold, and keeps stderr instead of showing it.
+Unlike the SDK's own it bounds the length of a line (a longer one is skipped), and keeps stderr
+instead of showing it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol
 
@@ -17,10 +18,52 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-from weft.agents.foreign import Secrets
-from weft.agents.mcp.lines import Lines, Oversized
 from weft.agents.mcp.process import ServerProcess
 from weft.agents.mcp.server import McpServer
+from weft.agents.untrusted import Secrets
+
+_KEPT: Final = 4 * 1024
+
+
+class OversizedLine:
+    """A line that is longer than it may be, of which only the two ends are known."""
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head[:_KEPT]
+        self.tail = head[-_KEPT:]
+
+    def add(self, piece: bytes) -> None:
+        """The line goes on with `piece`."""
+        self.tail = (self.tail + piece)[-_KEPT:]
+
+
+class BoundedLineSplitter:
+    """Takes bytes apart into lines of at most `limit` bytes, without their ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._line = bytearray()
+        self._over: OversizedLine | None = None
+
+    def feed(self, piece: bytes) -> Iterator[bytes | OversizedLine]:
+        """The lines that `piece` completes."""
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            self._add(end)
+            yield self._over or bytes(self._line)
+            self._line.clear()
+            self._over = None
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        if self._over is not None:
+            self._over.add(piece)
+            return
+        self._line += piece
+        if len(self._line) > self._limit:
+            self._over = OversizedLine(bytes(self._line))
+            self._line.clear()
+
 
 OVERSIZED: Final = -32099
 """The code of an error that stands for an answer which was too large to keep."""
@@ -31,7 +74,7 @@ _ID_LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 
-class Owner(Protocol):
+class StdioListener(Protocol):
     """Whoever the transport tells what happens to its process."""
 
     server: McpServer
@@ -44,7 +87,7 @@ class Owner(Protocol):
         """The process writes no more, or does not listen."""
 
 
-def stdio(owner: Owner) -> Transport:
+def stdio_transport(owner: StdioListener) -> Transport:
     """The transport to a process of its own, from the server's command.
 
     Raises, when it is entered: `OSError` or `ValueError` where that cannot be started.
@@ -54,7 +97,7 @@ def stdio(owner: Owner) -> Transport:
 
 @asynccontextmanager
 async def _stdio(
-    owner: Owner,
+    owner: StdioListener,
 ) -> AsyncIterator[
     tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception],
@@ -67,7 +110,7 @@ async def _stdio(
     owner.started(process)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    lines = Lines(server.max_message_bytes)
+    lines = BoundedLineSplitter(server.max_message_bytes)
     tasks = {
         asyncio.create_task(_read(process, incoming, lines, owner.silent)),
         asyncio.create_task(_write(process, outgoing, owner.silent)),
@@ -86,7 +129,10 @@ async def _stdio(
 
 
 async def _read(
-    process: ServerProcess, incoming: _Incoming, lines: Lines, silent: Callable[[], None]
+    process: ServerProcess,
+    incoming: _Incoming,
+    lines: BoundedLineSplitter,
+    silent: Callable[[], None],
 ) -> None:
     """Pass on every message until the output ends."""
     try:
@@ -111,8 +157,8 @@ async def _write(
         silent()
 
 
-def _message(line: bytes | Oversized) -> SessionMessage | Exception:
-    if isinstance(line, Oversized):
+def _message(line: bytes | OversizedLine) -> SessionMessage | Exception:
+    if isinstance(line, OversizedLine):
         return _refusal(line)
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -120,7 +166,7 @@ def _message(line: bytes | Oversized) -> SessionMessage | Exception:
         return error
 
 
-def _refusal(line: Oversized) -> SessionMessage | Exception:
+def _refusal(line: OversizedLine) -> SessionMessage | Exception:
     """An error in the place of an answer that was too large, where its request can be told."""
     found = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
     if found is None:

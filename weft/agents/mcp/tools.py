@@ -10,16 +10,14 @@ from typing import Any, Final
 from mcp.types import CallToolResult
 from pydantic_core import from_json, to_json
 
-from weft.agents.foreign import identifier
-from weft.agents.mcp.answer import value_of
-from weft.agents.mcp.connection import Connection, Opener
-from weft.agents.mcp.failure import ConnectionLost
-from weft.agents.mcp.link import Link
+from weft.agents.mcp.connection import McpConnection, Opener, ProgressLines
 from weft.agents.mcp.listing import ServerTool
-from weft.agents.mcp.progress import ProgressLines
+from weft.agents.mcp.reconnect import Reconnector
+from weft.agents.mcp.result import ConnectionLost, value_of
 from weft.agents.mcp.server import McpServer
 from weft.agents.tools.context import ToolContext, current_sink
-from weft.agents.tools.suggestion import suggestion
+from weft.agents.tools.problem import suggestion
+from weft.agents.untrusted import identifier
 from weft.core.errors import (
     BuildError,
     NotDone,
@@ -58,7 +56,7 @@ class McpTools:
     ) -> None:
         self._server = server
         self._prefix = prefix
-        self._link = Link(server, transport, self._take)
+        self._link = Reconnector(server, transport, self._take)
         self._tools: dict[str, ServerTool] | None = None
         self.refused: Mapping[str, str] = {}
 
@@ -116,14 +114,18 @@ class McpTools:
         limit = self._server.max_result_bytes
         return await asyncio.to_thread(value_of, tool, result, limit, connection.secrets.hidden)
 
-    async def _connection(self) -> Connection:
+    async def _connection(self) -> McpConnection:
         try:
             return await self._link.connection()
         except ToolRaised as error:  # nothing has been asked of the server
             raise NotDone(error.message, hint=error.hint, retryable=error.retryable) from error
 
     async def _answer(
-        self, connection: Connection, tool: ServerTool, sent: dict[str, Any], context: ToolContext
+        self,
+        connection: McpConnection,
+        tool: ServerTool,
+        sent: dict[str, Any],
+        context: ToolContext,
     ) -> CallToolResult:
         name, limit_s = tool.spec.name, self._server.timeout_s
         progress = ProgressLines(context.log, connection.secrets.hidden)
@@ -148,7 +150,7 @@ class McpTools:
             raise BuildError(f"the tools of {self._server.name} are not known yet", hint=hint)
         return self._tools
 
-    def _take(self, connection: Connection) -> None:
+    def _take(self, connection: McpConnection) -> None:
         """Know the tools of `connection`. Raises: `ToolNotFound` where one that is wanted lacks."""
         tools = connection.listing.tools(self._prefix, self._server.only, self._server.effects)
         self.refused = dict(connection.listing.refused)
@@ -188,7 +190,9 @@ async def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, An
     return plain
 
 
-async def _unanswered(tool: ServerTool, connection: Connection, lost: ConnectionLost) -> ToolRaised:
+async def _unanswered(
+    tool: ServerTool, connection: McpConnection, lost: ConnectionLost
+) -> ToolRaised:
     name = tool.spec.name
     if not connection.lost:
         return ToolRaised(f"{name}: the answer broke off", retryable=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from weft.agents.foreign import shown
 from weft.agents.openapi.options import Network
+from weft.agents.untrusted import printable
 from weft.core.errors import BuildError
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -18,7 +18,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ServerOrigin:
     """Scheme, host (lower case, without brackets) and port of a server."""
 
     scheme: str
@@ -42,28 +42,28 @@ class Origin:
             return False
 
 
-def origin_of(url: str) -> tuple[Origin, SplitResult]:
+def origin_of(url: str) -> tuple[ServerOrigin, SplitResult]:
     """The origin and the parts of an absolute URL. Raises: `BuildError`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise BuildError(f"{shown(url, 100)!r} is no address: {error}") from error
+        raise BuildError(f"{printable(url, 100)!r} is no address: {error}") from error
     clean = url.isascii() and url.isprintable() and " " not in url
     if parts.scheme not in _PORTS or not host or not clean:
         hint = "such as https://api.example.com/v1"
-        raise BuildError(f"{shown(url, 100)!r} is no address of a server", hint=hint)
+        raise BuildError(f"{printable(url, 100)!r} is no address of a server", hint=hint)
     if parts.username is not None or parts.password is not None:
         hint = "put the key into an environment variable and name it in `auth_env`"
         raise BuildError("a user or a password does not belong into an address", hint=hint)
-    return Origin(parts.scheme, host, port or _PORTS[parts.scheme]), parts
+    return ServerOrigin(parts.scheme, host, port or _PORTS[parts.scheme]), parts
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AddressPolicy:
     """Public addresses, and at `home` those of `private` networks too."""
 
-    home: Origin
+    home: ServerOrigin
     private: tuple[Network, ...] = ()
 
     def allows(self, address: str, host: str, port: int) -> bool:

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from weft.agents.foreign import Secrets, shown
-from weft.agents.openapi.media import is_json, kind_of
-from weft.agents.openapi.network import HttpAnswer
+from weft.agents.openapi.client import HttpAnswer
 from weft.agents.openapi.operation import Operation
-from weft.agents.openapi.responses import Response
+from weft.agents.openapi.responses import ResponseSchema, is_json, kind_of
+from weft.agents.untrusted import Secrets, printable
 from weft.core.errors import NotDone, ToolRaised, ToolResultError
 from weft.validation import TooMuchToCheck, misfit
 
@@ -46,13 +45,13 @@ def value_of(operation: Operation, answer: HttpAnswer, secrets: Secrets) -> Any:
     return value
 
 
-def _value(name: str, answer: HttpAnswer, declared: Response, secrets: Secrets) -> Any:
+def _value(name: str, answer: HttpAnswer, declared: ResponseSchema, secrets: Secrets) -> Any:
     media = answer.headers.get("content-type", "")
     if is_json(media):
         return _parsed(name, answer, secrets)
     if kind_of(media).startswith("text/") and not declared.wants_json:
         return secrets.hidden(_text(answer))
-    kind = shown(kind_of(media), 60) or "something without a content type"
+    kind = printable(kind_of(media), 60) or "something without a content type"
     expected = "JSON" if declared.wants_json else "JSON or text"
     raise ToolResultError(
         f"{name}: the server answered {kind}, not {expected}{_begin(answer, secrets)}"
@@ -64,7 +63,7 @@ def _parsed(name: str, answer: HttpAnswer, secrets: Secrets) -> Any:
         text = answer.body.decode("utf-8-sig")
         return from_json(secrets.hidden(text), allow_inf_nan=False)
     except ValueError as error:
-        why = shown(str(error), 200)
+        why = printable(str(error), 200)
         raise ToolResultError(f"{name}: the server's answer is not JSON: {why}") from error
 
 
@@ -91,7 +90,7 @@ def _begin(answer: HttpAnswer, secrets: Secrets) -> str:
     media = answer.headers.get("content-type", "")
     if not answer.body or not (is_json(media) or kind_of(media).startswith("text/")):
         return ""
-    return f": {shown(secrets.hidden(_text(answer)), _SHOWN)}"
+    return f": {printable(secrets.hidden(_text(answer)), _SHOWN)}"
 
 
 def _text(answer: HttpAnswer) -> str:

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-from weft.agents.foreign import Secrets, shown
 from weft.agents.openapi.document import ApiDocument
 from weft.agents.openapi.parameter import header_problem
+from weft.agents.untrusted import Secrets, printable
 from weft.core.errors import BuildError
 
 _BEARER: Final = {"type": "http", "scheme": "bearer"}
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class RequestCredentials:
     """What a request carries to prove who sends it; `query` is encoded already."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -30,16 +30,16 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
+class SecurityBinding:
     """A security scheme and the variable that opens it."""
 
     scheme: Mapping[str, Any]
     variable: str
 
 
-def locks_of(
+def bind_security(
     document: ApiDocument, security: Any, auth_env: str | Mapping[str, str] | None
-) -> tuple[Lock, ...]:
+) -> tuple[SecurityBinding, ...]:
     """What a call must bring under the requirements `security`, of which one has to be met.
 
     Nothing where no key is given: the server will say so if it wants one.
@@ -50,7 +50,7 @@ def locks_of(
     components = document.resolved(document.root.get("components", {}), "`components`")
     schemes = document.resolved(components.get("securitySchemes", {}), "`securitySchemes`")
     if not schemes and isinstance(auth_env, str):
-        return (Lock(_BEARER, auth_env),)
+        return (SecurityBinding(_BEARER, auth_env),)
     wanted = security if isinstance(security, list) else []
     requirements = [document.resolved(each, "a security requirement") for each in wanted]
     if not requirements:
@@ -59,11 +59,12 @@ def locks_of(
         found = _variables(list(requirement), auth_env)
         if found is not None:
             return tuple(
-                Lock(_scheme(document, schemes, name), variable) for name, variable in found.items()
+                SecurityBinding(_scheme(document, schemes, name), variable)
+                for name, variable in found.items()
             )
     offered = sorted({name for each in requirements for name in each})
     raise BuildError(
-        f"none of the keys in `auth_env` is for {shown(', '.join(offered), 100)}",
+        f"none of the keys in `auth_env` is for {printable(', '.join(offered), 100)}",
         hint="write auth_env: {scheme: VARIABLE}",
     )
 
@@ -76,7 +77,7 @@ def _variables(names: list[str], auth_env: str | Mapping[str, str]) -> Mapping[s
 
 
 def _scheme(document: ApiDocument, schemes: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    scheme = document.resolved(schemes.get(name), f"the security scheme {shown(name, 60)}")
+    scheme = document.resolved(schemes.get(name), f"the security scheme {printable(name, 60)}")
     kind = scheme.get("type")
     if kind == "http" and str(scheme.get("scheme")).lower() in ("bearer", "basic"):
         return scheme
@@ -86,13 +87,14 @@ def _scheme(document: ApiDocument, schemes: Mapping[str, Any], name: str) -> Map
         key = scheme.get("name")
         if isinstance(key, str) and key and (scheme["in"] != "header" or not header_problem(key)):
             return scheme
+    shown = printable(str(dict(scheme)), 200)
     raise BuildError(
-        f"the security scheme {shown(name, 60)} cannot be used: {shown(str(dict(scheme)), 200)}",
+        f"the security scheme {printable(name, 60)} cannot be used: {shown}",
         hint="weft sends API keys, bearer tokens and basic credentials",
     )
 
 
-def open_locks(locks: tuple[Lock, ...]) -> Keys:
+def read_credentials(locks: tuple[SecurityBinding, ...]) -> RequestCredentials:
     """The keys themselves, read now. Raises: `BuildError` when a variable is not set."""
     secrets = Secrets([lock.variable for lock in locks])
     headers: dict[str, str] = {}
@@ -109,7 +111,7 @@ def open_locks(locks: tuple[Lock, ...]) -> Keys:
             cookies.append(f"{quote(scheme['name'], safe='')}={quote(key, safe='')}")
         else:
             query.append((quote(scheme["name"], safe=""), quote(key, safe="")))
-    return Keys(headers, tuple(cookies), tuple(query), secrets)
+    return RequestCredentials(headers, tuple(cookies), tuple(query), secrets)
 
 
 def _authorization(scheme: str, key: str) -> str:

@@ -1,6 +1,6 @@
-"""An OpenAPI document as plain data, within bounds, and what its references mean.
+"""An OpenAPI document as plain data, within bounds; its references and JSON Schemas.
 
-Knows JSON, YAML and local references; not what the parts of a document say.
+Schemas of OpenAPI 3.0 are rewritten as draft 2020-12; `weft.agents.untrusted` decides what is safe.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic_core import from_json
 from ruamel.yaml import YAML
 
-from weft.agents.foreign import shown
+from weft.agents.untrusted import identifier, printable
 from weft.core.errors import BuildError
 
 MAX_JSON_BYTES: Final = 16 * 2**20
@@ -38,7 +38,7 @@ class ApiDocument:
         """What a local reference (`#/components/...`) leads to. Raises: `BuildError`."""
         if not reference.startswith("#/"):
             raise BuildError(
-                f"the reference {shown(reference, 100)!r} leads out of the document",
+                f"the reference {printable(reference, 100)!r} leads out of the document",
                 hint="bundle the document into one file first",
             )
         found: Any = self.root
@@ -49,7 +49,7 @@ class ApiDocument:
             elif isinstance(found, Mapping) and name in found:
                 found = found[name]
             else:
-                raise BuildError(f"the reference {shown(reference, 100)!r} leads nowhere")
+                raise BuildError(f"the reference {printable(reference, 100)!r} leads nowhere")
         return found
 
     def resolved(self, part: Any, what: str) -> Mapping[str, Any]:
@@ -69,7 +69,7 @@ def read_document(source: Mapping[str, Any] | bytes | Path) -> ApiDocument:
     if isinstance(source, Path):
         source = _bytes_of(source)
     data = _parsed(source) if isinstance(source, bytes) else source
-    root = _Plain().of(data)
+    root = _JsonCopier().of(data)
     if not isinstance(root, dict):
         raise BuildError("an OpenAPI document is an object", hint="is this the right file?")
     digest = hashlib.sha256(json.dumps(root, sort_keys=True).encode()).hexdigest()
@@ -95,7 +95,7 @@ def _parsed(data: bytes) -> Any:
             return from_json(data.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
         return YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
     except Exception as error:  # on odd input the YAML parser raises what it likes
-        raise BuildError(f"the document cannot be read: {shown(str(error), 300)}") from error
+        raise BuildError(f"the document cannot be read: {printable(str(error), 300)}") from error
 
 
 def _minor(root: Mapping[str, Any]) -> int:
@@ -103,11 +103,11 @@ def _minor(root: Mapping[str, Any]) -> int:
     for minor in (0, 1):
         if version == f"3.{minor}" or version.startswith(f"3.{minor}."):
             return minor
-    said = f"is of version {shown(version, 20)!r}" if version else "has no `openapi: 3.x`"
+    said = f"is of version {printable(version, 20)!r}" if version else "has no `openapi: 3.x`"
     raise BuildError(f"the document {said}", hint="weft reads OpenAPI 3.0 and 3.1; convert it")
 
 
-class _Plain:
+class _JsonCopier:
     """Copies data as JSON has it, and counts: shared parts of YAML count each time they occur."""
 
     def __init__(self) -> None:
@@ -133,5 +133,113 @@ class _Plain:
 def _key(key: Any) -> str:
     """Keys are texts; YAML reads an unquoted 200 among the responses as a number."""
     if isinstance(key, bool) or not isinstance(key, (str, int)):
-        raise BuildError(f"the document has the key {shown(repr(key), 40)}", hint="quote it")
+        raise BuildError(f"the document has the key {printable(repr(key), 40)}", hint="quote it")
     return str(key)
+
+
+Direction = Literal["request", "response"]
+_MAPS: Final = frozenset(("properties", "$defs", "definitions", "dependentSchemas"))
+_LISTS: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
+_PARTS: Final = frozenset(
+    (
+        *("items", "additionalProperties", "contains", "propertyNames"),
+        *("not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties"),
+    )
+)
+_LATER: Final = frozenset(("$defs", "definitions"))
+
+
+class SchemaWriter:
+    """Rewrites schemas for one direction, and collects those that they refer to.
+
+    What a server alone sets (`readOnly`) is no part of a request, what it never shows (`writeOnly`)
+    none of a response.
+    """
+
+    def __init__(self, document: ApiDocument, direction: Direction) -> None:
+        self._document = document
+        self._hidden = "readOnly" if direction == "request" else "writeOnly"
+        self._names: dict[str, str] = {}
+        self._waiting: list[str] = []
+
+    def written(self, schema: Any) -> Any:
+        """`schema` with its references as `#/$defs/...`. Raises: `BuildError`."""
+        if not isinstance(schema, Mapping):
+            return schema
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            target = {"$ref": f"#/$defs/{self._name(reference)}"}
+            if self._document.minor == 0 or len(schema) == 1:  # 3.0 ignores what stands beside it
+                return target
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            return {"allOf": [target, self.written(beside)]}
+        made = {key: self._value(key, value) for key, value in schema.items() if key not in _LATER}
+        self._leave_out_hidden(schema, made)
+        return _modern(made)
+
+    def definitions(self) -> dict[str, Any]:
+        """What the schemas written so far refer to, for their `$defs`. Raises: `BuildError`."""
+        made: dict[str, Any] = {}
+        while self._waiting:
+            reference = self._waiting.pop()
+            made[self._names[reference]] = self.written(self._document.at(reference))
+        return made
+
+    def _name(self, reference: str) -> str:
+        if reference not in self._names:
+            name = identifier(reference.rpartition("/")[2])
+            taken = set(self._names.values())
+            numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
+            self._names[reference] = (
+                name if name not in taken else next(n for n in numbered if n not in taken)
+            )
+            self._waiting.append(reference)
+        return self._names[reference]
+
+    def _value(self, key: str, value: Any) -> Any:
+        if key in _MAPS and isinstance(value, Mapping):
+            return {name: self.written(part) for name, part in value.items()}
+        if key in _LISTS and isinstance(value, list):
+            return [self.written(part) for part in value]
+        return self.written(value) if key in _PARTS else value
+
+    def _leave_out_hidden(self, schema: Mapping[str, Any], made: dict[str, Any]) -> None:
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping):
+            return
+        hidden = {name for name, part in properties.items() if self._is_hidden(part)}
+        made["properties"] = {
+            name: part for name, part in made["properties"].items() if name not in hidden
+        }
+        if isinstance(made.get("required"), list):
+            made["required"] = [name for name in made["required"] if name not in hidden]
+
+    def _is_hidden(self, part: Any) -> bool:
+        if not isinstance(part, Mapping):
+            return False
+        if part.get(self._hidden) is True:
+            return True
+        if "$ref" not in part:
+            return False
+        return self._document.resolved(part, "a property").get(self._hidden) is True
+
+
+def _modern(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of OpenAPI 3.0, which is that of an old draft, in the words of draft 2020-12.
+
+    Many documents that say 3.1 are still written so.
+    """
+    required = schema.get("required")
+    if isinstance(required, list) and all(isinstance(name, str) for name in required):
+        schema["required"] = [*dict.fromkeys(required)]
+    for bound, strict in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(schema.get(strict), bool) and schema.pop(strict) and bound in schema:
+            schema[strict] = schema.pop(bound)
+    if schema.pop("nullable", False) is not True:
+        return schema
+    if isinstance(schema.get("type"), str):
+        schema["type"] = [schema["type"], "null"]
+        if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+            schema["enum"] = [*schema["enum"], None]
+        return schema
+    return {"anyOf": [schema, {"type": "null"}]}

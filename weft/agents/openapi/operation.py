@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from weft.agents.foreign import effect_of, shown, vetted
-from weft.agents.foreign.contradiction import warn_of_contradictions
-from weft.agents.openapi.document import ApiDocument
-from weft.agents.openapi.media import is_json
+from weft.agents.openapi.document import ApiDocument, SchemaWriter
 from weft.agents.openapi.options import OpenApiOptions
-from weft.agents.openapi.parameter import Parameter, parameters_of
-from weft.agents.openapi.responses import Responses, responses_of
-from weft.agents.openapi.schema import SchemaWriter
-from weft.agents.tools.suggestion import suggestion
+from weft.agents.openapi.parameter import ApiParameter, parameters_of
+from weft.agents.openapi.responses import ResponseSchemas, is_json, responses_of
+from weft.agents.tools.problem import suggestion
+from weft.agents.untrusted import effect_of, printable, vet_schema
+from weft.agents.untrusted.schema import warn_of_contradictions
 from weft.core.errors import BuildError
 from weft.core.values import Effect, ToolSpec
 from weft.validation import SchemaRefused
@@ -36,7 +34,7 @@ _OPTIONS: Final = OpenApiOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OperationLocation:
     """An operation where it stands: `item` is the path item around it."""
 
     method: str
@@ -61,9 +59,9 @@ class Operation:
     spec: ToolSpec
     method: str
     path: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ApiParameter, ...]
     media: str
-    responses: Responses
+    responses: ResponseSchemas
     security: Any
     keyed: bool = False
 
@@ -73,19 +71,19 @@ class Operation:
         return self.spec.effect in ("pure", "idempotent")
 
 
-def operations(document: ApiDocument) -> Iterator[Found]:
+def operations(document: ApiDocument) -> Iterator[OperationLocation]:
     """All operations of the document. Raises: `BuildError`."""
     paths = document.root.get("paths", {})
     if not isinstance(paths, Mapping):
         raise BuildError("`paths` must be an object")
     for path, part in paths.items():
-        item = document.resolved(part, f"the path {shown(path, 80)}")
+        item = document.resolved(part, f"the path {printable(path, 80)}")
         for method in METHODS:
             if isinstance(item.get(method), Mapping):
-                yield Found(method, path, item, item[method])
+                yield OperationLocation(method, path, item, item[method])
 
 
-def find(document: ApiDocument, wanted: str) -> Found:
+def find(document: ApiDocument, wanted: str) -> OperationLocation:
     """The operation that `wanted` means: an `operationId`, or `GET /pets/{id}`.
 
     Raises: `BuildError` when there is none, or more than one of that id.
@@ -101,20 +99,21 @@ def find(document: ApiDocument, wanted: str) -> Found:
         return found[0]
     if found:
         raise BuildError(
-            f"several operations are called {shown(wanted, 80)!r}",
+            f"several operations are called {printable(wanted, 80)!r}",
             hint=f"list it as {found[0].method.upper()} {found[0].path}",
         )
     names = [
-        shown(f"{each.method.upper()} {each.path}" if by_path else each.id, 80) for each in there
+        printable(f"{each.method.upper()} {each.path}" if by_path else each.id, 80)
+        for each in there
     ]
     raise BuildError(
-        f"the document has no operation {shown(wanted, 80)!r}", hint=suggestion(wanted, names)
+        f"the document has no operation {printable(wanted, 80)!r}", hint=suggestion(wanted, names)
     )
 
 
 def read(
     document: ApiDocument,
-    found: Found,
+    found: OperationLocation,
     name: str,
     version: str,
     options: OpenApiOptions = _OPTIONS,
@@ -127,7 +126,7 @@ def read(
     try:
         operation = _read(document, found, name, version)
     except (BuildError, SchemaRefused) as error:
-        where = f"{found.method.upper()} {shown(found.path, 80)}"
+        where = f"{found.method.upper()} {printable(found.path, 80)}"
         hint = error.hint if isinstance(error, BuildError) else None
         said = error.message if isinstance(error, BuildError) else str(error)
         raise BuildError(f"the operation {where}: {said}", hint=hint) from error
@@ -143,7 +142,7 @@ def _effect(operation: Operation) -> Effect:
     return "idempotent" if operation.keyed or operation.method in _IDEMPOTENT else "unknown"
 
 
-def _read(document: ApiDocument, found: Found, name: str, version: str) -> Operation:
+def _read(document: ApiDocument, found: OperationLocation, name: str, version: str) -> Operation:
     declared = found.declared
     parameters = parameters_of(
         document, found.item.get("parameters", []), declared.get("parameters", [])
@@ -163,7 +162,7 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     definitions = writer.definitions()
     schema |= {"$defs": definitions} if definitions else {}
     responses = responses_of(document, declared.get("responses", {}))
-    arguments = vetted(schema)
+    arguments = vet_schema(schema)
     warn_of_contradictions(name, arguments)
     spec = ToolSpec(
         name, _description(declared, found), arguments, responses.result(), version=version
@@ -173,19 +172,18 @@ def _read(document: ApiDocument, found: Found, name: str, version: str) -> Opera
     return Operation(spec, method, found.path, parameters, media, responses, security, keyed)
 
 
-def _is_key(parameter: Parameter) -> bool:
+def _is_key(parameter: ApiParameter) -> bool:
     return parameter.place == "header" and parameter.name.lower() == KEY_HEADER.lower()
 
 
-def _check_path(path: str, parameters: tuple[Parameter, ...]) -> None:
+def _check_path(path: str, parameters: tuple[ApiParameter, ...]) -> None:
     if not _PATH.match(path) or not path.isprintable():
         raise BuildError("its path cannot be sent")
     declared = {each.name for each in parameters if each.place == "path"}
     missing = set(_NAMES.findall(path)) ^ declared
     if missing:
-        raise BuildError(
-            f"its path and its path parameters differ in {shown(', '.join(sorted(missing)), 100)}"
-        )
+        names = printable(", ".join(sorted(missing)), 100)
+        raise BuildError(f"its path and its path parameters differ in {names}")
 
 
 def _body(document: ApiDocument, part: Any) -> tuple[str, Any, bool]:
@@ -200,19 +198,19 @@ def _body(document: ApiDocument, part: Any) -> tuple[str, Any, bool]:
             schema = document.resolved(about, "a media type").get("schema", {})
             return media, schema, declared.get("required") is True
     if declared.get("required") is True:
-        offered = shown(", ".join(content), 100)
+        offered = printable(", ".join(content), 100)
         raise BuildError(f"its body cannot be JSON, but only {offered or 'nothing'}")
     return "", None, False
 
 
-def _described(writer: SchemaWriter, parameter: Parameter) -> Any:
+def _described(writer: SchemaWriter, parameter: ApiParameter) -> Any:
     schema = writer.written(parameter.schema)
     if not isinstance(schema, Mapping) or not parameter.description or "description" in schema:
         return schema
     return {**schema, "description": parameter.description}
 
 
-def _description(declared: Mapping[str, Any], found: Found) -> str:
+def _description(declared: Mapping[str, Any], found: OperationLocation) -> str:
     texts = [declared.get(key) for key in ("summary", "description")]
     said = "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
-    return shown(said or f"{found.method.upper()} {found.path}", _LONGEST, lines=True)
+    return printable(said or f"{found.method.upper()} {found.path}", _LONGEST, lines=True)

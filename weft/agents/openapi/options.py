@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from weft.agents.foreign import Effects
+from weft.agents.untrusted import Effects
 from weft.core.errors import BuildError
 
 _MIB: Final = 2**20

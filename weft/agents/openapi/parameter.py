@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 from urllib.parse import quote
 
-from weft.agents.foreign import identifiers, shown
 from weft.agents.openapi.document import ApiDocument
+from weft.agents.untrusted import identifiers, printable
 from weft.core.errors import BuildError
 
 Place = Literal["path", "query", "header", "cookie"]
@@ -37,7 +37,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ApiParameter:
     """`argument` is its name among the tool's arguments, `name` the one that is sent."""
 
     argument: str
@@ -98,7 +98,7 @@ def header_problem(name: str) -> str | None:
     return "it is not the caller's to set" if refused else None
 
 
-def parameters_of(document: ApiDocument, *groups: Any) -> tuple[Parameter, ...]:
+def parameters_of(document: ApiDocument, *groups: Any) -> tuple[ApiParameter, ...]:
     """The parameters of an operation; those of a later group replace those of the same place.
 
     Raises: `BuildError` for one that cannot be sent as the document wants it.
@@ -127,7 +127,7 @@ def _left_out(place: str, name: str, declared: Mapping[str, Any]) -> bool:
         return True
     problem = header_problem(name)
     if problem is not None and declared.get("required") is True:
-        raise BuildError(f"it needs the header {shown(name, 60)!r}, but {problem}")
+        raise BuildError(f"it needs the header {printable(name, 60)!r}, but {problem}")
     return problem is not None
 
 
@@ -143,15 +143,17 @@ def _arguments(keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 def _parameter(
     document: ApiDocument, argument: str, key: tuple[str, str], declared: Mapping[str, Any]
-) -> Parameter:
+) -> ApiParameter:
     place, name = key
     if place not in _STYLES:
-        raise BuildError(f"the parameter {shown(name, 60)!r} is in {shown(place, 20)!r}")
+        raise BuildError(f"the parameter {printable(name, 60)!r} is in {printable(place, 20)!r}")
     style = str(declared.get("style", _STYLES[place][0]))
     if style not in _STYLES[place]:
-        raise BuildError(f"the parameter {shown(name, 60)!r} is of style {shown(style, 20)!r}")
+        raise BuildError(
+            f"the parameter {printable(name, 60)!r} is of style {printable(style, 20)!r}"
+        )
     schema, is_json = _schema(document, name, declared)
-    return Parameter(
+    return ApiParameter(
         argument,
         name,
         cast(Place, place),
@@ -171,7 +173,7 @@ def _schema(document: ApiDocument, name: str, declared: Mapping[str, Any]) -> tu
         return declared.get("schema", {}), False
     media = content.get("application/json") if isinstance(content, Mapping) else None
     if media is None:
-        raise BuildError(f"the parameter {shown(name, 60)!r} is neither plain nor JSON")
+        raise BuildError(f"the parameter {printable(name, 60)!r} is neither plain nor JSON")
     return document.resolved(media, "a media type").get("schema", {}), True
 
 

@@ -12,19 +12,19 @@ from urllib.parse import quote, unquote
 
 from pydantic_core import from_json, to_json
 
-from weft.agents.openapi.address import Origin
-from weft.agents.openapi.credentials import Keys
-from weft.agents.openapi.network import HttpRequest
+from weft.agents.openapi.address import ServerOrigin
+from weft.agents.openapi.client import HttpRequest
+from weft.agents.openapi.credentials import RequestCredentials
 from weft.agents.openapi.operation import KEY_HEADER, READING, Operation
-from weft.agents.openapi.parameter import Parameter
+from weft.agents.openapi.parameter import ApiParameter
+from weft.core.call_context import current_key, idempotency_key
 from weft.core.errors import ToolArgumentError
-from weft.core.idempotency import current_key, idempotency_key
 from weft.validation import misfit
 
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
-def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def validate_arguments(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """`arguments` as the operation takes them; None stands for leaving out what may be left out.
 
     Raises: `ToolArgumentError`.
@@ -48,8 +48,12 @@ def checked(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any
     return given
 
 
-def written(
-    operation: Operation, origin: Origin, base: str, arguments: Mapping[str, Any], keys: Keys
+def build_request(
+    operation: Operation,
+    origin: ServerOrigin,
+    base: str,
+    arguments: Mapping[str, Any],
+    keys: RequestCredentials,
 ) -> HttpRequest:
     """The request for checked `arguments` to the server at `origin`, below the path `base`.
 
@@ -95,14 +99,14 @@ def _key(operation: Operation) -> dict[str, str]:
     return {KEY_HEADER: key} if key else {}
 
 
-def _segment(parameter: Parameter, value: Any) -> str:
+def _segment(parameter: ApiParameter, value: Any) -> str:
     text = parameter.text(value)
     if not text:
         raise ValueError("an empty text would address something else")
     return text
 
 
-def _pairs(parameter: Parameter, value: Any, keys: Keys) -> list[tuple[str, str]]:
+def _pairs(parameter: ApiParameter, value: Any, keys: RequestCredentials) -> list[tuple[str, str]]:
     pairs = parameter.pairs(value)
     taken = {name for name, _ in keys.query}
     if any(name in taken for name, _ in pairs):
@@ -110,7 +114,7 @@ def _pairs(parameter: Parameter, value: Any, keys: Keys) -> list[tuple[str, str]
     return pairs
 
 
-def _header(parameter: Parameter, value: Any, keys: Keys) -> str:
+def _header(parameter: ApiParameter, value: Any, keys: RequestCredentials) -> str:
     text = parameter.text(value)
     if not text.isascii() or not text.isprintable():
         raise ValueError("a header holds printable ASCII only")

@@ -1,7 +1,4 @@
-"""What an operation may answer: which schema belongs to which status.
-
-Knows what the document declares, not what came.
-"""
+"""Declared responses of an operation: which schema and media type belong to which status."""
 
 from __future__ import annotations
 
@@ -9,13 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import vetted
-from weft.agents.openapi.document import ApiDocument
-from weft.agents.openapi.media import is_json
-from weft.agents.openapi.schema import SchemaWriter
+from weft.agents.openapi.document import ApiDocument, SchemaWriter
+from weft.agents.untrusted import vet_schema
 from weft.core.errors import BuildError
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused
+
+
+def kind_of(media: str) -> str:
+    """The type without its parameters, in lower case: `application/json`."""
+    return media.partition(";")[0].strip().lower()
+
+
+def is_json(media: str) -> bool:
+    """True for `application/json`, `application/problem+json; charset=utf-8` and their like."""
+    kind = kind_of(media)
+    return kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )
+
 
 _TEXT: Final = {"type": "string"}
 _NOTHING: Final = {"type": "null"}
@@ -23,7 +32,7 @@ _EMPTY: Final = frozenset({"204", "205"})
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ResponseSchema:
     """One declared answer. `schema` is None where any JSON or text may come.
 
     `unchecked` says why a declared schema is not used, empty where it is.
@@ -35,19 +44,19 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Responses:
+class ResponseSchemas:
     """Answers that are a success, by status as the document spells it: `200`, `2XX`, `default`."""
 
-    declared: Mapping[str, Response]
+    declared: Mapping[str, ResponseSchema]
 
-    def of(self, status: int) -> Response:
+    def of(self, status: int) -> ResponseSchema:
         """What is declared for `status`."""
         for key in (str(status), f"{status // 100}XX"):
             if key in self.declared:
                 return self.declared[key]
         if status // 100 == 2 and self._good:
-            return Response(self.result())
-        return self.declared.get("default", Response(None))
+            return ResponseSchema(self.result())
+        return self.declared.get("default", ResponseSchema(None))
 
     def result(self) -> JsonSchema | None:
         """The schema of every successful answer, or None where one of them may be anything."""
@@ -65,15 +74,15 @@ class Responses:
         return {"anyOf": bare, **({"$defs": definitions[0]} if definitions else {})}
 
     @property
-    def _good(self) -> list[Response]:
+    def _good(self) -> list[ResponseSchema]:
         return [each for key, each in self.declared.items() if key.startswith("2")]
 
 
-def responses_of(document: ApiDocument, declared: Any) -> Responses:
+def responses_of(document: ApiDocument, declared: Any) -> ResponseSchemas:
     """The answers of an operation. Raises: `BuildError`."""
     if not isinstance(declared, Mapping):
         raise BuildError("`responses` must be an object")
-    return Responses(
+    return ResponseSchemas(
         {
             key if key == "default" else key.upper(): _response(document, key, part)
             for key, part in declared.items()
@@ -82,28 +91,28 @@ def responses_of(document: ApiDocument, declared: Any) -> Responses:
     )
 
 
-def _response(document: ApiDocument, status: str, part: Any) -> Response:
+def _response(document: ApiDocument, status: str, part: Any) -> ResponseSchema:
     content = document.resolved(part, "a response").get("content")
     if not isinstance(content, Mapping) or not content:
         # Many documents leave out what their servers answer, but these statuses have no body.
-        return Response(_NOTHING if status in _EMPTY else None)
+        return ResponseSchema(_NOTHING if status in _EMPTY else None)
     only = all(is_json(media) for media in content)
     for media, about in content.items():
         if is_json(media):
             return _checked(document, document.resolved(about, "a media type").get("schema"), only)
     texts = all(media.startswith("text/") for media in content)
-    return Response(_TEXT if texts else None)
+    return ResponseSchema(_TEXT if texts else None)
 
 
-def _checked(document: ApiDocument, schema: Any, only: bool) -> Response:
+def _checked(document: ApiDocument, schema: Any, only: bool) -> ResponseSchema:
     """A response with its schema; one that is too large to check with is told, not used."""
     writer = SchemaWriter(document, "response")
     written = writer.written(schema)
     definitions = writer.definitions()
     try:
         if not isinstance(written, Mapping):
-            return Response(None, only)
+            return ResponseSchema(None, only)
         whole = {**written, "$defs": definitions} if definitions else written
-        return Response(vetted(whole), only)
+        return ResponseSchema(vet_schema(whole), only)
     except SchemaRefused as error:
-        return Response(None, only, str(error))
+        return ResponseSchema(None, only, str(error))

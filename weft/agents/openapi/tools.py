@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from weft.agents.foreign import check_effects, identifiers, shown
-from weft.agents.openapi.address import Origin, Reach, origin_of
+from weft.agents.openapi.address import AddressPolicy, ServerOrigin, origin_of
 from weft.agents.openapi.answer import failure_of, value_of
-from weft.agents.openapi.credentials import Lock, locks_of, open_locks
+from weft.agents.openapi.client import HttpPool, RequestSender, Resolver
+from weft.agents.openapi.credentials import SecurityBinding, bind_security, read_credentials
 from weft.agents.openapi.document import ApiDocument, read_document
-from weft.agents.openapi.exchange import Exchange
-from weft.agents.openapi.network import Connections, Resolver
 from weft.agents.openapi.operation import Operation, find, read
 from weft.agents.openapi.options import OpenApiOptions
-from weft.agents.openapi.request import checked, written
-from weft.agents.tools.suggestion import suggestion
-from weft.agents.tools.thread import in_thread
+from weft.agents.openapi.request import build_request, validate_arguments
+from weft.agents.tools.problem import suggestion
+from weft.agents.tools.threads import in_thread
+from weft.agents.untrusted import check_effects, identifiers, printable
 from weft.core.errors import BuildError, ToolLimitError, ToolNotFound, ToolRaised
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
@@ -33,9 +32,9 @@ class _Endpoint:
     """An operation, and where and with which keys it is called. `base` is a path without end."""
 
     operation: Operation
-    origin: Origin
+    origin: ServerOrigin
     base: str
-    locks: tuple[Lock, ...]
+    locks: tuple[SecurityBinding, ...]
 
 
 class OpenApiTools:
@@ -81,7 +80,7 @@ class OpenApiTools:
         }
         self._resolver = resolver
         self._clock = clock or SystemClock()
-        self._exchanges: dict[Origin, tuple[Connections, Exchange]] = {}
+        self._exchanges: dict[ServerOrigin, tuple[HttpPool, RequestSender]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
@@ -123,9 +122,9 @@ class OpenApiTools:
     ) -> Any:
         operation = endpoint.operation
         # In threads, both checks: a large value, or one that is hard to check, takes its time.
-        given = await asyncio.to_thread(checked, operation, arguments)
-        keys = open_locks(endpoint.locks)
-        request = written(operation, endpoint.origin, endpoint.base, given, keys)
+        given = await asyncio.to_thread(validate_arguments, operation, arguments)
+        keys = read_credentials(endpoint.locks)
+        request = build_request(operation, endpoint.origin, endpoint.base, given, keys)
         exchange = self._exchange(endpoint.origin)
         answer = await exchange.answer(request, repeatable=repeatable)
         if not 200 <= answer.status < 300:
@@ -135,7 +134,7 @@ class OpenApiTools:
             lambda: value_of(operation, answer, keys.secrets), operation.spec.name
         )
 
-    def _exchange(self, origin: Origin) -> Exchange:
+    def _exchange(self, origin: ServerOrigin) -> RequestSender:
         if self._closed:
             raise ToolRaised("the tools of this document are closed")
         loop = asyncio.get_running_loop()
@@ -143,9 +142,9 @@ class OpenApiTools:
             self._loop = loop
             self._exchanges.clear()
         if origin not in self._exchanges:
-            reach = Reach(origin, self._options.networks())
-            connections = Connections(reach, self._options.connections, self._resolver)
-            exchange = Exchange(connections, self._options, self._clock)
+            reach = AddressPolicy(origin, self._options.networks())
+            connections = HttpPool(reach, self._options.connections, self._resolver)
+            exchange = RequestSender(connections, self._options, self._clock)
             self._exchanges[origin] = connections, exchange
         return self._exchanges[origin][1]
 
@@ -171,12 +170,12 @@ def _endpoints(
         url = options.base_url or _server(document, found.declared, found.item)
         origin, parts = origin_of(url)
         if parts.query or parts.fragment:
-            raise BuildError(f"{shown(url, 100)!r} has more than a path behind the server")
+            raise BuildError(f"{printable(url, 100)!r} has more than a path behind the server")
         if options.auth_env is not None and origin.scheme != "https" and not origin.is_local:
             raise BuildError("a key would go over the network in clear", hint="use https://")
         version = f"{document.digest}:{origin.scheme}://{origin.authority}{parts.path}"
         operation = read(document, found, names[label], version, options, label)
-        locks = locks_of(document, operation.security, options.auth_env)
+        locks = bind_security(document, operation.security, options.auth_env)
         made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), locks))
     return made
 

@@ -3,7 +3,6 @@
 Knows no tool; what may be reused or fused is what the tools' specs promise.
 """
 
-from weft.agents.reuse.counts import ReuseCounts
-from weft.agents.reuse.tools import ReusingTools
+from weft.agents.reuse.tools import ReuseCounts, ReusingTools
 
 __all__ = ["ReuseCounts", "ReusingTools"]

@@ -1,51 +1,96 @@
-"""Calls of one tool that come close together, made as one.
+"""One tool call for several callers: equal calls shared, similar ones made together, errors copied.
 
-Knows the tool by name only. The order of results is that of the calls.
+An error learns on its way up at which node it happened, so one object cannot serve two nodes. The
+order of results is that of the calls.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import copy
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.agents.reuse.failure import own
-from weft.core.errors import ToolResultError, WeftError
+from weft.core.errors import ToolResultError, WeftError, convert
 from weft.core.ports import Clock, Timer
 
-Call = Mapping[str, Any]
-Together = Callable[[Sequence[Call]], Awaitable[Sequence[Any | WeftError]]]
+
+def copy_error(error: Exception) -> WeftError:
+    """A copy of `error` with its cause; what is no `WeftError` or cannot be copied is wrapped."""
+    found = convert(error)
+    try:
+        copied = copy.copy(found)
+    except Exception:  # noqa: BLE001 - a class of the user may refuse to be copied
+        copied = WeftError(found.message, hint=found.hint, retryable=found.retryable)
+    copied.__cause__ = found.__cause__
+    return copied
+
+
+class SharedCall:
+    """Runs `work` in a task of its own, from now on."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._task = asyncio.ensure_future(work)
+        self._waiting = 0
+        self._shared = False
+
+    @property
+    def usable(self) -> bool:
+        """True while another caller may still join: it runs for somebody, or it has a result."""
+        if not self._task.done():
+            return self._waiting > 0
+        return not self._task.cancelled() and self._task.exception() is None
+
+    async def result(self) -> Any:
+        """The result, a copy for each caller. Raises: what the work raises, likewise."""
+        self._shared |= self._waiting > 0
+        self._waiting += 1
+        try:
+            return copy.deepcopy(await asyncio.shield(self._task))
+        except Exception as error:
+            if self._shared:
+                raise copy_error(error) from error.__cause__
+            raise
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._task.done():
+                self._task.cancel()
+                await asyncio.wait({self._task})
+
+
+CallArguments = Mapping[str, Any]
+CallMany = Callable[[Sequence[CallArguments]], Awaitable[Sequence[Any | WeftError]]]
 
 
 @dataclass(slots=True)
-class _Batch:
+class _CallBatch:
     """Calls that leave together. `task` makes them, once they have left."""
 
-    calls: list[tuple[Call, asyncio.Future[Any]]] = field(default_factory=list)
+    calls: list[tuple[CallArguments, asyncio.Future[Any]]] = field(default_factory=list)
     timer: Timer | None = None
     task: asyncio.Task[None] | None = None
 
     @property
-    def wanted(self) -> list[tuple[Call, asyncio.Future[Any]]]:
+    def wanted(self) -> list[tuple[CallArguments, asyncio.Future[Any]]]:
         """Those that somebody still waits for."""
         return [(call, future) for call, future in self.calls if not future.done()]
 
 
-class Fusion:
+class CallFusion:
     """Collects calls for `window_s` seconds after the first, at most `most`, and makes them.
 
     A window of 0 ends with the turn of the event loop.
     """
 
-    def __init__(self, together: Together, most: int, window_s: float, clock: Clock) -> None:
+    def __init__(self, together: CallMany, most: int, window_s: float, clock: Clock) -> None:
         self._together = together
         self._most = most
         self._window_s = window_s
         self._clock = clock
-        self._open = _Batch()
+        self._open = _CallBatch()
 
-    async def call(self, arguments: Call) -> Any:
+    async def call(self, arguments: CallArguments) -> Any:
         """The result of this call alone. Raises: its failure.
 
         Cancelling the caller takes the call out, and ends a batch that nobody else waits for.
@@ -62,15 +107,15 @@ class Fusion:
             await self._given_up(batch)
             raise
 
-    def _leave(self, batch: _Batch) -> None:
+    def _leave(self, batch: _CallBatch) -> None:
         if batch is self._open:
-            self._open = _Batch()
+            self._open = _CallBatch()
         if batch.timer is not None:
             batch.timer.cancel()
         if batch.task is None and batch.wanted:
             batch.task = asyncio.ensure_future(self._make(batch.wanted))
 
-    async def _given_up(self, batch: _Batch) -> None:
+    async def _given_up(self, batch: _CallBatch) -> None:
         if batch.wanted:
             return
         self._leave(batch)
@@ -78,7 +123,7 @@ class Fusion:
             batch.task.cancel()
             await asyncio.wait({batch.task})
 
-    async def _make(self, calls: list[tuple[Call, asyncio.Future[Any]]]) -> None:
+    async def _make(self, calls: list[tuple[CallArguments, asyncio.Future[Any]]]) -> None:
         try:
             outcomes = await self._together([call for call, _ in calls])
             if len(outcomes) != len(calls):
@@ -88,7 +133,7 @@ class Fusion:
                 future.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - it is the callers' to handle
-            outcomes = [own(error) for _ in calls]
+            outcomes = [copy_error(error) for _ in calls]
         for (_, future), outcome in zip(calls, outcomes, strict=True):
             if future.done():
                 continue

@@ -1,24 +1,44 @@
-"""A tool runner that makes no call twice. Knows the tools by their specs only."""
+"""A tool runner that makes no call twice, and counts what it saved."""
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from weft.agents.reuse.counts import ReuseCounts
-from weft.agents.reuse.fusion import Fusion
-from weft.agents.reuse.shared import SharedCall
-from weft.agents.slots import resource_of
+from weft.agents.reuse.fusion import CallFusion, SharedCall
 from weft.agents.tools.context import current_sink
+from weft.agents.tools.toolbox import resource_of
 from weft.core.errors import StoreError, WeftError
-from weft.core.ports import BatchRunner, Clock, ResultStore, ToolCall, ToolRunner, bound
+from weft.core.ports import BatchRunner, BoundTool, Clock, ResultStore, ToolRunner, bound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import ToolSpec
-from weft.engine.caching import key
-from weft.engine.node import Cache
+from weft.engine.graph.content_digest import key
+from weft.engine.graph.node import NodeCache
+
+
+@dataclass(slots=True)
+class ReuseCounts:
+    """What a `ReusingTools` has done so far.
+
+    asked    calls that somebody asked for
+    shared   those that an identical call of this run answered
+    stored   those that the store answered
+    made     calls that reached the tools; a batch is one
+    batches  how many of these were batches
+    fused    the calls inside those batches
+    """
+
+    asked: int = 0
+    shared: int = 0
+    stored: int = 0
+    made: int = 0
+    batches: int = 0
+    fused: int = 0
+
 
 _FORMAT: Final = "weft tool result 1"
 
@@ -61,9 +81,9 @@ class ReusingTools:
         self._kept = kept
         self._clock = clock or SystemClock()
         self._specs: dict[str, ToolSpec] = {}
-        self._about: dict[str, tuple[ToolSpec, Cache]] = {}
+        self._about: dict[str, tuple[ToolSpec, NodeCache]] = {}
         self._calls: OrderedDict[str, SharedCall] = OrderedDict()
-        self._fusions: dict[str, Fusion] = {}
+        self._fusions: dict[str, CallFusion] = {}
         self.counts = ReuseCounts()
 
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -87,7 +107,7 @@ class ReusingTools:
             self._remember(same, shared)
         return await shared.result()
 
-    def bound(self, name: str) -> ToolCall:
+    def bound(self, name: str) -> BoundTool:
         spec = self._spec(name)
         if spec is not None and (spec.pure or spec.batch > 1):
             return partial(self.call, name)
@@ -147,7 +167,7 @@ class ReusingTools:
             async def together(calls: Sequence[Mapping[str, Any]]) -> Sequence[Any | WeftError]:
                 return await self._together(name, calls)
 
-            self._fusions[name] = Fusion(together, spec.batch, self._window_s, self._clock)
+            self._fusions[name] = CallFusion(together, spec.batch, self._window_s, self._clock)
         return await self._fusions[name].call(arguments)
 
     async def _alone(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -166,6 +186,6 @@ class ReusingTools:
         return await self._inner.call_batch(name, calls)
 
 
-def _about(spec: ToolSpec) -> Cache:
+def _about(spec: ToolSpec) -> NodeCache:
     about = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
-    return Cache(json.dumps(about, sort_keys=True, default=repr))
+    return NodeCache(json.dumps(about, sort_keys=True, default=repr))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from weft.core.secrets import SecretFilter
+from weft.core.redaction import SecretFilter
 
 LogSink = Callable[[str], None]
 

@@ -1,18 +1,26 @@
-"""Declarations of functions as models' vendors and benchmarks write them, in weft's own form.
+"""Tools by a schema that others wrote: `tool_from_schema`, and vendors' declarations.
 
-Knows OpenAI's, Anthropic's, Gemini's, MCP's and the Berkeley leaderboard's spelling. Calls nothing.
+OpenAI's, Anthropic's, Gemini's, MCP's and the Berkeley leaderboard's spelling. The schema, not the
+function's annotations, says what a model may give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.agents.foreign import identifier, shown, vetted
-from weft.core.errors import BuildError
-from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused
+from pydantic_core import to_json
+
+from weft.agents.tools.function import Tool
+from weft.agents.tools.schema import FunctionResult
+from weft.agents.tools.signature import Signature
+from weft.agents.untrusted import identifier, printable, vet_schema
+from weft.core.errors import BuildError, ToolArgumentError
+from weft.core.values import Effect, JsonSchema
+from weft.validation import SchemaRefused, TooMuchToCheck, misfit
 
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("object", "dict", "map", "hashmap", "hashtable", "struct"), "object"),
@@ -59,17 +67,17 @@ def declaration_of(declared: Mapping[str, Any], name: str | None = None) -> Decl
             "a declaration of a tool has no name",
             hint='it is one function, as {"name": ..., "description": ..., "parameters": {...}}',
         )
-    place = f"the declaration of {shown(written, 80)}"
+    place = f"the declaration of {printable(written, 80)}"
     parameters = _first(said, _PARAMETERS, {})
     if not isinstance(parameters, Mapping):
         raise BuildError(f"{place}: its parameters are {type(parameters).__name__}, no object")
-    whole = _Plain(place).parameters(parameters, said.get("required"))
+    whole = _SchemaNormalizer(place).parameters(parameters, said.get("required"))
     try:
-        schema = vetted(whole)
+        schema = vet_schema(whole)
     except SchemaRefused as error:
         raise BuildError(f"{place}: {error}") from error
     description = _first(said, _DESCRIPTIONS, "")
-    text = shown(str(description or ""), _DESCRIPTION_CHARS, lines=True)
+    text = printable(str(description or ""), _DESCRIPTION_CHARS, lines=True)
     return Declaration(identifier(written), text, schema)
 
 
@@ -77,7 +85,7 @@ def _first(said: Mapping[str, Any], names: tuple[str, ...], otherwise: Any) -> A
     return next((said[name] for name in names if name in said), otherwise)
 
 
-class _Plain:
+class _SchemaNormalizer:
     """Schemas in the spelling of JSON Schema."""
 
     def __init__(self, place: str) -> None:
@@ -144,7 +152,7 @@ class _Plain:
         if spelled not in _TYPES:
             where = f"the parameter {place}" if place else "it"
             raise BuildError(
-                f"{self._place}: {where} has the unknown type {shown(str(stated), 80)!r}",
+                f"{self._place}: {where} has the unknown type {printable(str(stated), 80)!r}",
                 hint=f"there are: {', '.join(sorted({*_TYPES, *_ANY}))}",
             )
         return _TYPES[spelled]
@@ -165,3 +173,101 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
         key: rest.pop(key) for key in ("description", "title", "default") if key in rest
     }
     return {**about, "anyOf": [rest, {"type": "null"}]}
+
+
+_ANY_NAME = inspect.Parameter.VAR_KEYWORD
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
+
+
+class SchemaParameters:
+    """Parameters as a JSON Schema has them; values reach the function as plain data."""
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self.schema = schema
+
+    def encode(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        """`arguments` as JSON text. Raises: `ToolArgumentError`."""
+        try:
+            return to_json(dict(arguments), inf_nan_mode="constants")
+        except ValueError as error:
+            raise ToolArgumentError(f"{tool}: {error}", hint="tools take plain data") from error
+
+    def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
+        """The values to call the function with, from JSON text. Raises: `ToolArgumentError`."""
+        values: dict[str, Any] = json.loads(arguments)
+        try:
+            wrong = misfit(values, self.schema)
+        except TooMuchToCheck as error:
+            wrong = str(error)
+        if wrong is not None:
+            names = ", ".join(self.schema.get("properties", ()))
+            raise ToolArgumentError(f"{tool}: {wrong}", hint=f"it takes: {names or 'nothing'}")
+        return values
+
+
+def tool_from_schema(
+    function: Callable[..., Any],
+    schema: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    pure: bool = False,
+    timeout_s: float | None = None,
+    resource: str | None = None,
+    version: str | None = None,
+    effect: Effect = "unknown",
+) -> Tool[..., Any]:
+    """Make `function` a tool that models call as `schema` declares it.
+
+        tool = weft.tool_from_schema(search, {"name": "web.search", "parameters": {...}})
+
+    Args:
+        function: sync or async; it gets the arguments by name, as plain data
+        schema: one declaration as OpenAI, Anthropic, Gemini, MCP or the Berkeley leaderboard write
+            it; types such as "dict", "float", "tuple" and "STRING" are JSON Schema's own then
+        name: the tool's name; by default the declared one as an identifier: `web.search` is
+            `web_search`
+
+    The rest is as for `tool`. Raises: `BuildError`, which names the place, for what is no
+    declaration, and for a parameter that the function does not take.
+    """
+    declared = declaration_of(schema, name)
+    _check_takes(function, declared.name, declared.parameters)
+    signature = Signature(
+        declared.description,
+        SchemaParameters(declared.parameters),
+        FunctionResult(inspect.Signature.empty, None),
+        None,
+    )
+    return Tool(
+        function,
+        name=declared.name,
+        pure=pure,
+        timeout_s=timeout_s,
+        resource=resource,
+        version=version,
+        effect=effect,
+        signature=signature,
+    )
+
+
+def _check_takes(function: Callable[..., Any], name: str, schema: JsonSchema) -> None:
+    """Raises: `BuildError` where a call as declared could not be made."""
+    taken = inspect.signature(function).parameters.values()
+    named = {one.name: one for one in taken if one.kind not in (_ANY_NAME, _POSITIONAL)}
+    declared = schema.get("properties", {})
+    if not any(one.kind == _ANY_NAME for one in taken):
+        for parameter in declared:
+            if parameter not in named:
+                raise BuildError(
+                    f"tool {name}: the function takes no parameter {parameter!r}",
+                    hint="give it the declared names, or **arguments",
+                )
+    for parameter, one in named.items():
+        needed = (
+            one.default is inspect.Parameter.empty and one.kind != inspect.Parameter.VAR_POSITIONAL
+        )
+        if needed and parameter not in schema.get("required", ()):
+            raise BuildError(
+                f"tool {name}: the function needs {parameter!r}, which the schema does not require",
+                hint="give it a default, or list it under `required`",
+            )

@@ -1,6 +1,6 @@
-"""A function as a tool: `@tool` and what it makes.
+"""A function as a tool: `@tool`, its batch form, its isolation, its version.
 
-Knows what the tool is, not how a call of it is run: see `weft.agents.tools.invocation`.
+Calls are run by `weft.agents.tools.invocation`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,115 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar, get_args, overload
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, overload
 
-from weft.agents.foreign.contradiction import warn_of_contradictions
-from weft.agents.tools.batch import Batch, BatchFunction, batch_of
-from weft.agents.tools.isolation import Isolation
+from weft.agents.tools.code import object_digest
 from weft.agents.tools.module import path_of
 from weft.agents.tools.signature import Signature, signature_of
-from weft.agents.tools.version import version_of
+from weft.agents.untrusted.schema import warn_of_contradictions
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.core.values import Effect, ToolSpec
+
+BatchFunction = Callable[[list[Mapping[str, Any]]], Sequence[object] | Awaitable[Sequence[object]]]
+"""Takes the arguments of several calls, gives as many results in their order.
+
+A result that is an exception is the failure of that call alone.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """At most `most` calls go to `function` at once. Raises: `BuildError`."""
+
+    function: BatchFunction
+    most: int = 64
+
+    def __post_init__(self) -> None:
+        if self.most < 2:
+            raise BuildError(f"a batch of at most {self.most} calls is none", hint="allow 2")
+        try:
+            inspect.signature(self.function).bind([])
+        except (TypeError, ValueError) as error:
+            raise BuildError(
+                f"the batch form {self.function!r} cannot be called with a list: {error}",
+                hint="write def many(calls: list[Mapping[str, Any]]) -> list[Result]",
+            ) from error
+
+    @property
+    def is_async(self) -> bool:
+        """True when the function is awaited, False when it runs in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+
+def batch_of(given: Batch | BatchFunction | None) -> Batch | None:
+    """`given` as it was meant: a function alone stands for its batch form with the usual bound."""
+    return given if isinstance(given, Batch) or given is None else Batch(given)
+
+
+_MIB: Final = 1024 * 1024
+_LEAST_MEMORY: Final = 128 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """Run each call of a tool in a fresh subprocess that is killed when it goes too far.
+
+    timeout_s     seconds of wall time, the start of the process included
+    memory_bytes  address space, of each process of the tool (macOS does not enforce it)
+    output_bytes  what it prints, and likewise what it returns and logs
+    cpu_s         processor seconds; None: only `timeout_s` counts
+    file_bytes    the largest file it may write
+    env           names of environment variables to pass on. All others are withheld, secrets among
+                  them, but for PATH, HOME, TMPDIR, the locale and the time zone
+
+    It protects weft from a tool that loops, blocks, crashes, floods, leaks or leaves processes
+    behind: these end as a `ToolLimitError` or a `ToolRaised`, and nothing stays running.
+
+    It is **not a sandbox**. The tool is the same user on the same machine. It can read and delete
+    the user's files and the secrets in them, use the network, signal other processes, fill the disk
+    with many files, fork until the user's process limit, start a session of its own on purpose and
+    so escape the cleanup, lie about its own result, and exploit bugs of the kernel. When weft is
+    killed with SIGKILL, the tool's process ends too (on Linux), but not what that has started.
+    Run code that you do not trust in a container or a virtual machine.
+
+    The function must be importable by the subprocess (top level of a module or a file). It runs
+    without what the parent holds in memory: globals changed at run time, open connections, caches.
+    """
+
+    timeout_s: float = 30.0
+    memory_bytes: int = 2048 * _MIB
+    output_bytes: int = 16 * _MIB
+    cpu_s: int | None = None
+    file_bytes: int = 256 * _MIB
+    env: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if os.name != "posix":
+            raise BuildError("isolation needs a POSIX system", hint="leave isolate out here")
+        limits = (self.timeout_s, self.output_bytes, self.file_bytes)
+        if not all(limit > 0 for limit in limits) or (self.cpu_s is not None and self.cpu_s < 1):
+            raise BuildError(f"the limits of an isolation must be positive: {self}")
+        if self.memory_bytes < _LEAST_MEMORY:
+            raise BuildError(
+                f"an isolated tool needs at least {_LEAST_MEMORY:,} bytes of memory to start,"
+                f" got {self.memory_bytes:,}"
+            )
+
+
+def version_of(function: Callable[..., Any]) -> str:
+    """A digest of the function's code and of what it reaches in its package; empty without source.
+
+    What other packages do is not part of it: who changes that says so, with `@tool(version=...)`.
+    """
+    try:
+        return (object_digest(function) or "")[:16]
+    except OSError:
+        return ""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

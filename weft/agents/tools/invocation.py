@@ -1,31 +1,27 @@
-"""One call of a tool: check, run where it belongs, bound, and turn every end into ours.
-
-Knows nothing of names and registries, nor of the engine that waits.
-"""
+"""One call of a tool, or several through its batch form: check, run, bound, convert every end."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
-from weft.agents.tools.function import Tool
-from weft.agents.tools.places import thread_place
-from weft.agents.tools.problem import converted
+from weft.agents.tools.function import Batch, Tool
+from weft.agents.tools.problem import as_tool_error
 from weft.agents.tools.process import in_process
-from weft.agents.tools.thread import in_new_thread
-from weft.core.errors import ToolLimitError, WeftError
-from weft.core.idempotency import idempotency_key
-from weft.core.ports import ToolCall
+from weft.agents.tools.threads import in_new_thread, thread_slot
+from weft.core.call_context import idempotency_key, keyed
+from weft.core.errors import BuildError, ToolLimitError, ToolResultError, WeftError
+from weft.core.ports import BoundTool
 
 T = TypeVar("T")
 
 
-def invocation(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
+def invocation(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
     """Calls of `tool`: each returns the result as plain data of at most `max_bytes` of JSON.
 
     A call raises what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
@@ -36,7 +32,7 @@ def invocation(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
     return _awaited(tool, max_bytes)
 
 
-def _awaited(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
+def _awaited(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
     """Calls of an async function that asks nothing of its call: in the caller's task, no timer."""
     name, signature, function = tool.spec.name, tool.signature, tool.function
     parameters, plain, key = signature.parameters, signature.result.plain, signature.key
@@ -58,7 +54,7 @@ def _awaited(tool: Tool[..., Any], max_bytes: int) -> ToolCall:
 
 async def _invoke(tool: Tool[..., Any], max_bytes: int, arguments: Mapping[str, Any]) -> Any:
     threaded = not tool.is_async and tool.isolation is None
-    async with thread_place() if threaded else nullcontext():  # its own time begins after the wait
+    async with thread_slot() if threaded else nullcontext():  # its own time begins after the wait
         return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
 
 
@@ -107,7 +103,7 @@ def _fail(
     closes = isinstance(error, GeneratorExit) and not _is_running(task)
     if ends or closes or isinstance(error, WeftError):
         raise error
-    raise converted(name, error) from error
+    raise as_tool_error(name, error) from error
 
 
 def _is_running(task: asyncio.Task[Any]) -> bool:
@@ -150,3 +146,71 @@ def _on_loop(loop: asyncio.AbstractEventLoop, sink: LogSink) -> LogSink:
             loop.call_soon_threadsafe(sink, text)
 
     return log
+
+
+BatchCalls = Sequence[Mapping[str, Any]]
+
+
+async def invoke_batch(
+    tool: Tool[..., Any], calls: BatchCalls, max_bytes: int
+) -> list[Any | WeftError]:
+    """One outcome for each call, in order: plain data, or the error of that call alone.
+
+    The time limit of the tool is that of the whole batch, the bound of bytes that of each result.
+
+    Raises: what `weft.core.ports.ToolRunner.call` raises, when the batch failed as a whole.
+    """
+    if tool.batch is None:
+        raise BuildError(f"the tool {tool.spec.name} has no batch form", hint="@tool(batch=...)")
+    batch, read = tool.batch, [_read(tool, arguments) for arguments in calls]
+    sound = [values for values in read if not isinstance(values, WeftError)]
+    results: Iterator[Any | WeftError] = iter(())
+    if sound:
+        with keyed(""):  # that of whoever came first is not the key of them all
+            async with nullcontext() if batch.is_async else thread_slot():
+                results = iter(
+                    await bounded(tool, lambda _: _run_batch(tool, batch, sound, max_bytes))
+                )
+    return [values if isinstance(values, WeftError) else next(results) for values in read]
+
+
+def _read(tool: Tool[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any] | WeftError:
+    name, parameters = tool.spec.name, tool.signature.parameters
+    try:
+        return parameters.decode(name, parameters.encode(name, arguments))
+    except WeftError as error:
+        return error
+
+
+async def _run_batch(
+    tool: Tool[..., Any], batch: Batch, calls: list[dict[str, Any]], max_bytes: int
+) -> list[Any | WeftError]:
+    function: Any = batch.function
+    if batch.is_async:
+        return _split(tool, await function(calls), len(calls), max_bytes)
+    # The results are checked in the thread: large ones would hold up the loop.
+    return await in_new_thread(
+        lambda: _split(tool, function(calls), len(calls), max_bytes), tool.spec.name
+    )
+
+
+def _split(
+    tool: Tool[..., Any], results: object, count: int, max_bytes: int
+) -> list[Any | WeftError]:
+    name = tool.spec.name
+    if not isinstance(results, (list, tuple)) or len(results) != count:
+        many = len(results) if isinstance(results, (list, tuple)) else type(results).__name__
+        raise ToolResultError(
+            f"the batch form of {name} gave {many} for {count} calls",
+            hint="give a list with one result for each call, in their order",
+        )
+    return [_one(tool, name, result, max_bytes) for result in results]
+
+
+def _one(tool: Tool[..., Any], name: str, result: object, max_bytes: int) -> Any | WeftError:
+    if isinstance(result, BaseException):
+        return as_tool_error(name, result)
+    try:
+        return tool.signature.result.plain(name, result, max_bytes)
+    except WeftError as error:
+        return error

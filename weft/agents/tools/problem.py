@@ -1,17 +1,31 @@
-"""What pydantic found wrong with a value, in our words; and what a tool raised, as our error.
+"""Errors of tools in our words: a wrong value, a raised exception, an unknown name.
 
 The one place that converts the exceptions of tools and of their types.
 """
 
 from __future__ import annotations
 
+import difflib
 import reprlib
 from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
-from weft.agents.tools.suggestion import suggestion
 from weft.core.errors import ToolRaised, WeftError
+
+_MOST_NAMES = 12
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """A hint for somebody who wrote `name` where only `names` exist."""
+    known = sorted(names)
+    if not known:
+        return "there are none"
+    close = difflib.get_close_matches(name, known, n=1)
+    more = ", ..." if len(known) > _MOST_NAMES else ""
+    listed = f"there are: {', '.join(known[:_MOST_NAMES])}{more}"
+    return f"did you mean {close[0]}? {listed}" if close else listed
+
 
 _SHOWN = 5
 _LONGEST = 2_000
@@ -60,7 +74,7 @@ def _shown(value: object) -> str:
     return f"{_short.repr(value)} ({_JSON_NAMES.get(type(value), type(value).__name__)})"
 
 
-def converted(name: str, error: BaseException) -> WeftError:
+def as_tool_error(name: str, error: BaseException) -> WeftError:
     """What the code of tool `name` raised as a `WeftError`; one of ours stays as it is.
 
     A lost connection and a timeout are worth another try. For anything else a tool says so itself,

@@ -1,6 +1,7 @@
 """One call of a tool in a subprocess: started, fed, watched, and killed with all it has started.
 
-Knows pipes, limits and signals; the other end is `weft.agents.tools.worker`.
+Pipes are read by hand, without a transport: a process that inherited the writing end and outlives
+its parent cannot keep us waiting. The other end is `weft.agents.tools.worker`.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from weft.agents.descendants import VARIABLE, kill_group, new_mark
+from weft.agents.process_tree import VARIABLE, kill_group, new_mark
 from weft.agents.tools.context import LogSink
-from weft.agents.tools.function import Tool
-from weft.agents.tools.isolation import Isolation
-from weft.agents.tools.pipe import Pipe
+from weft.agents.tools.function import Isolation, Tool
+from weft.core.call_context import current_key
 from weft.core.errors import (
     NotDone,
     ToolArgumentError,
@@ -30,7 +31,71 @@ from weft.core.errors import (
     ToolRaised,
     ToolResultError,
 )
-from weft.core.idempotency import current_key
+
+_PIECE_BYTES: Final = 64 * 1024
+
+
+class Pipe:
+    """`received` gets every piece as it comes; `flooded` is called once, beyond `max_bytes`.
+
+    Used in a `with` block. `writer` is the file descriptor for the subprocess.
+    """
+
+    def __init__(
+        self, max_bytes: int, received: Callable[[bytes], None], flooded: Callable[[], None]
+    ) -> None:
+        self._left = max_bytes
+        self._received = received
+        self._flooded = flooded
+        self._loop = asyncio.get_running_loop()
+        self._reader, self.writer = os.pipe()
+        self._writer_open = True
+        self._reading = True
+        os.set_blocking(self._reader, False)
+        self._loop.add_reader(self._reader, self._read)
+
+    def __enter__(self) -> Pipe:
+        return self
+
+    def started(self) -> None:
+        """The subprocess has its copy of the writing end: let go of ours."""
+        if self._writer_open:
+            self._writer_open = False
+            os.close(self.writer)
+
+    def drain(self) -> None:
+        """Take what has been written already."""
+        while self._reading and self._read():
+            pass
+
+    def _read(self) -> bool:
+        try:
+            piece = os.read(self._reader, _PIECE_BYTES)
+        except BlockingIOError:
+            return False
+        self._left -= len(piece)
+        if piece and self._left >= 0:
+            self._received(piece)
+            return True
+        self._stop()
+        if piece:
+            self._flooded()
+        return False
+
+    def _stop(self) -> None:
+        self._reading = False
+        self._loop.remove_reader(self._reader)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.started()
+        self._stop()
+        os.close(self._reader)
+
 
 _WORKER: Final = str(Path(__file__).with_name("worker.py"))
 _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -62,7 +127,7 @@ async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_b
     }
     try:
         async with asyncio.timeout(isolation.timeout_s) as limit:
-            call = _Call(name, isolation, log)
+            call = _SubprocessCall(name, isolation, log)
             return await call.run(to_json(request) + b"\n" + arguments)
     except TimeoutError as error:
         if not limit.expired():
@@ -71,7 +136,7 @@ async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_b
         raise ToolLimitError(message, retryable=True) from error
 
 
-class _Call:
+class _SubprocessCall:
     """What is known of a call while its process runs. `_end`: its result, or why there is none."""
 
     def __init__(self, name: str, isolation: Isolation, log: LogSink) -> None:

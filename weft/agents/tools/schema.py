@@ -1,14 +1,20 @@
-"""JSON Schemas of Python types, as a model reads them and as the checker of graphs trusts them.
-
-Knows pydantic's types only.
-"""
+"""JSON Schemas of a tool's parameters and result; arguments from JSON, results to plain data."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import core_schema, from_json, to_json
+
+from weft.agents.tools.problem import problems
+from weft.core.errors import BuildError, ToolArgumentError, ToolLimitError, ToolResultError
+from weft.core.values import JsonSchema
 
 
 class PlainSchema(GenerateJsonSchema):
@@ -42,3 +48,230 @@ class PlainSchema(GenerateJsonSchema):
         if dumped_by_type and "properties" in described:
             described.setdefault("additionalProperties", False)
         return described
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """One parameter as the function declares it. `default` is `inspect.Parameter.empty` if none."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+    description: str | None = None
+
+    @property
+    def needed(self) -> bool:
+        """True when the function itself has no default."""
+        return self.default is inspect.Parameter.empty
+
+
+class FunctionParameters:
+    """All parameters of a tool.
+
+    Arguments are taken as JSON and as strictly as JSON can be: no text becomes a number, no number
+    a boolean. An integer may stand for a float; text for what JSON lacks (dates, enums, UUIDs).
+    A default is never checked, and is the function's own at each call.
+    """
+
+    def __init__(self, declared: Sequence[FunctionParameter]) -> None:
+        self._declared = declared
+        try:
+            # Fields get names of our own: a parameter may be called `schema` or `_x`.
+            fields: dict[str, Any] = {
+                f"p{index}": (each.annotation, self._field(each))
+                for index, each in enumerate(declared)
+            }
+            config = ConfigDict(extra="forbid", strict=True)
+            self._model = create_model("Arguments", __config__=config, **fields)
+            self._needed = tuple(
+                (f"p{index}", each.name) for index, each in enumerate(declared) if each.needed
+            )
+            self._optional = tuple(
+                (f"p{index}", each.name) for index, each in enumerate(declared) if not each.needed
+            )
+            self.schema: JsonSchema = self._described()
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise BuildError(self._culprit() or f"the parameters: {error}") from error
+
+    @staticmethod
+    def _field(declared: FunctionParameter) -> Any:
+        if declared.needed:
+            return Field(alias=declared.name)
+        return Field(declared.default, alias=declared.name)
+
+    def _described(self) -> JsonSchema:
+        schema: dict[str, Any] = self._model.model_json_schema(schema_generator=PlainSchema)
+        del schema["title"]
+        for each in self._declared:
+            if each.description:
+                schema["properties"][each.name].setdefault("description", each.description)
+        return schema
+
+    def _culprit(self) -> str | None:
+        for each in self._declared:
+            try:
+                TypeAdapter(each.annotation).json_schema(schema_generator=PlainSchema)
+            except (PydanticUserError, NameError, TypeError) as error:
+                return f"parameter {each.name!r}: {str(error).splitlines()[0]}"
+        return None
+
+    def encode(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        """`arguments` as JSON text. Python values become what JSON has.
+
+        Raises: `ToolArgumentError` when one cannot be written as JSON.
+        """
+        try:
+            plain = arguments if type(arguments) is dict else dict(arguments)
+            return to_json(plain, inf_nan_mode="constants")
+        except ValueError as error:
+            wrong = [
+                f"{key}: {why}" for key, value in arguments.items() if (why := _no_json(value))
+            ]
+            raise ToolArgumentError(
+                f"{tool}: {'; '.join(wrong)}",
+                hint="tools take plain data, dataclasses and pydantic models",
+            ) from error
+
+    def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
+        """The values to call the function with, from JSON text.
+
+        Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
+        """
+        try:
+            checked = self._model.__pydantic_validator__.validate_json(arguments, strict=True)
+        except ValidationError as error:
+            checked = self._with_whole_numbers(tool, arguments, error)
+        found = checked.__dict__
+        values = {name: found[field] for field, name in self._needed}
+        if self._optional:
+            given = checked.model_fields_set
+            values |= {name: found[field] for field, name in self._optional if field in given}
+        return values
+
+    def _with_whole_numbers(self, tool: str, arguments: bytes, wrong: ValidationError) -> BaseModel:
+        """The arguments, which are `wrong` as they are. To JSON `3.0` is an integer: it may be one.
+
+        Raises: `ToolArgumentError`.
+        """
+        whole = to_json(_whole(from_json(arguments)), inf_nan_mode="constants")
+        if whole != arguments:
+            try:
+                return cast(BaseModel, self._model.model_validate_json(whole, strict=True))
+            except ValidationError as error:
+                wrong = error
+        said = problems(wrong, [each.name for each in self._declared])
+        raise ToolArgumentError(f"{tool}: {said}", hint=self._usage()) from wrong
+
+    def _usage(self) -> str:
+        names = [each.name if each.needed else f"{each.name}?" for each in self._declared]
+        return f"it takes: {', '.join(names)}" if names else "it takes nothing"
+
+
+def _whole(value: Any) -> Any:
+    """`value` with integers in place of the floats that are whole."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _whole(inner) for name, inner in value.items()}
+        case list():
+            return [_whole(inner) for inner in value]
+        case _:
+            return value
+
+
+def _no_json(value: Any) -> str | None:
+    try:
+        to_json(value)
+    except ValueError as error:
+        return f"JSON cannot hold it: {error}"
+    return None
+
+
+_DATA: Final = frozenset((str, int, float, bool, type(None), list, dict, tuple))
+_SHORT: Final = frozenset((float, bool, type(None)))
+_SHORT_BYTES: Final = 32
+_ESCAPE_BYTES: Final = 6  # as in \u001f
+
+
+class FunctionResult:
+    """What a tool promises to return. Without an annotation: anything that JSON can hold.
+
+    A result leaves as plain data (dicts, lists, texts, numbers), a copy of its own, so that it can
+    be shared by parallel readers, addressed by a path, cached and journalled.
+    """
+
+    def __init__(self, annotation: Any, description: str | None = None) -> None:
+        promised = annotation is not inspect.Signature.empty
+        try:
+            self._adapter = _adapter(annotation if promised else Any)
+            self.schema: JsonSchema | None = self._described(description) if promised else None
+        except (PydanticUserError, NameError, TypeError) as error:
+            raise BuildError(f"the result: {str(error).splitlines()[0]}") from error
+
+    def _described(self, description: str | None) -> JsonSchema:
+        schema = self._adapter.json_schema(schema_generator=PlainSchema, mode="serialization")
+        return {"description": description, **schema} if description else schema
+
+    def plain(self, tool: str, value: Any, max_bytes: int) -> Any:
+        """`value`, checked strictly against what was promised, as plain data.
+
+        Raises: `ToolResultError` for another type or what JSON cannot hold, `ToolLimitError` for
+        more than `max_bytes` of JSON.
+        """
+        if type(value) not in _DATA and (isinstance(value, Iterator) or inspect.isawaitable(value)):
+            raise _unfinished(tool, value)
+        if isinstance(value, (str, bytes)):
+            _check_size(tool, len(value), max_bytes)
+        adapter = self._adapter
+        try:
+            checked = adapter.validator.validate_python(value, strict=True)
+            data = adapter.serializer.to_python(checked, mode="json", warnings=False)
+            size = _size(data, max_bytes)
+        except ValidationError as error:
+            raise ToolResultError(
+                f"{tool} returned what it does not promise: {problems(error)}",
+                hint="change the function or its return annotation",
+            ) from error
+        except ValueError as error:
+            raise ToolResultError(
+                f"{tool} returned what JSON cannot hold: {error}",
+                hint="return plain data, dataclasses or pydantic models",
+            ) from error
+        _check_size(tool, size, max_bytes)
+        return data
+
+
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    try:  # NaN and infinity stay what they are instead of turning into null
+        return TypeAdapter(annotation, config=ConfigDict(ser_json_inf_nan="constants"))
+    except PydanticUserError:  # types with a configuration of their own take no other
+        return TypeAdapter(annotation)
+
+
+def _unfinished(tool: str, value: Any) -> ToolResultError:
+    if inspect.iscoroutine(value):
+        value.close()
+    kind = type(value).__name__
+    instead = "return a list" if isinstance(value, Iterator) else "declare it with async def"
+    return ToolResultError(f"{tool} returned a {kind}, not a result", hint=instead)
+
+
+def _size(data: Any, max_bytes: int) -> int:
+    """Bytes of `data` as JSON, which are counted only where they may be more than `max_bytes`."""
+    kind, most = type(data), max_bytes + 1
+    if kind is int:
+        most = data.bit_length() // 3 + 2
+    elif kind in _SHORT:
+        most = _SHORT_BYTES
+    elif kind is str and data.isascii():  # any other may be what JSON cannot hold
+        most = _ESCAPE_BYTES * len(data) + 2
+    return most if most <= max_bytes else len(to_json(data, inf_nan_mode="constants"))
+
+
+def _check_size(tool: str, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise ToolLimitError(
+            f"{tool} returned {size:,} bytes, at most {max_bytes:,} are allowed",
+            hint="return less, or a path to a file",
+        )

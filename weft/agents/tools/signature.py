@@ -17,8 +17,7 @@ import docstring_parser
 from pydantic.fields import FieldInfo
 
 from weft.agents.tools.context import ToolContext
-from weft.agents.tools.parameters import Parameter, Parameters
-from weft.agents.tools.result import Result
+from weft.agents.tools.schema import FunctionParameter, FunctionParameters, FunctionResult
 from weft.core.errors import BuildError
 from weft.core.values import JsonSchema
 
@@ -26,7 +25,7 @@ KEY: Final = "idempotency_key"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class AnyParameters(Protocol):
+class ToolParameters(Protocol):
     """What a tool takes: its schema, and arguments to JSON text and from it."""
 
     @property
@@ -46,8 +45,8 @@ class Signature:
     that receives the idempotency key, if there is one."""
 
     description: str
-    parameters: AnyParameters
-    result: Result
+    parameters: ToolParameters
+    result: FunctionResult
     context: str | None
     key: str | None = None
 
@@ -70,7 +69,7 @@ def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
     told = _Docstring(inspect.getdoc(function) or "")
     context: str | None = None
     key: str | None = None
-    declared: list[Parameter] = []
+    declared: list[FunctionParameter] = []
     for parameter in inspect.signature(function).parameters.values():
         _check_parameter(parameter, hints)
         hint = hints[parameter.name]
@@ -81,9 +80,9 @@ def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
         else:
             about = told.parameters.get(parameter.name)
             hint = _or_none(hint) if parameter.default is None else hint
-            declared.append(Parameter(parameter.name, hint, parameter.default, about))
-    result = Result(hints.get("return", inspect.Signature.empty), told.result)
-    return Signature(told.description, Parameters(declared), result, context, key)
+            declared.append(FunctionParameter(parameter.name, hint, parameter.default, about))
+    result = FunctionResult(hints.get("return", inspect.Signature.empty), told.result)
+    return Signature(told.description, FunctionParameters(declared), result, context, key)
 
 
 def _check_kind(function: Callable[..., Any]) -> None:

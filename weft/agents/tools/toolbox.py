@@ -1,6 +1,7 @@
-"""The registry of tools of a program: the `ToolRunner` over Python functions.
+"""Registries of tools: Python functions by name or import path, and several runners as one.
 
-Knows names; each call is run by `weft.agents.tools.invocation`.
+Importing runs the module's code, so a path is as trusted as the file that holds it. Only objects
+made by `@weft.tool` come back: a path cannot reach `os:system`.
 """
 
 from __future__ import annotations
@@ -8,16 +9,76 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, Protocol, runtime_checkable
 
-from weft.agents.tools.batch_invocation import invoke_batch
 from weft.agents.tools.function import Tool
-from weft.agents.tools.invocation import invocation
-from weft.agents.tools.reference import resolve
-from weft.agents.tools.suggestion import suggestion
+from weft.agents.tools.invocation import invocation, invoke_batch
+from weft.agents.tools.module import is_file, load_file, load_named
+from weft.agents.tools.problem import suggestion
 from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
-from weft.core.ports import ToolCall
+from weft.core.ports import BatchRunner, BoundTool, ToolRunner
 from weft.core.values import ToolSpec
+
+
+@runtime_checkable
+class ToolResources(Protocol):
+    """A tool runner that knows, for its tools, what they compete for."""
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, or None."""
+
+
+def resource_of(tools: ToolRunner, name: str) -> str | None:
+    """The class of slots of the tool `name`, where `tools` knows one."""
+    return tools.resource(name) if isinstance(tools, ToolResources) else None
+
+
+def resolve(path: str, base: Path | None = None) -> Tool[..., Any]:
+    """The tool at an import path; imports its module now if nobody has yet.
+
+    A file is looked up in the folder `base` (default: the working directory) and must lie inside
+    it, symbolic links followed.
+
+    Raises: `ToolNotFound` when there is no such module, file or name (with what was meant);
+    `BuildError` when the module's own code fails (says in which line), when the object is no tool,
+    or when the path leaves `base`.
+    """
+    source, colon, name = path.rpartition(":")
+    if not colon or not source or not name.isidentifier():
+        raise BuildError(
+            f"{path!r} is not the path of a tool",
+            hint="write package.module:name or ./file.py:name",
+        )
+    module = (
+        load_file(_within(source, base or Path.cwd())) if is_file(source) else load_named(source)
+    )
+    return _tool(module, name, source)
+
+
+def _within(source: str, base: Path) -> Path:
+    folder = base.resolve()
+    try:
+        file = (folder / source).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # loops of links, NUL in a name
+        raise BuildError(f"{source!r} is not the path of a file: {error}") from error
+    if Path(source).is_absolute() or not file.is_relative_to(folder):
+        raise BuildError(
+            f"{source} lies outside {folder}",
+            hint="keep tool files beside the workflow, or install them as a package",
+        )
+    return file
+
+
+def _tool(module: ModuleType, name: str, source: str) -> Tool[..., Any]:
+    found = getattr(module, name, None)
+    if isinstance(found, Tool):
+        return found
+    if found is None:
+        tools = [key for key, value in vars(module).items() if isinstance(value, Tool)]
+        raise ToolNotFound(f"{source} has no tool {name!r}", hint=suggestion(name, tools))
+    raise BuildError(f"{source}:{name} is not a tool", hint="decorate the function with @weft.tool")
+
 
 MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 
@@ -31,7 +92,7 @@ class Toolbox:
 
     def __init__(self, *tools: Tool[..., Any], max_result_bytes: int = MAX_RESULT_BYTES) -> None:
         self._tools: dict[str, Tool[..., Any] | Callable[[], Tool[..., Any]]] = {}
-        self._bound: dict[str, ToolCall] = {}
+        self._bound: dict[str, BoundTool] = {}
         self._max_result_bytes = max_result_bytes
         for tool in tools:
             self.add(tool)
@@ -92,7 +153,7 @@ class Toolbox:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await self.bound(name)(arguments)
 
-    def bound(self, name: str) -> ToolCall:
+    def bound(self, name: str) -> BoundTool:
         found = self._bound.get(name)
         if found is None:
             found = self._bound[name] = invocation(self.get(name), self._max_result_bytes)
@@ -102,3 +163,53 @@ class Toolbox:
         self, name: str, calls: Sequence[Mapping[str, Any]]
     ) -> Sequence[Any | WeftError]:
         return await invoke_batch(self.get(name), calls, self._max_result_bytes)
+
+
+class JoinedTools:
+    """Implements `ToolRunner` and `BatchRunner` over `runners`, which whoever gives them closes.
+
+    Raises: `DuplicateName` when two of them have a tool of one name, here and in `specs`.
+    """
+
+    def __init__(self, *runners: ToolRunner) -> None:
+        self._runners = runners
+        self._owners: dict[str, ToolRunner] = {}
+        self.specs()
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        found: dict[str, ToolSpec] = {}
+        owners: dict[str, ToolRunner] = {}
+        for runner in self._runners:
+            for spec in runner.specs():
+                if spec.name in found:
+                    hint = "give one another name, or its server a prefix"
+                    raise DuplicateName(f"there are two tools {spec.name!r}", hint=hint)
+                found[spec.name] = spec
+                owners[spec.name] = runner
+        self._owners = owners
+        return tuple(found.values())
+
+    def resource(self, name: str) -> str | None:
+        """The class of slots that a call of the tool takes, or None."""
+        owner = self._owners.get(name)
+        return None if owner is None else resource_of(owner, name)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        return await self._owner(name).call(name, arguments)
+
+    async def call_batch(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        owner = self._owner(name)
+        if isinstance(owner, BatchRunner):
+            return await owner.call_batch(name, calls)
+        raise ToolNotFound(f"{name} takes one call at a time", hint="its spec says `batch: 0`")
+
+    def _owner(self, name: str) -> ToolRunner:
+        owner = self._owners.get(name)
+        if owner is None:
+            self.specs()  # a server that came back may offer what it did not before
+            owner = self._owners.get(name)
+        if owner is None:
+            raise ToolNotFound(f"there is no tool {name!r}", hint=suggestion(name, self._owners))
+        return owner

@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _OVER: Final = {errno.ENOMEM: "memory", errno.EFBIG: "file"}
 
 
-class _Channel:
+class _ReplyPipe:
     """Where messages to the parent go; several threads of the tool may log at once."""
 
     def __init__(self, fd: int) -> None:
@@ -51,7 +51,7 @@ class _Channel:
 
 def main() -> None:
     """Serve one request."""
-    channel = _Channel(int(sys.argv[1]))
+    channel = _ReplyPipe(int(sys.argv[1]))
     header, _, arguments = sys.stdin.buffer.read().partition(b"\n")
     request = json.loads(header)
     _die_with(request["parent"])
@@ -93,7 +93,7 @@ def _limit(request: Mapping[str, Any]) -> None:
                 resource.setrlimit(limit, (most, hard))
 
 
-def _reply(request: Mapping[str, Any], arguments: bytes, channel: _Channel) -> bytes:
+def _reply(request: Mapping[str, Any], arguments: bytes, channel: _ReplyPipe) -> bytes:
     try:
         return _call(request, arguments, channel)
     except MemoryError:
@@ -104,9 +104,9 @@ def _reply(request: Mapping[str, Any], arguments: bytes, channel: _Channel) -> b
 
 
 def _told(name: str, error: BaseException) -> Mapping[str, Any]:
-    from weft.agents.tools.problem import converted
+    from weft.agents.tools.problem import as_tool_error
 
-    failure = converted(name, error)
+    failure = as_tool_error(name, error)
     return {
         "error": type(failure).__name__,
         "message": failure.message,
@@ -115,13 +115,13 @@ def _told(name: str, error: BaseException) -> Mapping[str, Any]:
     }
 
 
-def _call(request: Mapping[str, Any], arguments: bytes, channel: _Channel) -> bytes:
+def _call(request: Mapping[str, Any], arguments: bytes, channel: _ReplyPipe) -> bytes:
     from pydantic_core import to_json
 
     from weft.agents.tools.context import ToolContext
     from weft.agents.tools.module import find
     from weft.agents.tools.signature import signature_of
-    from weft.core.idempotency import idempotency_key, keyed
+    from weft.core.call_context import idempotency_key, keyed
 
     name = request["name"]
     found = find(request["tool"])

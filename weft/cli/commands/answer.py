@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, JournalPlace, Run
-from weft.cli.complaint import complaints
-from weft.cli.runs.again import again
-from weft.cli.runs.recorded import journal_at
+from weft.cli.errors import report_errors
+from weft.cli.journal import journal_at, run_reference
+from weft.cli.options import Debug, JournalPlace, Run
 from weft.cli.text import clean
 
 HELP = """Answer what a node of a run asks.
@@ -29,16 +28,16 @@ def answer(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug):
-        from weft.cli.answer import parse_answer
-        from weft.workflow.runs.answers import Answers
+    with report_errors(debug=debug):
+        from weft.cli.run.questions import parse_answer
+        from weft.workflow.history.answers import PendingQuestions
 
         with journal_at(journal) as opened:
-            answers = Answers(opened)
+            answers = PendingQuestions(opened)
             question = answers.question(run, node)
             taken = answers.give(question, parse_answer(value, question.schema))
         if taken:
             typer.echo(f"answered {clean(question.node)}")
         else:
-            name = again(question.run, journal)
+            name = run_reference(question.run, journal)
             typer.echo(f"kept for {clean(question.node)}; go on with: weft resume {name}")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.commands.options import (
+from weft.cli.errors import ExitCode, report_errors, statuses
+from weft.cli.files import writing
+from weft.cli.options import (
     DEFAULT_MODEL,
     AnswerSchema,
     ApiKeyEnv,
@@ -28,23 +30,21 @@ from weft.cli.commands.options import (
     TimelineFile,
     declared_model,
     how_durable,
+    json_object,
     one_of,
+    seconds,
 )
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import json_object, seconds
-from weft.cli.recorded import ask_settings
+from weft.cli.run.session import ask_settings
 from weft.cli.text import clean
-from weft.cli.writing import writing
 from weft.core.budget import Budget
 
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions
-    from weft.cli.session import Wishes
+    from weft.cli.run.session import CommandOptions
     from weft.core.events import Listener
     from weft.planner.grammar.limits import GrammarLimits
     from weft.workflow import FlowRun
-    from weft.workflow.tool_sources import ToolSources
+    from weft.workflow.apps.tool_sources import ToolSources
 
 AGENTS = ("compiler", "divide", "react", "parallel-react")
 HELP = f"""Answer a question with tools.
@@ -145,9 +145,9 @@ def ask(
     """See `HELP`."""
     deadline_s = None if deadline is None else seconds(deadline)
     kept = how_durable(durability)
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
-        from weft.cli.session import Wishes
+        from weft.cli.run.session import CommandOptions
 
         options = AgentOptions(
             rounds=rounds,
@@ -159,7 +159,7 @@ def ask(
             max_tokens=max_tokens,
             instructions=instructions,
         )
-        wishes = Wishes(
+        wishes = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -172,7 +172,7 @@ def ask(
             run=run_id,
         )
         budget = None if tokens is None else Budget(tokens=tokens)
-        asked = _Asked(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
+        asked = _AskCommand(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
         code = asyncio.run(
             asked.answer(tools or (), declared_model(model, base_url, api_key_env, decode), wishes)
         )
@@ -192,7 +192,7 @@ def _limits(given: Sequence[str]) -> GrammarLimits:
     return GrammarLimits(**found)
 
 
-class _Asked:
+class _AskCommand:
     """One question from the command line."""
 
     def __init__(
@@ -210,19 +210,19 @@ class _Asked:
         self._save = save
 
     async def answer(
-        self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: Wishes
+        self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: CommandOptions
     ) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
-        from weft.cli.session import Session, journal_for
+        from weft.cli.run.session import Session, journal_for
         from weft.workflow import Models
-        from weft.workflow.asking import asked_flow, check_question
-        from weft.workflow.tool_sources import ToolSources
+        from weft.workflow.apps.ask import ask_flow, check_question
+        from weft.workflow.apps.tool_sources import ToolSources
 
         check_question(self._question, self._agent, self._options)
         sources = ToolSources(tools)
         if self._save is not None:
             sources.declarations(self._save.resolve().parent)  # better now than afterwards
-        flow = asked_flow(self._question, sources, self._agent, self._options, model)
+        flow = ask_flow(self._question, sources, self._agent, self._options, model)
         async with flow as asked, Models() as models:
             asked.flow.check(tools=asked.tools)
             with journal_for(asked.flow, wishes) as journal:
@@ -240,10 +240,12 @@ class _Asked:
 
     def _write(self, run: FlowRun, sources: ToolSources, model: str | Mapping[str, Any]) -> None:
         from weft.cli import console
-        from weft.workflow.asking import found_by, saved
+        from weft.workflow.apps.ask import answer_of_run, plan_as_yaml
 
         assert self._save is not None
-        text = saved(self._question, found_by(run), sources, self._save.resolve().parent, model)
+        text = plan_as_yaml(
+            self._question, answer_of_run(run), sources, self._save.resolve().parent, model
+        )
         with writing(self._save):
             self._save.write_text(text, encoding="utf-8")
         name = clean(str(self._save))

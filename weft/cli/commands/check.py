@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, WorkflowFiles
-from weft.cli.complaint import complain, complaints
-from weft.cli.exit_codes import ExitCode
+from weft.cli.errors import ExitCode, print_error, report_errors
+from weft.cli.options import Debug, WorkflowFiles
 from weft.cli.text import amount, clean
 from weft.core.errors import WeftError
 
@@ -27,7 +26,7 @@ def check(
     Exit status: 0 when all are right, 2 when one is not.
     """
     wrong = 0
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.workflow import load
 
         for file in files:
@@ -38,7 +37,7 @@ def check(
             except WeftError as error:
                 if debug:
                     raise
-                complain(error)
+                print_error(error)
                 wrong += 1
             else:
                 typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import AsJson, Debug
 
 if TYPE_CHECKING:
-    from weft.workflow.decoders import Decoder
+    from weft.workflow.runtime.models.decoders import Decoder
 
 
 def decoders(as_json: AsJson = False, debug: Debug = False) -> None:
@@ -23,8 +23,8 @@ def decoders(as_json: AsJson = False, debug: Debug = False) -> None:
     decoding, at any temperature; a lossy one may write others. Diffusion models have decoders of
     their own. Decoders of vLLM are another list: see `weft serve --decode`.
     """
-    with complaints(debug=debug, as_json=as_json):
-        from weft.workflow.decoders import decoders as there
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.workflow.runtime.models.decoders import decoders as there
 
         found = list(there())
         if as_json:

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode
-from weft.cli.runs.recorded import stories_at
-from weft.cli.values import json_text
+from weft.cli.errors import ExitCode, report_errors
+from weft.cli.journal import stories_at
+from weft.cli.options import AsJson, Debug, JournalPlace, Run
+from weft.cli.text import json_text
 
 HELP = """Compare two runs: outcomes, outputs, tokens and times, node by node, and critical paths.
 
@@ -33,10 +32,10 @@ def diff(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
-        from weft.cli.runs.difference import difference_data, print_difference
-        from weft.workflow.runs.compare import compare
+        from weft.cli.reports.difference import difference_data, print_difference
+        from weft.workflow.history.compare import compare
 
         found = compare(*stories_at(journal, left, right))
         if as_json:

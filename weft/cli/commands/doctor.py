@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode
+from weft.cli.errors import ExitCode, report_errors
+from weft.cli.options import Debug
 from weft.cli.text import clean
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def doctor(
 
     Exit status 0 if something here can run a model, else 1.
     """
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.workflow.doctor import examine
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, WorkflowFile
-from weft.cli.complaint import complaints
-from weft.cli.writing import writing
+from weft.cli.errors import report_errors
+from weft.cli.files import writing
+from weft.cli.options import Debug, WorkflowFile
 
 if TYPE_CHECKING:
     from weft.workflow import Flow
@@ -36,7 +36,7 @@ def graph(
         raise typer.BadParameter(
             f"the name must end in {', '.join(_FORMATS)}", param_hint="--output"
         )
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.workflow import load
 
         flow = load(file)
@@ -52,9 +52,9 @@ def graph(
 def _drawn(flow: Flow, suffix: str) -> bytes:
     if suffix == ".mmd":
         return flow.mermaid().encode()
-    from weft.cli.drawing.picture import picture
+    from weft.cli.drawing.graph import draw_graph
 
-    drawn = picture(flow.graph_view())
+    drawn = draw_graph(flow.graph_view())
     if suffix == ".svg":
         from weft.cli.drawing.svg import svg
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug
 from weft.core.errors import InputError
 
 _STARTER = {"workflow.yaml": "workflow.yaml", "tools.py": "tools.py.txt"}
@@ -23,7 +23,7 @@ def init(
     debug: Debug = False,
 ) -> None:
     """Write a small workflow and its tools, ready to run. Existing files are left as they are."""
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         present = [name for name in _STARTER if (folder / name).exists()]
         if present:
             raise InputError(

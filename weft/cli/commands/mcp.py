@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, WorkflowFiles
-from weft.cli.complaint import complaints
-from weft.cli.served_runs import KeptAt, KeptWhen, server_journal, when_kept
+from weft.cli.errors import report_errors
+from weft.cli.journal import KeptAt, KeptWhen, server_journal, when_kept
+from weft.cli.options import Debug, WorkflowFiles
 
 if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
-    from weft.workflow.document.settings import Durability
-    from weft.workflow.mcp_server import WorkflowMcpServer
+    from weft.workflow.apps.mcp_server import WorkflowMcpServer
+    from weft.workflow.document.spec.settings import Durability
 
 HELP = """Serve workflows as tools over the Model Context Protocol.
 
@@ -62,8 +62,8 @@ def mcp(
 ) -> None:
     """See `HELP`."""
     kept = when_kept(journal, durability)
-    with complaints(debug=debug):
-        from weft.cli.reserved import stdout_reserved
+    with report_errors(debug=debug):
+        from weft.cli.console import stdout_reserved
 
         with server_journal(journal, kept) as opened:
             with stdout_reserved():  # importing workflows' tools may print, and clients read stdout
@@ -76,7 +76,7 @@ def _server(
     files: list[Path], max_concurrent: int, journal: Journal | None, kept: Durability | None
 ) -> WorkflowMcpServer:
     from weft.workflow import load
-    from weft.workflow.mcp_server import WorkflowMcpServer
+    from weft.workflow.apps.mcp_server import WorkflowMcpServer
 
     flows = [load(file) for file in files]
     return WorkflowMcpServer(flows, max_concurrent=max_concurrent, journal=journal, durability=kept)
@@ -84,11 +84,11 @@ def _server(
 
 async def _served(server: WorkflowMcpServer, port: int | None, origins: list[str]) -> int:
     """Serve until the client leaves, or a signal comes."""
-    from weft.cli.exit_codes import ExitCode
-    from weft.cli.interrupts import interrupts, leave_at_once
-    from weft.workflow.mcp_server import Hosted
+    from weft.cli.console import interrupts, leave_at_once
+    from weft.cli.errors import ExitCode
+    from weft.workflow.apps.mcp_server import LoopbackServer
 
-    hosted = None if port is None else Hosted("127.0.0.1", port)
+    hosted = None if port is None else LoopbackServer("127.0.0.1", port)
     stopped = asyncio.Event()
     if hosted is None:
         serving = asyncio.create_task(server.serve_stdio())

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug
 from weft.cli.text import clean
 
 model = typer.Typer(
@@ -23,9 +23,9 @@ def pull(
     debug: Debug = False,
 ) -> None:
     """Fetch a model's weights once, check them, and keep them in your cache."""
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.cli.console import stderr
-        from weft.cli.download import DownloadProgress
+        from weft.cli.progress_bars import DownloadProgress
         from weft.workflow.weights import pull as fetch
 
         with DownloadProgress(stderr()) as progress:
@@ -36,7 +36,7 @@ def pull(
 @model.command("list")
 def list_models(debug: Debug = False) -> None:
     """List the models that can be fetched, those that are here, and those that weft brings."""
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.workflow.weights import CATALOGUE, installed, shipped_models
 
         here = {found.name: found for found in installed()}

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from weft.cli.commands.options import Debug, Json
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug, Json
 
 Goal = Literal["throughput", "latency", "cost"]
 
@@ -51,7 +51,7 @@ def plan_serve(
     Memory, latency and throughput of each are predicted from the model's config, the traffic and
     data sheets: no weights are loaded, and no GPU is needed.
     """
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.plan_table import document, print_plans
         from weft.workflow.plan_serve import plan_serve as make

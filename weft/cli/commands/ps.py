@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from weft.cli.commands.options import Debug, Json
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug, Json
 from weft.cli.text import clean, duration
 
 if TYPE_CHECKING:
-    from weft.workflow.serving import Entry
+    from weft.workflow.serving import ServingEntry
 
 
 def ps(
@@ -24,7 +24,7 @@ def ps(
 
     What servers left behind whose weft was killed is ended on the way.
     """
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.workflow.serving import servings
 
         found = servings()
@@ -36,7 +36,7 @@ def ps(
             typer.echo("no model server runs; `weft serve MODEL` starts one")
 
 
-def _table(entries: list[Entry]) -> None:
+def _table(entries: list[ServingEntry]) -> None:
     from rich.table import Table
 
     from weft.cli.console import stdout
@@ -59,14 +59,14 @@ def _table(entries: list[Entry]) -> None:
     stdout().print(table)
 
 
-def _ranks(entry: Entry) -> str:
+def _ranks(entry: ServingEntry) -> str:
     """`1`, `tp 2`, `2 x tp 2 pp 2`."""
     spec = entry.spec
     cuts = " ".join(f"{name} {n}" for name in ("tp", "pp", "dp") if (n := getattr(spec, name)) > 1)
     return f"{spec.replicas} x {cuts or 1}" if spec.replicas > 1 else cuts or "1"
 
 
-def _data(entry: Entry) -> dict[str, object]:
+def _data(entry: ServingEntry) -> dict[str, object]:
     return {
         "id": entry.id,
         "name": entry.name,

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug, GivenAnswers, JournalPlace, Run
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode
-from weft.cli.given import pairs
-from weft.cli.runs.recorded import journal_at, stories_at
-from weft.cli.text import clean
-from weft.cli.values import json_text
+from weft.cli.errors import ExitCode, report_errors
+from weft.cli.journal import journal_at, stories_at
+from weft.cli.options import AsJson, Debug, GivenAnswers, JournalPlace, Run, pairs
+from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
-    from weft.cli.session import Wishes
+    from weft.cli.run.session import CommandOptions
     from weft.core.ports.journal import Journal
-    from weft.workflow.runs.story import Story
-    from weft.workflow.unit import Unit
+    from weft.workflow.document.unit import Unit
+    from weft.workflow.history.run_history import RunHistory
 
 HELP = """Repeat a recorded run without its models and tools, and compare what it comes to.
 
@@ -80,28 +77,28 @@ def replay(
         raise typer.BadParameter("nothing is called, unless there is --from NODE")
     if any(word != "repeat" for word in words.values()):
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
-    with complaints(debug=debug, as_json=as_json):
-        from weft.cli.session import Wishes
-        from weft.workflow.runs.rebuilt import rebuilt, rebuilt_or_recorded
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.run.session import CommandOptions
+        from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 
         if node is None:
             story = _story(run, journal)
-            unit = rebuilt_or_recorded(story.header, file)
+            unit = rebuild_or_read_unit(story.header, file)
             _doubt(story, unit)
             code = _replayed(story, unit, strict, as_json)
         else:
             with journal_at(journal) as opened:
                 story = _story(run, journal)
-                unit = rebuilt(story.header, file)
+                unit = rebuild_unit(story.header, file)
                 _doubt(story, unit)
-                wishes = Wishes(as_json=as_json, answers=answers, journal=journal)
+                wishes = CommandOptions(as_json=as_json, answers=answers, journal=journal)
                 code = _forked(story, unit, node, opened, wishes, words)
     raise typer.Exit(code)
 
 
-def _story(run: str, journal: str | None) -> Story:
+def _story(run: str, journal: str | None) -> RunHistory:
     """The run in a cassette file, or in the journal."""
-    from weft.workflow.runs.cassette_file import read_cassette
+    from weft.workflow.history.cassette_file import read_cassette
 
     if Path(run).suffix and Path(run).is_file():
         return read_cassette(Path(run))
@@ -109,7 +106,7 @@ def _story(run: str, journal: str | None) -> Story:
     return story
 
 
-def _doubt(story: Story, unit: Unit) -> None:
+def _doubt(story: RunHistory, unit: Unit) -> None:
     """Say so when the workflow has another name than that of the run."""
     from weft.cli.console import stderr
 
@@ -119,11 +116,10 @@ def _doubt(story: Story, unit: Unit) -> None:
         stderr().print(said, style="yellow", soft_wrap=True)
 
 
-def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
-    from weft.cli.console import stdout
-    from weft.cli.reserved import stdout_reserved
-    from weft.cli.runs.replayed import print_replay, replay_data
-    from weft.workflow.runs.replay import replay as repeat
+def _replayed(story: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
+    from weft.cli.console import stdout, stdout_reserved
+    from weft.cli.reports.replay import print_replay, replay_data
+    from weft.workflow.history.replay import replay as repeat
 
     if as_json:
         with stdout_reserved():
@@ -136,15 +132,20 @@ def _replayed(story: Story, unit: Unit, strict: bool, as_json: bool) -> ExitCode
 
 
 def _forked(
-    story: Story, unit: Unit, node: str, journal: Journal, wishes: Wishes, repeat: Collection[str]
+    story: RunHistory,
+    unit: Unit,
+    node: str,
+    journal: Journal,
+    wishes: CommandOptions,
+    repeat: Collection[str],
 ) -> ExitCode:
     """Run a part of the recorded run again, live."""
-    from weft.cli.runs.live import run_live
-    from weft.workflow.runs.fork import forked
+    from weft.cli.run.resumed import run_live
+    from weft.workflow.history.fork import fork_run
 
     return asyncio.run(
         run_live(
-            lambda settings: forked(story, unit, node, journal, settings=settings, repeat=repeat),
+            lambda settings: fork_run(story, unit, node, journal, settings=settings, repeat=repeat),
             story.header,
             unit,
             wishes,

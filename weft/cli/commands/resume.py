@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import (
+from weft.cli.errors import ExitCode, report_errors, statuses
+from weft.cli.journal import journal_at
+from weft.cli.options import (
     AsJson,
     Debug,
     EventsFile,
@@ -16,20 +18,17 @@ from weft.cli.commands.options import (
     JournalPlace,
     Run,
     TimelineFile,
+    pairs,
+    token_count,
 )
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import pairs, token_count
-from weft.cli.runs.recorded import journal_at
-from weft.cli.text import clean
-from weft.cli.values import json_text
+from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
-    from weft.cli.session import Wishes
+    from weft.cli.run.session import CommandOptions
     from weft.core.ports.journal import Journal
-    from weft.engine.cassette import Confirmation
-    from weft.workflow.runs.changed import Changes
-    from weft.workflow.runs.resume import Taken
+    from weft.durability.calls import Confirmation
+    from weft.workflow.history.resume import ResumableRun
+    from weft.workflow.history.workflow_diff import WorkflowDiff
 
 HELP = f"""Go on with a run: what is finished is not done again.
 
@@ -89,13 +88,13 @@ def resume(
     answers = pairs(answer or (), "--answer")
     words = pairs(confirm or (), "--confirm")
     tokens = None if budget is None else token_count(budget)
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
-        from weft.cli.runs.losses import print_losses
-        from weft.cli.session import Wishes
-        from weft.workflow.runs.resume import RunSucceeded, WorkflowChanged, take
+        from weft.cli.reports.show import print_losses
+        from weft.cli.run.session import CommandOptions
+        from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run
 
-        wishes = Wishes(
+        wishes = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -106,7 +105,7 @@ def resume(
         confirmed = {node: _confirmation(word) for node, word in words.items()}
         with journal_at(journal) as opened:
             try:
-                taken = take(
+                taken = claim_run(
                     opened,
                     run,
                     file=file,
@@ -132,16 +131,18 @@ def resume(
     raise typer.Exit(code)
 
 
-def _resumed(taken: Taken, journal: Journal, wishes: Wishes, tokens: int | None) -> ExitCode:
+def _resumed(
+    taken: ResumableRun, journal: Journal, wishes: CommandOptions, tokens: int | None
+) -> ExitCode:
     """Run the next part to its end; with `tokens` in the place of those of its budget."""
-    from weft.cli.runs.live import run_live
-    from weft.workflow.runs.resume import resumed
+    from weft.cli.run.resumed import run_live
+    from weft.workflow.history.resume import resume_run
 
     limit = None if tokens is None else taken.limit_of(tokens)
     try:
         return asyncio.run(
             run_live(
-                lambda settings: resumed(taken, **settings),
+                lambda settings: resume_run(taken, **settings),
                 taken.story.header,
                 taken.unit,
                 wishes,
@@ -153,18 +154,18 @@ def _resumed(taken: Taken, journal: Journal, wishes: Wishes, tokens: int | None)
         taken.release()
 
 
-def _show(changes: Changes) -> None:
+def _show(changes: WorkflowDiff) -> None:
     """The change that a run is refused for, or that may have calls act twice."""
     from weft.cli.console import stderr
-    from weft.cli.runs.changes import print_changes
+    from weft.cli.reports.difference import print_changes
 
     print_changes(stderr(), changes)
 
 
 def _confirmation(word: str) -> Confirmation:
-    from weft.workflow.runs.confirmations import confirmation
+    from weft.workflow.history.confirmations import parse_confirmation
 
-    found = confirmation(word)
+    found = parse_confirmation(word)
     if found is None:
         hint = "--confirm"
         raise typer.BadParameter(

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import (
+from weft.cli.errors import report_errors, statuses
+from weft.cli.options import (
     AsJson,
     Deadline,
     Debug,
@@ -22,11 +23,10 @@ from weft.cli.commands.options import (
     TimelineFile,
     WorkflowFile,
     how_durable,
+    pairs,
+    seconds,
 )
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import statuses
-from weft.cli.given import inputs_file as read_inputs
-from weft.cli.given import pairs, seconds
+from weft.cli.options import inputs_file as read_inputs
 
 HELP = f"""Run a workflow.
 
@@ -107,13 +107,13 @@ def run(
     deadline_s = None if deadline is None else seconds(deadline)
     kept = how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
-    with complaints(debug=debug, as_json=as_json):
-        from weft.cli.session import Wishes, session
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.run.session import CommandOptions, session
         from weft.workflow import load
 
         flow = load(file)
         flow.check()
-        wishes = Wishes(
+        wishes = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -132,9 +132,9 @@ def run(
         inputs = {} if inputs_file is None else read_inputs(inputs_file)
         inputs |= flow.coerce_inputs(texts)
         if compare:
-            from weft.cli.comparison import compared
+            from weft.cli.run.comparison import compare_serial
 
-            code = asyncio.run(compared(flow, inputs, wishes, repeat))
+            code = asyncio.run(compare_serial(flow, inputs, wishes, repeat))
         else:
             code = asyncio.run(session(flow, inputs, wishes))
     raise typer.Exit(code)

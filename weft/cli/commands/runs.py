@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, JournalPlace, Json, Run
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode
-from weft.cli.given import byte_count, run_name, seconds
-from weft.cli.runs.recorded import journal_at, stories_at
-from weft.cli.text import amount, clean
-from weft.cli.values import json_text
+from weft.cli.errors import ExitCode, report_errors
+from weft.cli.journal import journal_at, stories_at
+from weft.cli.options import Debug, JournalPlace, Json, Run, byte_count, run_name, seconds
+from weft.cli.text import amount, clean, json_text
 from weft.core.ids import RunId
 
 if TYPE_CHECKING:
-    from weft.workflow.result import FlowResult
-    from weft.workflow.runs.story import Story
+    from weft.workflow.history.run_history import RunHistory
+    from weft.workflow.runtime.results.result import FlowResult
 
 Flow = Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")]
 Limit = Annotated[int, typer.Option(metavar="N", help="At most so many.", min=1)]
@@ -66,14 +63,13 @@ def list_command(
 def _print_list(
     flow: str | None, limit: int, as_json: bool, journal: str | None, debug: bool
 ) -> None:
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr, stdout
-        from weft.cli.runs.listing import print_runs, run_data
-        from weft.cli.runs.losses import print_lost_runs
-        from weft.workflow.runs.find import shown_standing
+        from weft.cli.reports.show import print_lost_runs, print_runs, run_data
+        from weft.workflow.history.run_history import standing_word
 
         with journal_at(journal, to_read=True) as opened:
-            found = [(run, shown_standing(run)) for run in opened.runs(flow=flow, limit=limit)]
+            found = [(run, standing_word(run)) for run in opened.runs(flow=flow, limit=limit)]
             gone = opened.lost_runs()
         if as_json:
             typer.echo(json_text([run_data(*one) for one in found]))
@@ -105,14 +101,17 @@ def show(
 
     Exit status 3: something of its record is missing or damaged, and said.
     """
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
-        from weft.cli.report import print_outputs
-        from weft.cli.runs.losses import print_lost_calls
-        from weft.cli.runs.showing import print_run, result_data, story_data
-        from weft.engine.journal.refusals import RunLost
-        from weft.workflow.runs.find import find_run, shown_standing
-        from weft.workflow.runs.story import salvaged, story_of
+        from weft.cli.reports.outcome import print_outputs
+        from weft.cli.reports.show import print_lost_calls, print_run, result_data, story_data
+        from weft.durability.journal.refusals import RunLost
+        from weft.workflow.history.run_history import (
+            find_run,
+            read_history,
+            salvage_history,
+            standing_word,
+        )
 
         with journal_at(journal, to_read=True) as opened:
             try:
@@ -120,8 +119,8 @@ def show(
             except RunLost:
                 print_lost_calls(stdout(), opened.lost_runs(), run)
                 raise
-            read = salvaged if salvage else story_of
-            story, standing = read(opened, summary.run), shown_standing(summary)
+            read = salvage_history if salvage else read_history
+            story, standing = read(opened, summary.run), standing_word(summary)
         result = _result(story) if outputs else None
         if as_json:
             found = story_data(story, summary, standing)
@@ -138,7 +137,7 @@ def show(
 @runs.command()
 def check(as_json: Json = False, journal: JournalPlace = None, debug: Debug = False) -> None:
     """Read a whole journal, and say what of it is damaged or missing; exit status 1 then."""
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         with journal_at(journal, to_read=True) as opened:
             found, count = list(opened.check()), len(opened.runs())
         if as_json:
@@ -174,8 +173,8 @@ def prune(
     size = None if max_bytes is None else byte_count(max_bytes, "--max-bytes")
     if not run and keep is None and older_than_s is None and size is None:
         raise typer.BadParameter("say which: RUN, --keep, --older-than or --max-bytes")
-    with complaints(debug=debug, as_json=as_json):
-        from weft.workflow.runs.find import find_run
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.workflow.history.run_history import find_run
 
         with journal_at(journal) as opened:
             named = [find_run(opened, one) for one in run or ()]
@@ -204,10 +203,10 @@ def export(
 
     Exit status 3: something of its record is missing or damaged, and said.
     """
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.cli.console import stderr
-        from weft.cli.runs.losses import print_losses
-        from weft.workflow.runs.cassette_file import write_cassette
+        from weft.cli.reports.show import print_losses
+        from weft.workflow.history.cassette_file import write_cassette
 
         (story,) = stories_at(journal, run, salvage=salvage)
         size = write_cassette(story, file)
@@ -231,8 +230,8 @@ def import_file(
     debug: Debug = False,
 ) -> None:
     """Add a run from a file that `weft runs export` wrote."""
-    with complaints(debug=debug):
-        from weft.workflow.runs.cassette_file import import_run, read_cassette
+    with report_errors(debug=debug):
+        from weft.workflow.history.cassette_file import import_run, read_cassette
 
         story = read_cassette(file)
         with journal_at(journal, make=True) as opened:
@@ -240,7 +239,7 @@ def import_file(
         typer.echo(f"imported {clean(run)}")
 
 
-def _result(story: Story) -> FlowResult:
-    from weft.workflow.runs.outputs import result_of  # loads what reads workflows
+def _result(story: RunHistory) -> FlowResult:
+    from weft.workflow.history.recorded_workflow import result_of  # loads what reads workflows
 
     return result_of(story)

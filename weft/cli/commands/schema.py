@@ -6,8 +6,8 @@ import json
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug
 
 
 def schema(debug: Debug = False) -> None:
@@ -16,7 +16,7 @@ def schema(debug: Debug = False) -> None:
     Editors use it to complete and to check. In VS Code, with the YAML extension, begin a file with
     the line: # yaml-language-server: $schema=weft.schema.json
     """
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.workflow import json_schema
 
         typer.echo(json.dumps(json_schema(), indent=2))

@@ -6,10 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode
-from weft.cli.given import pairs, seconds
+from weft.cli.errors import ExitCode, report_errors
+from weft.cli.options import Debug, pairs, seconds
 
 HELP = """Serve a model with vLLM behind an OpenAI-compatible API.
 
@@ -107,7 +105,7 @@ def serve(
     """See `HELP`."""
     adapters = pairs(lora or (), "--lora")
     times = seconds(drain), seconds(start_timeout)
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.cli.console import stderr
         from weft.cli.serving import ServingView, print_commands, print_ready
         from weft.workflow import serving
@@ -138,7 +136,7 @@ def serve(
             port=port,
             extra=_flags(extra or []),
         )
-        terms = serving.Terms(drain_s=times[0], start_timeout_s=times[1])
+        terms = serving.SupervisionTerms(drain_s=times[0], start_timeout_s=times[1])
         if dry_run and nodes > 1:
             typer.echo(serving.across_machines(spec), nl=False)
             return

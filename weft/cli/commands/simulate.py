@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug, JournalPlace, Run
-from weft.cli.complaint import complaints
-from weft.cli.runs.recorded import journal_at
-from weft.cli.values import json_text
+from weft.cli.errors import report_errors
+from weft.cli.journal import journal_at
+from weft.cli.options import AsJson, Debug, JournalPlace, Run
+from weft.cli.text import json_text
 
 HELP = """Predict what a recorded run would have taken under other conditions.
 
@@ -68,16 +68,16 @@ def simulate(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
-        from weft.cli.runs.prediction import prediction_data, print_advice, print_prediction
-        from weft.engine import simulate as simulation
-        from weft.workflow.runs.find import find_run
-        from weft.workflow.simulating import changed, recorded
+        from weft.cli.reports.replay import prediction_data, print_advice, print_prediction
+        from weft.durability import simulate as simulation
+        from weft.workflow.history.run_history import find_run
+        from weft.workflow.history.simulation import parse_change, recording_of
 
         with journal_at(journal, to_read=True) as opened:
-            found = recorded(opened, find_run(opened, run))
-        change = changed(
+            found = recording_of(opened, find_run(opened, run))
+        change = parse_change(
             found,
             workers=workers,
             limits=limit or (),

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug
 from weft.cli.text import clean
 
 
@@ -25,7 +25,7 @@ def stop(
     """
     if bool(names) == everything:
         raise typer.BadParameter("name servers as `weft ps` shows them, or give --all")
-    with complaints(debug=debug):
+    with report_errors(debug=debug):
         from weft.workflow import serving
 
         entries = serving.servings() if everything else serving.chosen(names or [])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from weft.cli.commands.options import (
+from weft.cli.errors import ExitCode, report_errors, statuses
+from weft.cli.options import (
     DEFAULT_MODEL,
     AnswerSchema,
     ApiKeyEnv,
@@ -28,15 +29,17 @@ from weft.cli.commands.options import (
     TimelineFile,
     declared_model,
     how_durable,
+    json_object,
+    loose_value,
+    pairs,
+    seconds,
+    token_count,
 )
-from weft.cli.complaint import complaints
-from weft.cli.exit_codes import ExitCode, statuses
-from weft.cli.given import json_object, loose_value, pairs, seconds, token_count
-from weft.cli.recorded import ask_settings
+from weft.cli.run.session import ask_settings
 
 if TYPE_CHECKING:
-    from weft.cli.session import Wishes
-    from weft.cli.threads.shown import ShownThought
+    from weft.cli.run.session import CommandOptions
+    from weft.cli.threads.report import ThoughtDisplay
     from weft.core.events import Listener
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Question
@@ -142,7 +145,7 @@ def think(
 ) -> None:
     """See `HELP`."""
     if list_all:
-        from weft.cli.threads.listing import print_strategies
+        from weft.cli.threads.report import print_strategies
 
         print_strategies(as_json=as_json)
         return
@@ -165,14 +168,13 @@ def think(
             name: loose_value(text) for name, text in pairs(settings or (), "--set").items()
         },
     }
-    with complaints(debug=debug, as_json=as_json):
-        from weft.cli.session import Wishes
+    with report_errors(debug=debug, as_json=as_json):
+        from weft.cli.run.session import CommandOptions
         from weft.reasoning.question import Question
-        from weft.workflow.documents import read_documents
-        from weft.workflow.strategy_settings import settings_here
+        from weft.workflow.runtime.models.strategies import read_documents, settings_here
 
         given["settings"] = settings_here(strategy, given["settings"])
-        wishes = Wishes(
+        wishes = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -189,7 +191,7 @@ def think(
             read_documents(document or ()),
             None if schema is None else json_object(schema, "--schema"),
         )
-        thinking = _Thinking(strategy, _options(given), asked, trace)
+        thinking = _ThinkCommand(strategy, _options(given), asked, trace)
         declared = declared_model(model, base_url, api_key_env, decode)
         code = asyncio.run(thinking.answer(declared, wishes))
     raise typer.Exit(code)
@@ -204,7 +206,7 @@ def _options(given: Mapping[str, Any]) -> ThinkOptions:
         raise typer.BadParameter(str(error)) from None
 
 
-class _Thinking:
+class _ThinkCommand:
     """One thought from the command line."""
 
     def __init__(
@@ -215,19 +217,19 @@ class _Thinking:
         self._question = question
         self._trace = trace
 
-    async def answer(self, model: str | Mapping[str, Any], wishes: Wishes) -> ExitCode:
+    async def answer(self, model: str | Mapping[str, Any], wishes: CommandOptions) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
-        from weft.cli.session import Session, journal_for
-        from weft.cli.threads.shown import ShownThought
-        from weft.cli.writing import check_writable
+        from weft.cli.files import check_writable
+        from weft.cli.run.session import Session, journal_for
+        from weft.cli.threads.report import ThoughtDisplay
         from weft.workflow import Models
-        from weft.workflow.thinking import thought_flow
+        from weft.workflow.apps.think import think_flow
 
-        asked = thought_flow(self._question, self._strategy, self._options, model)
+        asked = think_flow(self._question, self._strategy, self._options, model)
         asked.flow.check()
         if self._trace is not None:
             check_writable(self._trace)  # better now than afterwards
-        shown = ShownThought(self._strategy)
+        shown = ThoughtDisplay(self._strategy)
         with journal_for(asked.flow, wishes) as journal:
             async with Models() as models:
 
@@ -246,10 +248,10 @@ class _Thinking:
                 )
                 return await session.run()
 
-    def _write(self, shown: ShownThought) -> None:
+    def _write(self, shown: ThoughtDisplay) -> None:
         """Write the tree of threads, where that is asked for, or why there is none."""
         from weft.cli.threads.trace_file import write_failure, write_trace
-        from weft.workflow.question_flow import why_not
+        from weft.workflow.apps.question import why_unanswered
 
         if self._trace is None:
             return
@@ -257,5 +259,5 @@ class _Thinking:
         if thought is not None:
             write_trace(self._trace, self._strategy, question, thought)
         else:
-            why = "nothing was asked" if shown.run is None else why_not(shown.run)
+            why = "nothing was asked" if shown.run is None else why_unanswered(shown.run)
             write_failure(self._trace, self._strategy, question, why)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug
-from weft.cli.commands.training import (
+from weft.cli.errors import report_errors
+from weft.cli.options import AsJson, Debug
+from weft.cli.text import clean
+from weft.cli.train_options import (
     STATUS,
     Device,
     KindName,
@@ -20,16 +22,14 @@ from weft.cli.commands.training import (
     Steps,
     Texts,
     Threads,
-    followed,
+    given_values,
     print_kinds,
-    said,
+    run_training,
     whole_numbers,
 )
-from weft.cli.complaint import complaints
-from weft.cli.text import clean
 
 if TYPE_CHECKING:
-    from weft.workflow.diffusion_training import Trained
+    from weft.workflow.diffusion_training import DiffusionTrainingResult
 
 HELP = f"""Train a diffusion model, or a part that decodes one faster.
 
@@ -76,10 +76,10 @@ def train_diffusion(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         from weft.workflow.diffusion_training import (
-            Hearing,
-            Order,
+            DiffusionTrainingJob,
+            TrainingListener,
             all_kinds,
             model_folder,
             train,
@@ -90,19 +90,21 @@ def train_diffusion(
             return
         if kind is None or out is None:
             raise typer.BadParameter("is missing", param_hint="KIND" if kind is None else "--out")
-        order = Order(
+        order = DiffusionTrainingJob(
             kind=kind,
             out=out,
             variant=variant,
             model=None if model is None else model_folder(model),
             data=data,
-            schedule=said(steps=steps, rate=rate, texts=texts, seed=seed),
+            schedule=given_values(steps=steps, rate=rate, texts=texts, seed=seed),
             settings=whole_numbers(settings or []),
             threads=threads,
             device=device,
         )
-        code = followed(
-            lambda progress, stop: train(order, resume=resume, hearing=Hearing(progress, stop)),
+        code = run_training(
+            lambda progress, stop: train(
+                order, resume=resume, hearing=TrainingListener(progress, stop)
+            ),
             out,
             _print,
             as_json=as_json,
@@ -110,7 +112,7 @@ def train_diffusion(
     raise typer.Exit(code)
 
 
-def _print(trained: Trained) -> None:
+def _print(trained: DiffusionTrainingResult) -> None:
     typer.echo(f"{trained.kind} is in {clean(str(trained.folder))}: {trained.steps} steps")
     if trained.loss is not None:
         typer.echo(f"loss of the last step: {trained.loss:.3f}")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import AsJson, Debug
-from weft.cli.commands.training import (
+from weft.cli.errors import report_errors
+from weft.cli.options import AsJson, Debug
+from weft.cli.text import clean
+from weft.cli.train_options import (
     STATUS,
     Device,
     KindName,
@@ -20,16 +22,14 @@ from weft.cli.commands.training import (
     Steps,
     Texts,
     Threads,
-    followed,
+    given_values,
     print_kinds,
-    said,
+    run_training,
     whole_numbers,
 )
-from weft.cli.complaint import complaints
-from weft.cli.text import clean
 
 if TYPE_CHECKING:
-    from weft.workflow.drafters import Trained
+    from weft.workflow.drafters import DrafterTrainingResult
 
 HELP = f"""Train a drafter for a model: heads, prompt tokens or a layer that guess what it writes.
 
@@ -87,7 +87,7 @@ def train_drafter(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug, as_json=as_json):
+    with report_errors(debug=debug, as_json=as_json):
         if list_all:
             from weft.workflow.drafters import all_kinds
 
@@ -105,21 +105,26 @@ def train_drafter(
         ]
         if kind is None or model is None or data is None or out is None:
             raise typer.BadParameter("is missing", param_hint=", ".join(missing))
-        from weft.workflow.drafters import Order, Writing, model_folder, train
+        from weft.workflow.drafters import (
+            DistillationOptions,
+            DrafterTrainingJob,
+            model_folder,
+            train,
+        )
 
-        order = Order(
+        order = DrafterTrainingJob(
             kind=kind,
             model=model_folder(model),
             prompts=data,
             out=out,
             corpus=corpus,
-            writing=Writing(max_tokens=max_tokens, temperature=temperature, seed=seed),
-            schedule=said(steps=steps, rate=rate, texts=texts, seed=seed),
+            writing=DistillationOptions(max_tokens=max_tokens, temperature=temperature, seed=seed),
+            schedule=given_values(steps=steps, rate=rate, texts=texts, seed=seed),
             settings=whole_numbers(settings or []),
             threads=threads,
             device=device,
         )
-        code = followed(
+        code = run_training(
             lambda progress, stop: train(order, resume=resume, on_news=progress, stop=stop),
             out,
             _print,
@@ -128,7 +133,7 @@ def train_drafter(
     raise typer.Exit(code)
 
 
-def _print(trained: Trained) -> None:
+def _print(trained: DrafterTrainingResult) -> None:
     typer.echo(
         f"the {trained.kind} drafter is in {clean(str(trained.folder))}: {trained.steps} steps on "
         f"{trained.texts} texts with {trained.answer_tokens:,} tokens of answers"

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.commands.options import Debug, JournalPlace
-from weft.cli.complaint import complaints
+from weft.cli.errors import report_errors
+from weft.cli.options import Debug, JournalPlace
 
 if TYPE_CHECKING:
-    from weft.workflow.ui import RunsPage
+    from weft.workflow.apps.ui import RunsPage
+
 
 HELP = """Show the recorded runs in the browser, also while another process executes them.
 
@@ -42,18 +51,18 @@ def ui(
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    with complaints(debug=debug):
-        from weft.workflow.ui import RunsPage
+    with report_errors(debug=debug):
+        from weft.workflow.apps.ui import RunsPage
 
         page = RunsPage(journal, port)
         asyncio.run(_shown(page, opens=not no_open))
 
 
 async def _shown(page: RunsPage, *, opens: bool) -> None:
-    from weft.cli.browser import door_to, has_windows, open_window
-    from weft.cli.interrupts import interrupts
 
-    with interrupts(page.stop), door_to(page.url) as door:
+    from weft.cli.console import interrupts
+
+    with interrupts(page.stop), redirect_page(page.url) as door:
 
         def ready() -> None:
             typer.echo(page.url)
@@ -61,3 +70,35 @@ async def _shown(page: RunsPage, *, opens: bool) -> None:
                 asyncio.get_running_loop().run_in_executor(None, open_window, door)
 
         await page.serve(ready)
+
+
+_REDIRECT = """<!doctype html><meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>weft</title><a href="{url}">weft</a>
+"""
+
+
+def has_windows() -> bool:
+    """Whether a browser could open a window here, beside the terminal that we have."""
+    if not sys.stdout.isatty():
+        return False
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+@contextmanager
+def redirect_page(url: str) -> Iterator[str]:
+    """The address of a file that leads to `url`, and that only its owner can read.
+
+    Other people on this machine see which programs run, and with which arguments.
+    """
+    with tempfile.TemporaryDirectory(prefix="weft-ui-") as folder:  # 0700
+        page = Path(folder) / "weft.html"
+        page.write_text(_REDIRECT.format(url=html.escape(url)), encoding="utf-8")
+        yield page.as_uri()
+
+
+def open_window(address: str) -> None:
+    """Show `address` in the browser; nothing happens where there is none."""
+    webbrowser.open(address)

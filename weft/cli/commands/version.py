@@ -10,10 +10,3 @@ def version() -> None:
     from weft import __version__
 
     typer.echo(f"weft {__version__}")
-
-
-def show_version(wanted: bool) -> None:
-    """For the option `--version`: print the version and stop."""
-    if wanted:
-        version()
-        raise typer.Exit

@@ -6,8 +6,8 @@ from io import BytesIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from weft.cli.drawing import palette
-from weft.cli.drawing.picture import KIND_PX, LABEL_PX, Box, Line, Picture, Point, curve
+from weft.cli.drawing import graph
+from weft.cli.drawing.graph import KIND_PX, LABEL_PX, Box, EdgePath, GraphDrawing, Point, curve
 from weft.core.errors import CapabilityError
 from weft.core.extras import optional_packages
 
@@ -19,7 +19,7 @@ _SMOOTH = 2  # drawn larger and reduced, so that lines have no stairs
 _PIXELS = 80_000_000
 
 
-def png(picture: Picture) -> bytes:
+def png(picture: GraphDrawing) -> bytes:
     """The drawing at twice its size in pixels.
 
     Raises: `CapabilityError` without Pillow, or when the drawing would be too large for a bitmap.
@@ -30,8 +30,8 @@ def png(picture: Picture) -> bytes:
     width, height = round(picture.width * scale), round(picture.height * scale)
     if width * height > _PIXELS:
         raise CapabilityError("the graph is too large for a PNG", hint="write .svg instead")
-    image = Image.new("RGB", (max(width, 1), max(height, 1)), palette.GROUND)
-    pen = _Pen(ImageDraw.Draw(image), scale)
+    image = Image.new("RGB", (max(width, 1), max(height, 1)), graph.GROUND)
+    pen = _PngCanvas(ImageDraw.Draw(image), scale)
     for box in picture.boxes:
         if box.frame:
             pen.frame(box)
@@ -47,27 +47,27 @@ def png(picture: Picture) -> bytes:
     return out.getvalue()
 
 
-class _Pen:
+class _PngCanvas:
     def __init__(self, draw: ImageDraw, scale: int) -> None:
         self._draw = draw
         self._scale = scale
 
     def frame(self, box: Box) -> None:
-        colour = palette.kind_colour(box.kind)
+        colour = graph.kind_colour(box.kind)
         self._rectangle(box, 8, _tint(colour, 0.07), _tint(colour, 0.55))
-        self._text((box.x + 12, box.y + 15.5), box.label, LABEL_PX, palette.INK, "lm")
+        self._text((box.x + 12, box.y + 15.5), box.label, LABEL_PX, graph.INK, "lm")
         self._text((box.x + box.width - 12, box.y + 15.5), box.kind, KIND_PX, colour, "rm")
 
     def box(self, box: Box) -> None:
-        colour = palette.kind_colour(box.kind)
+        colour = graph.kind_colour(box.kind)
         middle = box.x + box.width / 2
-        self._rectangle(box, 6, palette.BOX, colour)
+        self._rectangle(box, 6, graph.BOX, colour)
         label_y = box.y + (14 if box.kind else box.height / 2)
-        self._text((middle, label_y), box.label, LABEL_PX, palette.INK, "mm")
+        self._text((middle, label_y), box.label, LABEL_PX, graph.INK, "mm")
         self._text((middle, box.y + 30), box.kind, KIND_PX, colour, "mm")
 
-    def line(self, line: Line) -> None:
-        colour, dash = palette.LINES[line.style], palette.DASHES[line.style]
+    def line(self, line: EdgePath) -> None:
+        colour, dash = graph.LINES[line.style], graph.DASHES[line.style]
         width = round(1.4 * self._scale)
         points = curve(line.points, 24)
         for piece in _dashes(points, dash) if dash else [points]:

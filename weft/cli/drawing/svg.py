@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
 
-from weft.cli.drawing import palette
-from weft.cli.drawing.picture import KIND_PX, LABEL_PX, Box, Line, Picture
+from weft.cli.drawing import graph
+from weft.cli.drawing.graph import KIND_PX, LABEL_PX, Box, EdgePath, GraphDrawing
 from weft.cli.text import clean
 
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
-def svg(picture: Picture, title: str) -> str:
+def svg(picture: GraphDrawing, title: str) -> str:
     """The drawing, `title` for readers that cannot see it."""
     width, height = round(picture.width), round(picture.height)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
@@ -21,7 +21,7 @@ def svg(picture: Picture, title: str) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT}">',
             f"<title>{escape(clean(title))}</title>",
-            f'<rect width="100%" height="100%" fill="{palette.GROUND}"/>',
+            f'<rect width="100%" height="100%" fill="{graph.GROUND}"/>',
             *(piece for box in picture.boxes if box.frame for piece in _frame(box)),
             *(piece for line in picture.lines for piece in _line(line)),
             *(piece for box in picture.boxes if not box.frame for piece in _box(box)),
@@ -31,30 +31,30 @@ def svg(picture: Picture, title: str) -> str:
 
 
 def _frame(box: Box) -> Iterator[str]:
-    colour = palette.kind_colour(box.kind)
+    colour = graph.kind_colour(box.kind)
     yield (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
         f'rx="8" fill="{colour}" fill-opacity="0.07" stroke="{colour}" stroke-opacity="0.55"/>'
     )
-    yield _text(box.x + 12, box.y + 20, box.label, LABEL_PX, palette.INK, bold=bool(box.kind))
+    yield _text(box.x + 12, box.y + 20, box.label, LABEL_PX, graph.INK, bold=bool(box.kind))
     right = box.x + box.width - 12
     yield _text(right, box.y + 19, box.kind, KIND_PX, colour, anchor="end")
 
 
 def _box(box: Box) -> Iterator[str]:
-    colour = palette.kind_colour(box.kind)
+    colour = graph.kind_colour(box.kind)
     middle = box.x + box.width / 2
     yield (
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
-        f'rx="6" fill="{palette.BOX}" stroke="{colour}" stroke-width="1.4"/>'
+        f'rx="6" fill="{graph.BOX}" stroke="{colour}" stroke-width="1.4"/>'
     )
     label_y = box.y + (18 if box.kind else 26)
-    yield _text(middle, label_y, box.label, LABEL_PX, palette.INK, anchor="middle")
+    yield _text(middle, label_y, box.label, LABEL_PX, graph.INK, anchor="middle")
     yield _text(middle, box.y + 33, box.kind, KIND_PX, colour, anchor="middle")
 
 
-def _line(line: Line) -> Iterator[str]:
-    colour, dash = palette.LINES[line.style], palette.DASHES[line.style]
+def _line(line: EdgePath) -> Iterator[str]:
+    colour, dash = graph.LINES[line.style], graph.DASHES[line.style]
     x, y = line.points[0]
     path = [f"M{x:.1f} {y:.1f}"]
     for (x1, y1), (x2, y2) in pairwise(line.points):

@@ -1,25 +1,86 @@
-"""What is printed after a thought: its threads, what they cost, the answer."""
+"""A thought for people: strategies, threads, cost, votes, citations, the answer."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from weft.cli.report import print_headline, print_outputs, print_times
-from weft.cli.text import clean, duration, one_line
-from weft.cli.threads.citations import citations
-from weft.cli.threads.rows import ThreadRow, thread_rows
-from weft.cli.threads.summary import summary
-from weft.engine.trace import Trace
+from weft.cli import console
+from weft.cli.reports.outcome import print_headline, print_outputs, print_times
+from weft.cli.text import amount, clean, duration, json_text, one_line
+from weft.cli.threads.view import ThreadRow, ThreadView, thread_rows
+from weft.engine.analysis.trace import Trace
+from weft.reasoning.strategies import STRATEGIES
+from weft.reasoning.thought import Sample, Thought
 
 if TYPE_CHECKING:
-    from weft.reasoning.thought import Thought
-    from weft.workflow import FlowResult
+    from weft.workflow import FlowResult, FlowRun
+
+
+_MOST_ANSWERS: Final = 8
+
+
+def summary(strategy: str, thought: Thought) -> Iterator[str]:
+    """Lines for people: the cost first."""
+    counts = thought.counts
+    parts = [
+        f"{counts.total_tokens:,} tokens generated",
+        f"{counts.critical_path_tokens:,} on the critical path",
+        amount(counts.threads, "thread"),
+        amount(counts.forks, "fork"),
+    ]
+    if counts.cancelled_tokens:
+        parts.append(f"{counts.cancelled_tokens:,} tokens cancelled")
+    if counts.prefill_extra_tokens:
+        parts.append(f"{counts.prefill_extra_tokens:,} tokens read again at joins")
+    yield f"{clean(strategy)}: {' · '.join(parts)}"
+    yield from _votes(thought.samples)
+    if thought.why:
+        yield f"ended: {one_line(thought.why, 300)}"
+    if thought.fidelity == "approximate" or thought.lost:
+        yield f"{thought.fidelity}: {one_line(thought.lost or 'not as it was published', 300)}"
+
+
+def _votes(samples: Sequence[Sample]) -> Iterator[str]:
+    """The answers that were compared, and which samples gave each; the most frequent first."""
+    if len(samples) < 2:
+        return
+    by_key: defaultdict[str | None, list[int]] = defaultdict(list)
+    for sample in samples:
+        by_key[sample.key].append(sample.index)
+    answers = sorted(by_key.items(), key=lambda each: (each[0] is None, -len(each[1]), each[1]))
+    for key, given in answers[:_MOST_ANSWERS]:
+        what = "no answer that can be compared" if key is None else f"answer {key!r}"
+        yield one_line(f"{what}: {amount(len(given), 'sample')} ({_listed(given)})", 300)
+    if len(answers) > _MOST_ANSWERS:
+        yield f"and {len(answers) - _MOST_ANSWERS} more answers"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_MOST_ANSWERS]))
+    return f"{shown}, …" if len(numbers) > _MOST_ANSWERS else shown
+
+
+_MOST: Final = 20
+_NAME_CHARS: Final = 60
+_TEXT_CHARS: Final = 120
+
+
+def citations(thought: Thought) -> Iterator[str]:
+    """Marker, document, character range and the beginning of what stands there."""
+    for piece in thought.evidence[:_MOST]:
+        place = f"{one_line(piece.document, _NAME_CHARS)} {piece.start}-{piece.end}"
+        yield f"[{one_line(piece.marker, 12)}] {place}: {one_line(piece.text, _TEXT_CHARS)}"
+    if len(thought.evidence) > _MOST:
+        yield f"and {len(thought.evidence) - _MOST} more"
+
 
 _MOST_ROWS: Final = 60
 
@@ -100,3 +161,50 @@ def _print_threads(screen: Console, rows: list[ThreadRow]) -> None:
     if len(rows) > _MOST_ROWS:
         screen.print(f"… and {len(rows) - _MOST_ROWS:,} more threads; --trace FILE has them all")
     screen.print()
+
+
+class ThoughtDisplay:
+    """How a `Session` shows it. `run` is the run that thinks, once it has been prepared."""
+
+    view: Final = ThreadView
+
+    def __init__(self, strategy: str) -> None:
+        self.run: FlowRun | None = None
+        self.report = ThoughtReport(strategy, self.thought)
+        self._strategy = strategy
+
+    def thought(self) -> Thought | None:
+        """What came of it; None where there is no answer, or where it was found before."""
+        from weft.core.errors import ReasoningError
+        from weft.workflow.apps.think import thought_of_run
+
+        try:
+            return None if self.run is None else thought_of_run(self.run, self._strategy)
+        except ReasoningError:
+            return None
+
+
+def print_strategies(*, as_json: bool) -> None:
+    """Print what there is: name, what it does, where it is exact, what it needs."""
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "summary": entry.summary,
+                "source": entry.source,
+                "exact": entry.exact,
+                "needs": entry.needs,
+            }
+            for name, entry in STRATEGIES.items()
+        ]
+        sys.stdout.write(json_text(rows) + "\n")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("strategy", no_wrap=True)
+    table.add_column("what it does", overflow="fold", ratio=3)
+    table.add_column("exact with", overflow="fold", ratio=2)
+    table.add_column("needs", overflow="fold", ratio=2)
+    for name, entry in STRATEGIES.items():
+        what = f"{entry.summary} ({entry.source})" if entry.source else entry.summary
+        table.add_row(name, what, entry.exact or "nothing: approximate", entry.needs)
+    console.stdout().print(table)

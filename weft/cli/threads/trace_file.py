@@ -1,6 +1,6 @@
 """The thread tree of a thought with all its text, as a file to read: Markdown, or JSON.
 
-No text in it does anything: see `harmless`.
+No text in it is obeyed by a terminal, a browser or a tokenizer: see `escape_markup`.
 """
 
 from __future__ import annotations
@@ -8,17 +8,39 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
-from weft.cli.text import one_line
-from weft.cli.threads.citations import citations
-from weft.cli.threads.harmless import harmless, harmless_json
-from weft.cli.threads.summary import summary
-from weft.cli.writing import writing
-from weft.core.secrets import hidden
-from weft.reasoning.thought import Thought
-from weft.reasoning.thread.record import Fork, Segment, ThreadRecord
+from weft.cli.files import writing
+from weft.cli.text import clean, one_line
+from weft.cli.threads.report import citations, summary
+from weft.core.redaction import hidden
+from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord, ThreadSegment
+
+_TAG: Final = re.compile(r"<(?=[|\uff5c/!?A-Za-z])")
+_SQUARE: Final = re.compile(r"\[(?=/?(?:INST|/?SYS|/?TOOL|/?AVAILABLE)[A-Z_]*\])")
+
+
+def escape_markup(text: str) -> str:
+    """`text` without control characters, in which no tag is one any more.
+
+    The signs that open a tag, as in `<|im_end|>`, `</think>` and `[INST]`, become ones that look
+    alike: U+2039 and U+2045.
+    """
+    return _SQUARE.sub("\u2045", _TAG.sub("\u2039", clean(text)))
+
+
+def escape_json_texts(value: Any) -> Any:
+    """JSON data with every text in it made harmless."""
+    if isinstance(value, str):
+        return escape_markup(value)
+    if isinstance(value, Mapping):
+        return {key: escape_json_texts(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [escape_json_texts(item) for item in value]
+    return value
+
 
 _MOST_HASHES = 6
 _BACKTICKS = re.compile("`+")
@@ -52,7 +74,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _as_text(found: object) -> str:
-    return json.dumps(harmless_json(found), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(escape_json_texts(found), ensure_ascii=False, indent=2) + "\n"
 
 
 def _json(strategy: str, question: str, thought: Thought) -> str:
@@ -99,7 +121,7 @@ def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
         yield _inline(record.reason, 300)
         yield ""
     for number, part in enumerate(record.segments, 1):
-        if isinstance(part, Segment):
+        if isinstance(part, ThreadSegment):
             yield from _segment(part, number)
             continue
         yield from _fork(part, level)
@@ -112,7 +134,7 @@ def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
         yield from _fenced(record.result)
 
 
-def _segment(segment: Segment, number: int) -> Iterator[str]:
+def _segment(segment: ThreadSegment, number: int) -> Iterator[str]:
     who = "written by the runtime" if segment.forced else "written by the model"
     role = f" ({_inline(segment.role)})" if segment.role else ""
     yield f"{number}. {who}{role}:"
@@ -120,7 +142,7 @@ def _segment(segment: Segment, number: int) -> Iterator[str]:
     yield from _fenced(segment.text)
 
 
-def _fork(fork: Fork, level: int) -> Iterator[str]:
+def _fork(fork: ThreadFork, level: int) -> Iterator[str]:
     yield f"It forked into {len(fork.children)}:"
     yield ""
     for child in fork.children:
@@ -129,12 +151,12 @@ def _fork(fork: Fork, level: int) -> Iterator[str]:
 
 def _inline(text: str, width: int = 120) -> str:
     """The beginning of the text on one line, in which no markup works."""
-    return f"`{one_line(harmless(text), width).replace('`', chr(39))}`"
+    return f"`{one_line(escape_markup(text), width).replace('`', chr(39))}`"
 
 
 def _fenced(text: str) -> list[str]:
     """The text in a fence that nothing in it closes."""
-    text = harmless(text)
+    text = escape_markup(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return [f"{fence}text", text, fence, ""]

@@ -3,10 +3,9 @@
 Knows nothing of where texts are kept.
 """
 
-from weft.core.codec.opaque import Opaque, opaque_in
+from weft.core.codec.classes import Opaque, opaque_in, register
+from weft.core.codec.encoder import encode, encode_all
 from weft.core.codec.reader import decode, decode_all
-from weft.core.codec.records import encode, encode_all
-from weft.core.codec.registry import register
 from weft.core.codec.sink import WrittenLists
 
 __all__ = [

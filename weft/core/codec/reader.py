@@ -12,14 +12,12 @@ from dataclasses import MISSING
 from functools import cache
 from typing import Any, TypeVar
 
-from weft.core.codec.kinds import Kind, fields_of
-from weft.core.codec.layouts import LAYOUTS, NUMBERED
-from weft.core.codec.registry import KNOWN
+from weft.core.codec.classes import KNOWN, LAYOUTS, NUMBERED, FieldKind, fields_of
 from weft.core.errors import StoreError
 
 Get = Callable[[str], str]
 """The text that was kept apart under a name. Raises: `StoreError` when there is none."""
-Read = Callable[[Any, "Source"], Any]
+Read = Callable[[Any, "TextSource"], Any]
 T = TypeVar("T")
 
 _LARGEST = 1 << 30
@@ -28,7 +26,7 @@ _DAMAGED = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 _HINT = "the text was damaged, or a newer weft wrote it"
 
 
-class Source:
+class TextSource:
     """Where a text comes from while it is read."""
 
     __slots__ = ("depth", "get", "total")
@@ -66,13 +64,13 @@ class Source:
 
 def decode(text: str, get: Get | None = None) -> Any:
     """The value of a known class that `encode` wrote as `text`. Raises: `StoreError`."""
-    return _guarded(lambda: _tagged_object(json.loads(text), Source(get)))
+    return _guarded(lambda: _tagged_object(json.loads(text), TextSource(get)))
 
 
 def decode_all(text: str, get: Get | None = None) -> list[Any]:
     """The values that `encode_all` wrote as `text`. Raises: `StoreError`."""
     return _guarded(
-        lambda: [_numbered_object(one, Source(get)) for one in _as(list, json.loads(text))]
+        lambda: [_numbered_object(one, TextSource(get)) for one in _as(list, json.loads(text))]
     )
 
 
@@ -92,7 +90,7 @@ def _as(cls: type[T], node: Any) -> T:
     return node
 
 
-def _numbered_object(node: Any, source: Source) -> Any:
+def _numbered_object(node: Any, source: TextSource) -> Any:
     """As `_tagged_object`, or as a list that begins with the number of its class."""
     if type(node) is not list:
         return _tagged_object(node, source)
@@ -103,7 +101,7 @@ def _numbered_object(node: Any, source: Source) -> Any:
     return _object_reader(cls)(node[1:], source)
 
 
-def _tagged_object(node: Any, source: Source) -> Any:
+def _tagged_object(node: Any, source: TextSource) -> Any:
     name = _as(dict, node).get("~")
     cls = KNOWN.get(name) if type(name) is str else None
     if cls is None:
@@ -117,18 +115,18 @@ def _object_reader(cls: type) -> Read:
     needed = frozenset(field.name for field in fields_of(cls) if field.default is MISSING)
     placed = [(name, fields[name]) for name in LAYOUTS[cls].fields] if cls in LAYOUTS else []
 
-    def listed(node: list[Any], source: Source) -> dict[str, Any]:
+    def listed(node: list[Any], source: TextSource) -> dict[str, Any]:
         if len(node) > len(placed):
             raise ValueError(f"a {cls.__name__} of {len(node)} fields")
         pairs = zip(placed, node, strict=False)
         return {name: reader(value, source) for (name, reader), value in pairs}
 
-    def tagged(node: dict[str, Any], source: Source) -> dict[str, Any]:
+    def tagged(node: dict[str, Any], source: TextSource) -> dict[str, Any]:
         if node.get("~") != cls.__name__:
             raise ValueError(f"no {cls.__name__}")
         return {key: fields[key](value, source) for key, value in node.items() if key != "~"}
 
-    def read(node: Any, source: Source) -> Any:
+    def read(node: Any, source: TextSource) -> Any:
         node = source.resolved(node)
         held = listed(node, source) if type(node) is list else tagged(_as(dict, node), source)
         if not needed <= held.keys():
@@ -138,7 +136,7 @@ def _object_reader(cls: type) -> Read:
     return read
 
 
-def _reader(kind: Kind) -> Read:
+def _reader(kind: FieldKind) -> Read:
     match kind.shape:
         case "object":
             return _late(kind.classes[0])
@@ -161,23 +159,23 @@ def _reader(kind: Kind) -> Read:
 
 
 def _late(cls: type) -> Read:
-    def read(node: Any, source: Source) -> Any:
+    def read(node: Any, source: TextSource) -> Any:
         return _object_reader(cls)(node, source)  # not before it is needed: classes may nest
 
     return read
 
 
-def _text(node: Any, source: Source) -> str:
+def _text(node: Any, source: TextSource) -> str:
     return node if type(node) is str else _as(str, source.resolved(node))
 
 
-def _int(node: Any, _source: Source) -> int:
+def _int(node: Any, _source: TextSource) -> int:
     if type(node) is int:
         return node
     return int(_as(str, _as(dict, node)["~i"]), 16)
 
 
-def _float(node: Any, source: Source) -> float:
+def _float(node: Any, source: TextSource) -> float:
     if type(node) is float or type(node) is int:
         return node
     return _not_finite(node) if "~n" in _as(dict, node) else _int(node, source)
@@ -187,12 +185,12 @@ def _not_finite(node: dict[str, Any]) -> float:
     return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[_as(str, node["~n"])]
 
 
-def _bool(node: Any, _source: Source) -> bool:
+def _bool(node: Any, _source: TextSource) -> bool:
     return _as(bool, node)
 
 
 def _choice(choices: frozenset[str]) -> Read:
-    def read(node: Any, _source: Source) -> str:
+    def read(node: Any, _source: TextSource) -> str:
         if _as(str, node) not in choices:
             raise ValueError(f"{node!r} is none of {', '.join(sorted(choices))}")
         return str(node)
@@ -201,14 +199,14 @@ def _choice(choices: frozenset[str]) -> Read:
 
 
 def _pair(inner: list[Read]) -> Read:
-    def read(node: Any, source: Source) -> tuple[Any, ...]:
+    def read(node: Any, source: TextSource) -> tuple[Any, ...]:
         return tuple([one(part, source) for one, part in zip(inner, _as(list, node), strict=True)])
 
     return read
 
 
 def _any(classes: tuple[type, ...]) -> Read:
-    def read(node: Any, source: Source) -> Any:
+    def read(node: Any, source: TextSource) -> Any:
         value = _free(node, source)
         if not isinstance(value, classes):
             raise TypeError(f"{type(value).__name__} is not allowed here")
@@ -217,14 +215,14 @@ def _any(classes: tuple[type, ...]) -> Read:
     return read
 
 
-def _mapping(node: Any, source: Source, value: Read) -> dict[Any, Any]:
+def _mapping(node: Any, source: TextSource, value: Read) -> dict[Any, Any]:
     if "~d" not in _as(dict, node):
         return {key: value(held, source) for key, held in node.items()}
     pairs = [_as(list, pair) for pair in source.listed(node["~d"])]
     return {_free(key, source): value(held, source) for key, held in pairs}
 
 
-def _free(node: Any, source: Source) -> Any:
+def _free(node: Any, source: TextSource) -> Any:
     if type(node) is list:
         return [_free(one, source) for one in node]
     if type(node) is not dict:
@@ -235,7 +233,7 @@ def _free(node: Any, source: Source) -> Any:
     return _TAGS[tag](node, source)
 
 
-def _apart(node: Any, source: Source) -> Any:
+def _apart(node: Any, source: TextSource) -> Any:
     source.depth += 1
     if source.depth > _DEEPEST:
         raise ValueError("it is nested deeper than anything weft writes")
@@ -244,7 +242,7 @@ def _apart(node: Any, source: Source) -> Any:
     return value
 
 
-def _items(node: Any, source: Source) -> list[Any]:
+def _items(node: Any, source: TextSource) -> list[Any]:
     return [_free(one, source) for one in source.listed(node)]
 
 

@@ -15,10 +15,7 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any
 
-from weft.core.codec.kinds import Field, Kind, fields_of
-from weft.core.codec.layouts import LAYOUTS
-from weft.core.codec.opaque import Opaque, opaque
-from weft.core.codec.registry import KNOWN
+from weft.core.codec.classes import KNOWN, LAYOUTS, ClassField, FieldKind, Opaque, fields_of, opaque
 from weft.core.codec.sink import APART, CHUNK, Sink, Unwritable
 from weft.core.codec.sink import Writer as Write
 from weft.core.errors import StoreError
@@ -74,7 +71,7 @@ def list_writer(cls: type) -> Write:
     Without the fields at the end that have their defaults.
     """
     names = LAYOUTS[cls].fields
-    by_name: dict[str, Field] = {field.name: field for field in fields_of(cls)}
+    by_name: dict[str, ClassField] = {field.name: field for field in fields_of(cls)}
     fields = [by_name[name] for name in names]
     written = [(field.name, _writer(field.kind)) for field in fields]
     defaults = [(field.default, _omits(field.kind)) for field in fields]
@@ -100,12 +97,12 @@ def list_writer(cls: type) -> Write:
     return write
 
 
-def _omits(kind: Kind) -> bool:
+def _omits(kind: FieldKind) -> bool:
     # A foreign object may answer `==` with anything.
     return kind.shape not in ("free", "any", "map")
 
 
-def _writer(kind: Kind) -> Write:
+def _writer(kind: FieldKind) -> Write:
     match kind.shape:
         case "object":
             return _typed_object(kind.classes[0])

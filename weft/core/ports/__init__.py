@@ -3,10 +3,10 @@
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.metering import UsageMeter, complete
 from weft.core.ports.model import (
+    AttentionLayout,
     Capabilities,
     ConcurrentAttention,
     Delta,
-    Layout,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -23,17 +23,17 @@ from weft.core.ports.model import (
     cut_off,
     unrefused,
 )
-from weft.core.ports.store import Entry, ResultStore
-from weft.core.ports.tool import BatchRunner, ToolBinder, ToolCall, ToolRunner, bound
+from weft.core.ports.store import ResultStore, StoreEntry
+from weft.core.ports.tool import BatchRunner, BoundTool, ToolBinder, ToolRunner, bound
 
 __all__ = [
+    "AttentionLayout",
     "BatchRunner",
+    "BoundTool",
     "Capabilities",
     "Clock",
     "ConcurrentAttention",
     "Delta",
-    "Entry",
-    "Layout",
     "ModelClient",
     "ModelEvent",
     "ModelRequest",
@@ -44,11 +44,11 @@ __all__ = [
     "ResultStore",
     "Sampling",
     "Startable",
+    "StoreEntry",
     "TextDelta",
     "Timer",
     "Tokenizing",
     "ToolBinder",
-    "ToolCall",
     "ToolCallDelta",
     "ToolRunner",
     "UsageMeter",

@@ -52,7 +52,7 @@ class Placed:
     sees: tuple[int, ...] = ()
 
 
-Layout = Literal["contiguous", "interleaved", "combined", "slots"]
+AttentionLayout = Literal["contiguous", "interleaved", "combined", "slots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ConcurrentAttention:
     group: str
     workers: int
     index: int
-    layout: Layout = "combined"
+    layout: AttentionLayout = "combined"
     others: str = ""
     own: str = ""
     opening: str = ""
@@ -233,7 +233,7 @@ class Capabilities:
     stop_token_ids: bool = False
     placement: bool = False
     top_logprobs: int = 0
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[AttentionLayout, ...] = ()
     adapters: tuple[str, ...] = ()
     max_context_tokens: int | None = None
     extra_fields: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from weft.core.errors import WeftError
 from weft.core.values import ToolSpec
 
-ToolCall = Callable[[Mapping[str, Any]], Awaitable[Any]]
+BoundTool = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Calls one tool with some arguments, as `ToolRunner.call` does."""
 
 
@@ -47,11 +47,11 @@ class BatchRunner(Protocol):
 class ToolBinder(Protocol):
     """A tool runner that looks a tool up once for many calls of it."""
 
-    def bound(self, name: str) -> ToolCall:
+    def bound(self, name: str) -> BoundTool:
         """`call` of the tool `name`. Raises: `ToolNotFound`."""
 
 
-def bound(tools: ToolRunner, name: str) -> ToolCall:
+def bound(tools: ToolRunner, name: str) -> BoundTool:
     """`tools.call` of the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
-    look_up: Callable[[str], ToolCall] | None = getattr(tools, "bound", None)
+    look_up: Callable[[str], BoundTool] | None = getattr(tools, "bound", None)
     return partial(tools.call, name) if look_up is None else look_up(name)

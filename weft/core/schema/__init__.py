@@ -5,8 +5,6 @@ are only given where they can be proved, so there are no false alarms.
 """
 
 from weft.core.schema.comparison import mismatch
-from weft.core.schema.definitions import array_of, references
-from weft.core.schema.lookup import at
-from weft.core.schema.members import declared
+from weft.core.schema.lookup import array_of, at, declared, references
 
 __all__ = ["array_of", "at", "declared", "mismatch", "references"]

@@ -1,16 +1,16 @@
-"""Whether a value of one schema can ever fit another, and if not, why.
-
-Knows how to prove that two schemas exclude each other; what it cannot prove may fit.
+"""Whether a value of one schema can ever fit another, or any value fit it at all; and if not,
+why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, Final
 
-from weft.core.schema.bounds import beyond
 from weft.core.schema.keywords import (
     Part,
     alternatives,
@@ -28,6 +28,54 @@ from weft.core.schema.keywords import (
     required,
 )
 from weft.core.values import JsonSchema
+
+_NUMBER: Final[dict[str, tuple[Callable[[Any, Any], bool], str]]] = {
+    "minimum": (lt, "less than"),
+    "exclusiveMinimum": (le, "not more than"),
+    "maximum": (gt, "more than"),
+    "exclusiveMaximum": (ge, "not less than"),
+}
+_LENGTH: Final[dict[type, tuple[str, str, str]]] = {
+    str: ("minLength", "maxLength", "characters"),
+    list: ("minItems", "maxItems", "items"),
+    dict: ("minProperties", "maxProperties", "properties"),
+}
+
+
+def beyond(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """Why the bounds of `schema` exclude the JSON value `value`, in words, or None."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        for keyword, (excludes, words) in _NUMBER.items():
+            limit = _bound(schema, keyword)
+            if limit is not None and excludes(value, limit):
+                return f"{value!r} is {words} {limit}"
+        step = _bound(schema, "multipleOf")
+        if step is not None and step > 0 and not _is_multiple(value, step):
+            return f"{value!r} is not a multiple of {step}"
+        return None
+    minimum, maximum, what = _LENGTH.get(type(value), ("", "", ""))
+    if not what:
+        return None
+    least, most = _bound(schema, minimum), _bound(schema, maximum)
+    if least is not None and len(value) < least:
+        return f"{len(value)} {what} are fewer than {least}"
+    if most is not None and len(value) > most:
+        return f"{len(value)} {what} are more than {most}"
+    return None
+
+
+def _is_multiple(value: int | float, step: int | float) -> bool:
+    """Whether it is one, by their decimal digits. What has none is not told to be none."""
+    try:
+        return Fraction(str(value)) % Fraction(str(step)) == 0
+    except ValueError:
+        return True
+
+
+def _bound(schema: Mapping[str, Any], keyword: str) -> int | float | None:
+    """The bound `keyword`; None where there is none, or something that is no number."""
+    limit = schema.get(keyword)
+    return limit if isinstance(limit, (int, float)) and not isinstance(limit, bool) else None
 
 
 def mismatch(source: JsonSchema | None, target: JsonSchema | None) -> str | None:
@@ -168,3 +216,51 @@ def _beyond(values: Sequence[Any] | None, schema: Mapping[str, Any]) -> _Clash |
 def _quoted(values: Sequence[Any]) -> str:
     shown = [repr(value)[:40] for value in values[:5]] + (["..."] if len(values) > 5 else [])
     return " or ".join(shown)
+
+
+_MOST_STEPS: Final = 10_000
+
+
+def endless(schema: JsonSchema) -> bool:
+    """Whether every value of `schema` would go on for ever. False where that takes long to tell."""
+    try:
+        return not _Ending(schema).ends(schema)
+    except RecursionError:  # nested deeper than anything that was written to be understood
+        return False
+
+
+class _Ending:
+    """Looks for a way out of one schema."""
+
+    def __init__(self, root: JsonSchema) -> None:
+        self._root = root
+        self._open: set[int] = set()
+        self._steps = 0
+
+    def ends(self, part: Part | None) -> bool:
+        """Whether a value of `part` can end without holding one of the parts it is in."""
+        self._steps += 1
+        if not isinstance(part, Mapping) or self._steps > _MOST_STEPS:
+            return True
+        if id(part) in self._open:
+            return False
+        self._open.add(id(part))
+        try:
+            return self._own(part)
+        finally:
+            self._open.discard(id(part))
+
+    def _own(self, part: Mapping[str, object]) -> bool:
+        if listed(part) is not None:
+            return True
+        if not all(map(self.ends, conjuncts(part, self._root))):
+            return False
+        if not all(any(map(self.ends, group)) for group in alternatives(part)):
+            return False
+        kind = kinds(part)
+        if kind == {"object"}:
+            return all(self.ends(member(part, name)) for name in required(part))
+        if kind == {"array"}:
+            first = range(min(count(part, "minItems"), _MOST_STEPS))
+            return all(self.ends(element(part, index)) for index in first)
+        return True

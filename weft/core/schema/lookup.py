@@ -1,14 +1,10 @@
-"""What a schema says of the value at a path of property names and list indexes.
-
-Knows no values: a path that may or may not exist at run time exists here.
-"""
+"""What a schema says of a place in its values, and which properties it declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from weft.core.schema.definitions import standing_alone
 from weft.core.schema.keywords import (
     Part,
     alternatives,
@@ -20,6 +16,45 @@ from weft.core.schema.keywords import (
     named,
 )
 from weft.core.values import JsonSchema
+
+_DEFINITIONS: Final = ("$defs", "definitions")
+_LOCAL: Final = ("#/$defs/", "#/definitions/")
+
+
+def array_of(schema: JsonSchema | None) -> JsonSchema:
+    """The schema of a list of values of `schema`; of a list of anything where that is None."""
+    try:
+        own = None if schema is None else standing_alone(schema, schema)
+    except RecursionError:  # nested deeper than anything that was written to be understood
+        own = None
+    if own is None:
+        return {"type": "array"}
+    definitions = {key: own[key] for key in _DEFINITIONS if key in own}
+    items = {key: value for key, value in own.items() if key not in _DEFINITIONS}
+    return {"type": "array", "items": items, **definitions}
+
+
+def standing_alone(part: JsonSchema, root: JsonSchema) -> JsonSchema | None:
+    """`part` of `root` with the definitions it needs; None when it refers to anything else."""
+    definitions = {key: root[key] for key in _DEFINITIONS if key in root}
+    found = set(references(part))
+    if found:
+        found.update(references(definitions))
+    if not all(reference.startswith(_LOCAL) for reference in found):
+        return None
+    return {**part, **definitions} if found else part
+
+
+def references(value: Any) -> Iterator[str]:
+    """The target of every `$ref` inside `value`, a schema or a part of one."""
+    if isinstance(value, Mapping):
+        reference = value.get("$ref")
+        if isinstance(reference, str):
+            yield reference
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from references(item)
 
 
 def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | None:
@@ -99,3 +134,56 @@ def _joined(keyword: str, found: list[Part]) -> Part | None:
 def _spelled(path: Sequence[str | int]) -> str:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).lstrip(".") or "the value"
+
+
+_Names = dict[str, None]
+_NONE: _Names = {}
+
+
+def declared(schema: JsonSchema | None) -> tuple[str, ...] | None:
+    """The names of the properties that a value of `schema` is said to have, in order.
+
+    None where nothing is said of them, or where it is said that there may be any others. That a
+    schema does not forbid other names does not count: schemas hardly ever do.
+    """
+    if schema is None:
+        return None
+    try:
+        names = _DeclaredProperties(schema).names(schema)
+    except RecursionError:  # nested deeper than anything that was written to be understood
+        return None
+    return None if names is None else tuple(names)
+
+
+class _DeclaredProperties:
+    """Goes through one schema, in which references lead around."""
+
+    def __init__(self, root: JsonSchema) -> None:
+        self._root = root
+        self._seen: dict[int, _Names | None] = {}
+
+    def names(self, part: Part) -> _Names | None:
+        if not isinstance(part, Mapping):
+            return None if part else _NONE
+        if id(part) not in self._seen:
+            self._seen[id(part)] = None  # a part that meets itself says nothing
+            self._seen[id(part)] = self._found(part)
+        return self._seen[id(part)]
+
+    def _found(self, part: Mapping[str, object]) -> _Names | None:
+        if "object" not in kinds(part):
+            return _NONE
+        if part.get("additionalProperties") or "patternProperties" in part:
+            return None
+        said = [self.names(one) for one in conjuncts(part, self._root)]
+        for group in alternatives(part):
+            ways = [self.names(one) for one in group]
+            said.append(None if None in ways else _union(ways))
+        properties = part.get("properties")
+        if isinstance(properties, Mapping) and properties:
+            said.insert(0, {name: None for name in properties if isinstance(name, str)})
+        return _union(said) if any(names is not None for names in said) else None
+
+
+def _union(groups: list[_Names | None]) -> _Names:
+    return {name: None for group in groups for name in group or ()}

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.query import Query, Soft
+from weft.decoding.diffusion.query import Query, SoftSlots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Writing:
+class SlotTokens:
     """Tokens for slots, ascending: both [slots]."""
 
     slots: Slots
     ids: NDArray[np.int64]
 
     @classmethod
-    def of(cls, slots: ArrayLike, ids: ArrayLike) -> Writing:
+    def of(cls, slots: ArrayLike, ids: ArrayLike) -> SlotTokens:
         """In any order. Raises: `ValueError` for unequal lengths."""
         at, tokens = np.asarray(slots, dtype=np.int64), np.asarray(ids, dtype=np.int64)
         if at.shape != tokens.shape:
@@ -30,12 +30,12 @@ class Writing:
     def __len__(self) -> int:
         return len(self.slots)
 
-    def at(self, kept: NDArray[np.bool_]) -> Writing:
+    def at(self, kept: NDArray[np.bool_]) -> SlotTokens:
         """Only where `kept` [slots]."""
-        return Writing(self.slots[kept], self.ids[kept])
+        return SlotTokens(self.slots[kept], self.ids[kept])
 
 
-NOTHING = Writing(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+NOTHING = SlotTokens(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +52,13 @@ class Action:
     again     the window is not left yet, and no commit is owed
     """
 
-    commit: Writing = NOTHING
-    edit: Writing = NOTHING
+    commit: SlotTokens = NOTHING
+    edit: SlotTokens = NOTHING
     remask: Slots = field(default_factory=lambda: NOTHING.slots)
-    renoise: Writing = NOTHING
+    renoise: SlotTokens = NOTHING
     delete: Slots = field(default_factory=lambda: NOTHING.slots)
     insert: Slots = field(default_factory=lambda: NOTHING.slots)
-    soft: Soft | None = None
+    soft: SoftSlots | None = None
     look: tuple[Query, ...] = ()
     again: bool = False
 
@@ -73,7 +73,7 @@ class Action:
         """Without all that could go on for ever."""
         return Action(commit=self.commit)
 
-    def committing(self, commit: Writing) -> Action:
+    def committing(self, commit: SlotTokens) -> Action:
         """Other commits, all else alike."""
         return replace(self, commit=commit)
 

@@ -17,7 +17,7 @@ Attention = Literal["full", "block_causal", "causal_encoder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ModelTraits:
     """What a policy may know of a model.
 
     mask_id    what an undecided slot holds; None: noise, any token
@@ -55,7 +55,7 @@ class ModelAdapter(Protocol):
     """A model that fills canvases, and what it has cached of their rows."""
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelTraits:
         """What kind of model it is."""
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:

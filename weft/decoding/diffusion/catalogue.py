@@ -8,11 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
+from weft.core.values import DecodeSpec, Lossless, Lossy
+from weft.decoding.options import read_pairs
 
 if TYPE_CHECKING:
-    from weft.decoding.diffusion.adapter import Traits
-    from weft.decoding.diffusion.plugs import Plugs
+    from weft.decoding.diffusion.adapter import ModelTraits
+    from weft.decoding.diffusion.ports import DecoderConfig
     from weft.decoding.diffusion.preset import DiffusionPreset, Options
+
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "ordered": ("sequential", "llada", "random", "dilated"),
@@ -48,7 +51,7 @@ def preset(name: str) -> DiffusionPreset:
     )
 
 
-def plugs_for(name: str, traits: Traits, options: Options) -> Plugs:
+def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderConfig:
     """The plugs of a preset. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
     chosen = preset(name)
     for option in options:
@@ -56,3 +59,55 @@ def plugs_for(name: str, traits: Traits, options: Options) -> Plugs:
             has = f"it has: {', '.join(chosen.options)}" if chosen.options else "it has none"
             raise SpecError(f"the decoder {name!r} has no option {option!r}", hint=has)
     return chosen.make(traits, options)
+
+
+_BLOCK = "block"
+"""An option of most of them, and the main one of none."""
+
+
+def parse_diffusion(text: str) -> DecodeSpec:
+    """The decoder that `text` names: `NAME[:VALUE][,option=value[,value]...]...`.
+
+    VALUE is that of the decoder's first option but the size of blocks; `NAME:option=value` is
+    understood, too. All that is not plain decoding may write another text than it, and comes as
+    `Lossy`.
+
+    Raises: `SpecError` for a name or an option that no diffusion decoder has.
+    """
+    head, *pairs = text.strip().split(",")
+    name, *words = (part.strip() for part in head.split(":"))
+    chosen = preset(name)
+    pairs = _joined(chosen, [_pair(chosen, words), *pairs] if words else pairs)
+    options = read_pairs(name, chosen.options, pairs, {})
+    kind = Lossless if chosen.plain else Lossy
+    return kind(name, tuple(options.items()))
+
+
+def _joined(chosen: DiffusionPreset, parts: list[str]) -> list[str]:
+    """`parts` of the text with the further values of an option of several beside its first."""
+    pairs: list[str] = []
+    for part in parts:
+        named = pairs[-1].partition("=")[0].strip() if pairs else ""
+        if named in chosen.lists and part.strip() and "=" not in part:
+            pairs[-1] = f"{pairs[-1].rstrip()},{part.strip()}"
+        else:
+            pairs.append(part)
+    return pairs
+
+
+def _pair(chosen: DiffusionPreset, words: list[str]) -> str:
+    """What stands after the colon, as `option=value`."""
+    word = ":".join(words)  # a folder may have one
+    if "=" in word:
+        return word
+    own = [name for name in chosen.options if name != _BLOCK]
+    if not own or not word:
+        raise SpecError(f"the decoder {chosen.name!r} has no use for {word!r}", hint=_form(chosen))
+    return f"{own[0]}={word}"
+
+
+def _form(chosen: DiffusionPreset) -> str:
+    own = [name for name in chosen.options if name != _BLOCK]
+    first = f"[:{own[0].upper()}]" if own else ""
+    further = "".join(f"[,{name}=…]" for name in chosen.options if name not in own[:1])
+    return f"write {chosen.name}{first}{further}"

@@ -1,39 +1,137 @@
-"""One text on its way from masks to tokens: a state machine that asks for passes and takes answers.
-
-Knows no model: the loop carries its queries to one.
-"""
+"""What the writing of one text took."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.allowing import Allowing
-from weft.decoding.diffusion.cache import Feed
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.counters import Counters
-from weft.decoding.diffusion.filters import Refusal
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policy import Looking
-from weft.decoding.diffusion.predicting import Predicting
-from weft.decoding.diffusion.query import Logits, Query
-from weft.decoding.diffusion.releasing import Releasing
-from weft.decoding.diffusion.schedule import Moving
-from weft.decoding.diffusion.stats import Drawn, Stats
-from weft.decoding.speculative.chance import Chance
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.ports import (
+    CacheFeed,
+    DecoderConfig,
+    MovingScheduleSession,
+    ProbingSession,
+    Refusal,
+)
+from weft.decoding.diffusion.prediction import SlotPredictor
+from weft.decoding.diffusion.query import Logits, PassKind, Query
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.sampling import SamplingParams, TokenRng
+
+
+@dataclass(slots=True)
+class DenoisingCounters:
+    """Of one row. A pass counts once for each row that takes part, whatever else is in it.
+
+    passes     by kind, "supervisor" among them: passes of another model
+    tokens     that were read, by all passes
+    order      (step, slot of the answer) of each commit
+    kept       tokens of the answer, without its terminator
+    discarded  decided tokens that are no part of it
+    """
+
+    passes: Counter[str] = field(default_factory=Counter)
+    tokens: int = 0
+    commits: int = 0
+    edits: int = 0
+    remasks: int = 0
+    forced: int = 0
+    order: list[tuple[int, int]] = field(default_factory=list)
+    kept: int = 0
+    discarded: int = 0
+
+    @property
+    def forwards(self) -> int:
+        """All passes of the model, but not those of a supervisor."""
+        return self.passes.total() - self.passes["supervisor"]
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Tokens kept for each pass, those that only store keys or check included."""
+        return self.kept / self.forwards if self.forwards else 0.0
+
+    @property
+    def tokens_per_query(self) -> float:
+        """Tokens kept for each token read: what it costs where compute is the limit."""
+        return self.kept / self.tokens if self.tokens else 0.0
+
+    def passed(self, queries: tuple[Query, ...], kind: PassKind) -> None:
+        """A pass with `queries` of this row."""
+        self.passes[kind] += 1
+        self.tokens += sum(query.tokens for query in queries)
+
+    def did(self, action: Action, step: int, first: int) -> None:
+        """What was done in `step`; the answer begins at slot `first`."""
+        self.commits += len(action.commit)
+        self.edits += len(action.edit)
+        self.remasks += len(action.remask)
+        self.order += [(step, int(slot) - first) for slot in action.commit.slots]
+
+
+class ActionFilter:
+    """Stands between the proposals for one canvas and the canvas. `bounded` begins a block."""
+
+    def __init__(
+        self, canvas: Canvas, plugs: DecoderConfig, traits: ModelTraits, counters: DenoisingCounters
+    ) -> None:
+        self._canvas, self._commit, self._counters = canvas, plugs.commit, counters
+        self._verifying = [one.begin(canvas, traits) for one in plugs.verifiers]
+        self._bound = 0
+
+    def bounded(self) -> None:
+        """From now on as many more proposals may take something back as the open slots need."""
+        canvas = self._canvas
+        self._bound = canvas.step_in_block + self._commit.most_forwards(len(canvas.open))
+
+    def allowed(self, action: Action, stats: Stats, drawn: SampledTokens) -> Action:
+        """The action after the verifiers, bounded, and with progress."""
+        for verifying in self._verifying:
+            before = verifying.passes
+            action = verifying.verified(action, stats, drawn, self._canvas)
+            self._counters.passes["supervisor"] += verifying.passes - before
+        if self._canvas.step_in_block >= self._bound:
+            action = action.only_commits
+        if action.progresses or not stats.open.any():
+            return action
+        self._counters.forced += 1
+        surest = np.flatnonzero(stats.open)[stats.confidence[stats.open].argmax()]
+        return Action(commit=SlotTokens.of(stats.slots[[surest]], drawn.ids[[surest]]))
+
+
+class OutputRelease:
+    """Reviews one canvas piece by piece. `refusal`: what a guard said, if one did."""
+
+    def __init__(self, canvas: Canvas, plugs: DecoderConfig, traits: ModelTraits) -> None:
+        self.refusal: Refusal | None = None
+        self._canvas = canvas
+        self._guarding = [one.begin(canvas, traits) for one in plugs.guards]
+
+    def release(self, end: int) -> bool:
+        """Let slots before `end` be shown; false when a guard minds, and nothing more is."""
+        canvas = self._canvas
+        if end <= canvas.released:
+            return True
+        for guarding in self._guarding:
+            self.refusal = guarding.review(canvas, end)
+            if self.refusal is not None:
+                return False
+        canvas.released = max(canvas.released, end)
+        return True
+
 
 Finish = Literal["stop", "length", "refused"]
 _NOISE_ID: Final = 0
 """What an opened slot holds where the model has no mask."""
 
 
-class Denoising:
+class DenoisingRow:
     """The writing of one canvas. Rows with equal canvas, plugs and chance write equal texts.
 
     over      nothing more will be asked
@@ -43,26 +141,31 @@ class Denoising:
     """
 
     def __init__(
-        self, canvas: Canvas, plugs: Plugs, traits: Traits, chance: Chance, shaping: Shaping
+        self,
+        canvas: Canvas,
+        plugs: DecoderConfig,
+        traits: ModelTraits,
+        chance: TokenRng,
+        shaping: SamplingParams,
     ) -> None:
         self.canvas = canvas
-        self.counters = Counters()
+        self.counters = DenoisingCounters()
         self.finish: Finish | None = None
         self.end = canvas.first
         self._plugs = plugs
         self._blocks = plugs.schedule.begin(canvas, traits)
         canvas.window = self._blocks.first(canvas)
         self._commits = commits = plugs.commit.begin(canvas, traits)
-        self._looking = commits if isinstance(commits, Looking) else None
+        self._looking = commits if isinstance(commits, ProbingSession) else None
         self._caching = caching = plugs.cache.begin(canvas, traits)
         self._stopping = plugs.stop.begin(canvas, traits)
-        self._predicting = Predicting(canvas, plugs, traits, commits, caching, chance, shaping)
-        self._allowing = Allowing(canvas, plugs, traits, self.counters)
-        self._releasing = Releasing(canvas, plugs, traits)
+        self._predicting = SlotPredictor(canvas, plugs, traits, commits, caching, chance, shaping)
+        self._allowing = ActionFilter(canvas, plugs, traits, self.counters)
+        self._releasing = OutputRelease(canvas, plugs, traits)
         self._fill = _NOISE_ID if traits.mask_id is None else traits.mask_id
         self._looks: tuple[Query, ...] = ()
-        self._pending: tuple[Stats, Drawn] | None = None
-        self._owed: tuple[Feed, range] | None = None
+        self._pending: tuple[Stats, SampledTokens] | None = None
+        self._owed: tuple[CacheFeed, range] | None = None
         if not canvas.window:
             self._finish("length", canvas.length)
             return
@@ -110,7 +213,7 @@ class Denoising:
         """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
         return not (self._owed or self._looks or self._predicting.wants_logits)
 
-    def settle_seen(self, stats: Stats, drawn: Drawn) -> None:
+    def settle_seen(self, stats: Stats, drawn: SampledTokens) -> None:
         """As `settle`, with what was computed elsewhere from the logits that were wanted."""
         if self._stays(stats):
             self._pending = stats.within(self.canvas), drawn
@@ -121,7 +224,7 @@ class Denoising:
     def _stays(self, stats: Stats) -> bool:
         """Let the schedule move the window; false where slots came or went, and were not seen."""
         canvas = self.canvas
-        if not isinstance(self._blocks, Moving):
+        if not isinstance(self._blocks, MovingScheduleSession):
             return True
         length = canvas.length
         canvas.window = self._blocks.moved(canvas, stats)
@@ -190,7 +293,7 @@ class Denoising:
         if not len(canvas.open):
             self._leave(None)
 
-    def _persisting(self, feed: Feed, following: range) -> Query:
+    def _persisting(self, feed: CacheFeed, following: range) -> Query:
         """The pass over a finished block; it may write the first slot of the next."""
         canvas = self.canvas
         wanted = []
@@ -209,7 +312,7 @@ class Denoising:
         if len(logits):
             slots = np.array([following.start], dtype=np.int64)
             drawn = self._predicting.drawn(slots, logits)
-            self._perform(Action(commit=Writing.of(slots, drawn.ids)))
+            self._perform(Action(commit=SlotTokens.of(slots, drawn.ids)))
 
     # --- the end
 
@@ -234,3 +337,51 @@ class Denoising:
         self.counters.kept = end - canvas.first
         decided = canvas.ours & ~canvas.undecided
         self.counters.discarded = int(decided.sum()) - self.counters.kept
+
+
+GREEDY = SamplingParams(0.0)
+
+
+class LoopRow(Protocol):
+    """A row of the loop: a `DenoisingRow`, or who stands around one."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will be asked."""
+
+    def queries(self) -> tuple[Query, ...]:
+        """What to ask in the next pass."""
+
+    def settle(self, answers: Sequence[Logits]) -> None:
+        """Take what came of `queries`, in their order."""
+
+
+def denoise(rows: Sequence[LoopRow], adapter: ModelAdapter) -> bool:
+    """One pass for all rows that are not over; whether there was one."""
+    asked = [(row, row.queries()) for row in rows if not row.over]
+    queries = [query for _, some in asked for query in some]
+    if not queries:
+        return False
+    answers = iter(adapter.forward(queries))
+    for row, some in asked:
+        row.settle([next(answers) for _ in some])
+    return True
+
+
+def denoised(rows: Sequence[LoopRow], adapter: ModelAdapter) -> None:
+    """Write all rows to their ends."""
+    while not all(row.over for row in rows):
+        denoise(rows, adapter)
+
+
+def written(
+    adapter: ModelAdapter,
+    canvas: Canvas,
+    plugs: DecoderConfig,
+    chance: TokenRng,
+    shaping: SamplingParams = GREEDY,
+) -> DenoisingRow:
+    """One text, written to its end."""
+    row = DenoisingRow(canvas, plugs, adapter.traits, chance, shaping)
+    denoised([row], adapter)
+    return row

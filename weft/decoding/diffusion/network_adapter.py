@@ -1,11 +1,11 @@
-"""A network in this process as a diffusion model: canvases in, aligned logits out.
+"""Which columns of a cache hold keys of the text that is there now. Knows no keys.
 
-Knows attention kinds, the shift and what is banned; knows no policies.
+A row of the cache outlives its text: what was left in it must not be seen by the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -13,19 +13,92 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import cosine_similarity
 
 from weft.core.errors import CapabilityError, InternalError, ModelRequestError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.canvas import Slots
-from weft.decoding.diffusion.held import Held
-from weft.decoding.diffusion.laying import horizon, span_of
-from weft.decoding.diffusion.pieces import pieces
-from weft.decoding.diffusion.probe import Probe
-from weft.decoding.diffusion.query import Query, Soft
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Bits, Slots
+from weft.decoding.diffusion.query import Query, SoftSlots
+from weft.decoding.diffusion.spans import horizon, pieces, span_of
 
 if TYPE_CHECKING:
-    from weft.decoding.network.network import Network, Reading
+    from weft.decoding.network.network import Network, SpanOutput
     from weft.decoding.network.packing import Span
+
+
+class CachedColumns:
+    """By row: the columns that were written since the row was forgotten."""
+
+    def __init__(self) -> None:
+        self._columns: dict[int, Bits] = {}
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._columns
+
+    def forget(self, row: int) -> None:
+        """The row holds nothing from now on."""
+        self._columns.pop(row, None)
+
+    def write(self, row: int, columns: Slots) -> None:
+        """Keys of the row's text are in `columns` now."""
+        bits = self._sized(row, int(columns.max()) + 1)
+        bits[columns] = True
+
+    def lose(self, row: int, first: int) -> None:
+        """From column `first` on there is something else."""
+        self._sized(row, first)[first:] = False
+
+    def check(self, row: int, end: int, besides: Slots) -> None:
+        """Raises: `InternalError` where a column before `end` holds nothing and is not `besides`.
+
+        Then a cache policy trusts keys that nobody has computed.
+        """
+        known = self._sized(row, end)[:end].copy()
+        known[besides[besides < end]] = True
+        if not known.all():
+            raise InternalError(f"row {row} sees slot {int(known.argmin())}, which was never read")
+
+    def unused(self, taken: Collection[int]) -> int:
+        """The lowest row that holds nothing and is not `taken`."""
+        row = 0
+        while row in self._columns or row in taken:
+            row += 1
+        return row
+
+    def _sized(self, row: int, columns: int) -> Bits:
+        bits = self._columns.get(row, np.zeros(0, dtype=np.bool_))
+        if columns > len(bits):
+            bits = np.concatenate([bits, np.zeros(columns - len(bits), dtype=np.bool_)])
+        self._columns[row] = bits
+        return bits
+
+
+class KeyDriftProbe:
+    """The first layers of `network`: they read a text whole, for the values of the last of them.
+
+    `layer` is the one that is looked at, from 0, or the last. The values of layer 0 tell nothing:
+    they are those of the token alone.
+
+    Raises: `CapabilityError` where the layers cannot be found.
+    """
+
+    def __init__(self, network: Network, layer: int = 1) -> None:
+        self._network = network
+        self._layer = min(layer, network.layers - 1)
+        self._early = network.share(self._layer + 1)
+
+    def moved(self, spans: Sequence[Span], slots: Sequence[Slots]) -> list[torch.Tensor]:
+        """How far the values of `slots` of each span's row are from those kept: 1 - cosine.
+
+        The spans read their rows whole. Each answer is [slots], on the CPU.
+        """
+        self._early.forward(spans)
+        found = []
+        for span, columns in zip(spans, slots, strict=True):
+            now = self._early.values(span.slot, self._layer, columns.tolist())
+            kept = self._network.values(span.slot, self._layer, columns.tolist())
+            found.append(1 - cosine_similarity(now.float(), kept.float(), dim=-1).cpu())
+        return found
 
 
 class NetworkAdapter:
@@ -40,7 +113,7 @@ class NetworkAdapter:
     Raises: `CapabilityError` for traits that are not those of the network.
     """
 
-    def __init__(self, network: Network, traits: Traits, piece: int = 1024) -> None:
+    def __init__(self, network: Network, traits: ModelTraits, piece: int = 1024) -> None:
         if traits.vocabulary > network.vocabulary_size:
             raise CapabilityError(
                 f"a model of {network.vocabulary_size} tokens cannot predict {traits.vocabulary}"
@@ -50,8 +123,8 @@ class NetworkAdapter:
         self.traits = traits
         self._network = network
         self._piece = piece
-        self._held = Held()
-        self._probe: Probe | None = None
+        self._held = CachedColumns()
+        self._probe: KeyDriftProbe | None = None
         self._banned = np.array([t for t in sorted(traits.banned) if t < traits.vocabulary], int)
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -106,7 +179,7 @@ class NetworkAdapter:
         if not asking:
             return list(queries)
         if self._probe is None:
-            self._probe = Probe(self._network)
+            self._probe = KeyDriftProbe(self._network)
         spans = [self._whole(queries[number], slots[number]) for number in asking]
         moved = self._probe.moved(spans, [choice.slots for choice in asking.values()])
         chosen = list(queries)
@@ -123,7 +196,7 @@ class NetworkAdapter:
         whole = replace(query, feed=feed, wanted=nothing, shadows=nothing, choice=None)
         return span_of(whole, slot, self.traits, self._mixed)
 
-    def _read(self, asked: Sequence[tuple[Query, int]]) -> Mapping[int, Reading]:
+    def _read(self, asked: Sequence[tuple[Query, int]]) -> Mapping[int, SpanOutput]:
         """One pass over queries, each into a slot of the cache; what came of it by slot."""
         laid = [(query, span_of(query, slot, self.traits, self._mixed)) for query, slot in asked]
         for query, span in laid:
@@ -145,7 +218,7 @@ class NetworkAdapter:
         if query.scratch:
             self._network.copy_prefix(row, span.slot, end)
 
-    def _mixed(self, soft: Soft) -> torch.Tensor:
+    def _mixed(self, soft: SoftSlots) -> torch.Tensor:
         embedded = self._network.embed(soft.ids.ravel().tolist())
         parts = embedded.reshape(*soft.ids.shape, -1)
         weights = torch.from_numpy(soft.weights).to(parts)

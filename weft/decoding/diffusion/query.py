@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.canvas import Canvas, Slots
 
-Kind = Literal["denoise", "whole", "persist", "unconditional", "look"]
+PassKind = Literal["denoise", "whole", "persist", "unconditional", "look"]
 """For counting: a pass over the window, over all, of final tokens, for guidance, to check."""
 Logits = NDArray[np.float32]
 """What comes of a query: [slots, vocabulary]."""
@@ -21,7 +21,7 @@ def _none() -> Slots:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Soft:
+class SoftSlots:
     """Slots that are read as mixtures of embeddings: `ids` and `weights` are [slots, parts]."""
 
     slots: Slots
@@ -30,7 +30,7 @@ class Soft:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class RefreshCandidates:
     """Slots of which `count` are read too, those whose values have moved most since they were kept.
 
     `slots` are ascending and not fed. An adapter that keeps nothing need not choose.
@@ -60,11 +60,11 @@ class Query:
     wanted: Slots
     reach: int
     ids: NDArray[np.int64] | None = None
-    soft: Soft | None = None
+    soft: SoftSlots | None = None
     shadows: Slots = field(default_factory=_none)
-    choice: Choice | None = None
+    choice: RefreshCandidates | None = None
     scratch: bool = False
-    kind: Kind = "denoise"
+    kind: PassKind = "denoise"
 
     @property
     def tokens(self) -> int:

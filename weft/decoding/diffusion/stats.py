@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.speculative.chance import Chance, Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams, TokenRng
 
 _VISIT: Final = 1 << 32
 OF_POLICIES: Final = 1 << 63
-"""The first position of `Drawn.chance` that no slot uses; there are as many more."""
+"""The first position of `SampledTokens.chance` that no slot uses; there are as many more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +127,7 @@ def _kl(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class SampledTokens:
     """A token for each slot of `Stats`, and its probability before temperature and cuts.
 
     `chance` is the row's own, for a policy that decides by chance too: at positions from
@@ -137,26 +136,26 @@ class Drawn:
 
     ids: NDArray[np.int64]
     p: NDArray[np.float64]
-    chance: Chance = field(default_factory=lambda: Keyed(0))
+    chance: TokenRng = field(default_factory=lambda: CounterRng(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ProbeAnswer:
     """What came of one query of a look: of the slots it wanted, and of its own canvas."""
 
     stats: Stats
-    drawn: Drawn
+    drawn: SampledTokens
 
 
 def drawn_from(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
-    shaping: Shaping,
-    chance: Chance,
+    shaping: SamplingParams,
+    chance: TokenRng,
     *,
     fresh: bool = False,
-) -> Drawn:
+) -> SampledTokens:
     """The likeliest tokens, or tokens drawn by chance: one number for each slot of the answer.
 
     A slot that is not written keeps its number, so that the order of writing does not change what
@@ -174,4 +173,4 @@ def drawn_from(
         )
     logp = log_probabilities(logits)
     p = np.exp(np.take_along_axis(logp, ids[:, None], axis=1)[:, 0].astype(np.float64))
-    return Drawn(ids.astype(np.int64), p, chance)
+    return SampledTokens(ids.astype(np.int64), p, chance)

@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from weft.core.errors import CapabilityError
 from weft.decoding.network.cache import KvCache
-from weft.decoding.network.packing import Group, Step
+from weft.decoding.network.packing import AttentionGroup, PackedBatch
 
 NAME = "weft_spans"
 _UNSUPPORTED = ("sliding_window", "softcap", "s_aux", "position_bias")
@@ -28,7 +28,7 @@ def attend(
     _mask: torch.Tensor | None,
     scaling: float | None = None,
     *,
-    step: Step | None = None,
+    step: PackedBatch | None = None,
     cache: KvCache | None = None,
     **options: object,
 ) -> tuple[torch.Tensor, None]:
@@ -63,7 +63,7 @@ def attend(
 
 
 def attend_group(
-    group: Group,
+    group: AttentionGroup,
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,

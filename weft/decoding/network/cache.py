@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import torch
 
-from weft.decoding.concurrent.rotary import Turns, turn
+from weft.decoding.network.rotary import Rotation, rotate
 
 Windows: TypeAlias = tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]
 
@@ -80,14 +80,16 @@ class KvCache:
         """Copy the first `columns` tokens of slot `source` to slot `target`."""
         self._buffer[:, target, :columns] = self._buffer[:, source, :columns]
 
-    def move(self, source: int, first: int, tokens: int, target: int, at: int, by: Turns) -> None:
+    def move(
+        self, source: int, first: int, tokens: int, target: int, at: int, by: Rotation
+    ) -> None:
         """Put a copy of `tokens` columns from `first` of slot `source` at column `at` of `target`.
 
         Their keys are turned `by`. The stretches may overlap.
         """
         taken = self._buffer[:, source, first : first + tokens].clone()
         place = self._buffer[:, target, at : at + tokens]
-        place[:, :, 0] = turn(taken[:, :, 0].transpose(1, 2), by).transpose(1, 2)
+        place[:, :, 0] = rotate(taken[:, :, 0].transpose(1, 2), by).transpose(1, 2)
         place[:, :, 1] = taken[:, :, 1]
 
     def splice(self, sources: Sequence[tuple[int, int]], slot: int, columns: Sequence[int]) -> None:

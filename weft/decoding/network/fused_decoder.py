@@ -1,18 +1,184 @@
-"""A pass through fused layers, in the place of the forward method of transformers' model."""
+"""A decoder layer of the Llama family in as few calls of torch as it takes.
+
+Queries, keys and values come of one product, gate and up of another; all turn at once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
+from torch.nn.functional import layer_norm, silu
 
-from weft.decoding.network.cache import KvCache
-from weft.decoding.network.fused_layer import FusedLayer, PassState, RmsNorm, angles
-from weft.decoding.network.packing import Step
-from weft.decoding.network.write import Write
+from weft.decoding.network.attention import attend_group
+from weft.decoding.network.cache import KvCache, Windows
+from weft.decoding.network.options import Quantization
+from weft.decoding.network.packing import HiddenStateWrite, PackedBatch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+LinearMaker = Callable[[torch.Tensor, torch.Tensor | None], nn.Module]
+_KINDS = frozenset({"llama", "mistral", "qwen2"})
+_PARTS = frozenset({"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"})
+
+
+@dataclass(frozen=True, slots=True)
+class PassState:
+    """What all layers of one pass share.
+
+    cos, sin: how far heads turn, [tokens, heads + 2 * kv_heads, head_dim]; values do not, and sines
+    have the sign of what they multiply. `windows` are the keys and values that each group of the
+    step sees, `places` where its tokens are written; `first` is the number of the first layer.
+    `signs` are those of a row and its negative, [2, width]. `prompt`: the linear layers for prompts
+    multiply.
+    """
+
+    step: PackedBatch
+    cache: KvCache
+    cos: torch.Tensor
+    sin: torch.Tensor
+    places: torch.Tensor
+    windows: tuple[Windows, ...]
+    first: int
+    signs: torch.Tensor
+    prompt: bool = False
+
+
+def angles(
+    cos: torch.Tensor, sin: torch.Tensor, heads: int, kv_heads: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """cos, sin: [tokens, head_dim], of rotary positions whose halves turn against each other.
+
+    Returns those of `PassState`.
+    """
+    tokens, width = cos.shape
+    all_cos = cos.new_ones(tokens, heads + 2 * kv_heads, width)
+    all_sin = sin.new_zeros(tokens, heads + 2 * kv_heads, width)
+    turning = heads + kv_heads
+    all_cos[:, :turning] = cos[:, None]
+    all_sin[:, :turning, : width // 2] = -sin[:, None, : width // 2]
+    all_sin[:, :turning, width // 2 :] = sin[:, None, width // 2 :]
+    return all_cos, all_sin
+
+
+def can_fuse(model: PreTrainedModel, layers: nn.ModuleList | None) -> bool:
+    """Whether the layers are those that `FusedLayer` computes."""
+    config = model.config.get_text_config()
+    return (
+        layers is not None
+        and config.model_type in _KINDS
+        and config.hidden_act == "silu"
+        and not getattr(config, "sliding_window", None)
+        and all({name for name, _ in layer.named_children()} == _PARTS for layer in layers)
+    )
+
+
+class RmsNorm:
+    """Root mean square norm by the kernel of layer norm, which torch has for CPUs: that of x and
+    -x together, whose mean is 0. torch's own rms_norm is eight operations there.
+
+    `module` is the norm of transformers.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._weight = module.weight.detach().repeat(2, 1)
+        self._epsilon: float = module.variance_epsilon
+
+    def __call__(self, pair: torch.Tensor) -> torch.Tensor:
+        """pair: x and -x, [rows, 2, width] -> [rows, width]"""
+        found = layer_norm(pair, self._weight.shape, self._weight, None, self._epsilon)
+        return found[:, 0].contiguous()
+
+
+class Linears:
+    """The products of one layer; `make` lays a weight and a bias out."""
+
+    def __init__(self, layer: nn.Module, make: LinearMaker) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.qkv = make(*_joined(attention.q_proj, attention.k_proj, attention.v_proj))
+        self.out = make(*_joined(attention.o_proj))
+        self.gate_up = make(*_joined(mlp.gate_proj, mlp.up_proj))
+        self.down = make(*_joined(mlp.down_proj))
+
+
+class FusedLayer(nn.Module):  # type: ignore[misc]
+    """Computes what the layer of transformers does that it is made from. Inference only.
+
+    `number` is the layer's in the whole model; `make` lays a weight and a bias out, in
+    `quantization`, and `make_prompt` does for passes over prompts; without it those are as others.
+    """
+
+    def __init__(
+        self,
+        layer: nn.Module,
+        number: int,
+        kv_heads: int,
+        make: LinearMaker,
+        quantization: Quantization,
+        make_prompt: LinearMaker | None = None,
+    ) -> None:
+        super().__init__()
+        self.quantization = quantization
+        attention = layer.self_attn
+        self.number = number
+        self._kv_heads = kv_heads
+        self._head_dim = attention.head_dim
+        self._scaling: float = attention.scaling
+        self._before_attention = RmsNorm(layer.input_layernorm)
+        self._before_mlp = RmsNorm(layer.post_attention_layernorm)
+        self.linears = Linears(layer, make)
+        self.prompt_linears = None if make_prompt is None else Linears(layer, make_prompt)
+
+    def forward(self, pair: torch.Tensor, way: PassState) -> torch.Tensor:
+        """pair: what enters and its negative, [tokens, 2, width], as norms need it -> the same of
+        what leaves. Writes the tokens' keys and values to the cache.
+
+        Parts are called by `forward`: what else a call of a module does takes longer than it.
+        """
+        linears = self.linears
+        if way.prompt and self.prompt_linears is not None:
+            linears = self.prompt_linears
+        joined = linears.qkv.forward(self._before_attention(pair))
+        rows = joined.view(len(joined), -1, self._head_dim)
+        turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
+        heads = rows.shape[1] - 2 * self._kv_heads
+        way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
+        query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
+        found = linears.out.forward(self._attend(query, way))
+        pair = torch.addcmul(pair, found.unsqueeze(1), way.signs)
+        gate, up = linears.gate_up.forward(self._before_mlp(pair)).chunk(2, -1)
+        found = linears.down.forward(silu(gate).mul_(up))
+        return torch.addcmul(pair, found.unsqueeze(1), way.signs)
+
+    def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
+        """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""
+        at = self.number - way.first
+        parts = [
+            attend_group(group, query, keys[at], values[at], self._scaling)
+            for group, (keys, values) in zip(way.step.groups, way.windows, strict=True)
+        ]
+        looking = way.step.looking
+        if looking is not None:
+            by_head = query.flatten(1, 2).transpose(0, 1)
+            halves = way.cache.halves(self.number)
+            parts.append(looking.attend(by_head, *halves, self._scaling).flatten(1))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _joined(*linears: nn.Linear) -> tuple[torch.Tensor, torch.Tensor | None]:
+    weight = torch.cat([linear.weight.detach() for linear in linears])
+    if all(linear.bias is None for linear in linears):
+        return weight, None
+    biases = [
+        linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias.detach()
+        for linear in linears
+    ]
+    return weight, torch.cat(biases)
 
 
 class FusedDecoder:
@@ -33,7 +199,7 @@ class FusedDecoder:
         self._signs = torch.stack([ones, -ones])
         self._vocabulary: int = model.config.get_text_config().vocab_size
 
-    def logits(self, step: Step, cache: KvCache) -> torch.Tensor:
+    def logits(self, step: PackedBatch, cache: KvCache) -> torch.Tensor:
         """float32 [wanted, vocabulary]; what the step's taps see is put into `step.hidden`.
 
         Where the network `reads_prompts_apart`, spans are all of prompts, or none is.
@@ -55,13 +221,13 @@ class FusedDecoder:
         logits: torch.Tensor = self._head(self._norm(pair[step.wanted]))
         return logits.float()
 
-    def _enter(self, step: Step, number: int, pair: torch.Tensor) -> torch.Tensor:
+    def _enter(self, step: PackedBatch, number: int, pair: torch.Tensor) -> torch.Tensor:
         if number in step.taps or number in step.written:
             hidden = enter(step, number, pair[:, 0].contiguous())
             return hidden.unsqueeze(1) * self._signs
         return pair
 
-    def _state(self, step: Step, cache: KvCache, hidden: torch.Tensor) -> PassState:
+    def _state(self, step: PackedBatch, cache: KvCache, hidden: torch.Tensor) -> PassState:
         cos, sin = self._rotary(hidden[None], position_ids=step.positions[None])
         return PassState(
             step,
@@ -75,7 +241,7 @@ class FusedDecoder:
         )
 
 
-def enter(step: Step, number: int, hidden: torch.Tensor) -> torch.Tensor:
+def enter(step: PackedBatch, number: int, hidden: torch.Tensor) -> torch.Tensor:
     """What enters layer `number`, [tokens, width]: written over and looked at as the step says."""
     if number in step.written:
         hidden = hidden.clone()
@@ -86,5 +252,5 @@ def enter(step: Step, number: int, hidden: torch.Tensor) -> torch.Tensor:
     return hidden
 
 
-def _rows(write: Write, first: int, hidden: torch.Tensor) -> torch.Tensor:
+def _rows(write: HiddenStateWrite, first: int, hidden: torch.Tensor) -> torch.Tensor:
     return torch.tensor(write.rows, device=hidden.device) + first

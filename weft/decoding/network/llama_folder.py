@@ -49,7 +49,7 @@ class LlamaConfig:
         return self
 
 
-class GenerationDefaults:
+class LlamaGenerationConfig:
     """Has of transformers' `GenerationConfig` what `Network` reads."""
 
     def __init__(self, said: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class LlamaModel(nn.Module):  # type: ignore[misc]
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         self.config = config
-        self.generation_config = GenerationDefaults(config.generation)
+        self.generation_config = LlamaGenerationConfig(config.generation)
         self.model = _Body(config)
         self.lm_head = _linear(config.hidden_size, config.vocab_size, False)
 

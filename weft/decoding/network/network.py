@@ -15,30 +15,34 @@ import torch
 
 from weft.core.errors import CapabilityError
 from weft.core.ports.model import Placed
-from weft.decoding.concurrent.placement import Placement
-from weft.decoding.concurrent.rotary import Rotary, turn
 from weft.decoding.network.cache import KvCache
-from weft.decoding.network.cores import model_threads
-from weft.decoding.network.fused_decoder import FusedDecoder
-from weft.decoding.network.fused_layer import FusedLayer
-from weft.decoding.network.fusing import fuse, has_kernels
-from weft.decoding.network.layers import find_layers, some_layers, watch
+from weft.decoding.network.fused_decoder import FusedDecoder, FusedLayer
+from weft.decoding.network.layers import (
+    LOADING,
+    dtype_of,
+    find_layers,
+    folder_of,
+    load_weights,
+    some_layers,
+    watch,
+)
 from weft.decoding.network.llama_folder import LlamaModel, read_llama
-from weft.decoding.network.loading import LOADING, dtype_of, folder_of, load_weights
-from weft.decoding.network.options import NetworkOptions, Quantization
-from weft.decoding.network.packed_linear import pack_linears
-from weft.decoding.network.packing import Span, Step, pack
+from weft.decoding.network.options import NetworkOptions, Quantization, model_threads
+from weft.decoding.network.packing import PackedBatch, Span, pack
+from weft.decoding.network.quantization import fuse, has_kernels, pack_linears
+from weft.decoding.network.rotary import Rotary, rotate
+from weft.decoding.network.visibility import Placement
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from transformers import GenerationConfig, PreTrainedModel
 
-    from weft.decoding.network.llama_folder import GenerationDefaults
+    from weft.decoding.network.llama_folder import LlamaGenerationConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ModelGenerationConfig:
     """What the model's generation config says: how to sample, and which tokens end an answer.
 
     `temperature` is None where it says none. `do_sample` is not read, as vLLM does not read it.
@@ -51,7 +55,7 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SpanOutput:
     """What came of one span: logits [rows that want them, vocabulary], and by tapped layer what
     entered it, [tokens of the span, width].
     """
@@ -81,7 +85,7 @@ class Network:
         self.vocabulary_size: int = config.vocab_size
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
-        self.habits = _habits(model.generation_config)
+        self.habits = _generation_config(model.generation_config)
         self.path = folder_of(model)
         self._options = options
         self._first = first
@@ -189,7 +193,7 @@ class Network:
             here, there = self._cache.keys(0, 0), self._cache.keys(1, 0)  # [layers, heads, 1, dim]
         finally:
             self._cache = kept
-        expected = turn(here, rotary.turns(torch.tensor([far], device=here.device)))
+        expected = rotate(here, rotary.turns(torch.tensor([far], device=here.device)))
         tolerance = 1e-4 if here.dtype == torch.float32 else 3e-2
         error = (there - expected).abs().amax(dim=(1, 2, 3))
         return bool((error <= tolerance * here.abs().amax(dim=(1, 2, 3))).all())
@@ -198,7 +202,7 @@ class Network:
         dtype, device = self._model.dtype, self._model.device
         return KvCache(self.layers, self._kv_heads, self._head_dim, dtype, device, self._first)
 
-    def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
+    def forward(self, spans: Sequence[Span]) -> dict[int, SpanOutput]:
         """Read the spans into their slots; what came of it by slot.
 
         Prompts are read in a pass of their own where the network `reads_prompts_apart`.
@@ -211,7 +215,7 @@ class Network:
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         self._cache.reserve(1 + max(_slots(spans)), max(s.reach for s in spans))
-        readings: dict[int, Reading] = {}
+        readings: dict[int, SpanOutput] = {}
         for together in self._passes(spans):
             readings |= self._pass(together)
         return readings
@@ -226,7 +230,7 @@ class Network:
             return [spans]
         return [[s for s in spans if s.prompt], [s for s in spans if not s.prompt]]
 
-    def _pass(self, spans: Sequence[Span]) -> dict[int, Reading]:
+    def _pass(self, spans: Sequence[Span]) -> dict[int, SpanOutput]:
         with torch.inference_mode():
             step = pack(
                 spans,
@@ -236,9 +240,9 @@ class Network:
                 rotary=self.rotary() if any(span.view for span in spans) else None,
             )
             logits: NDArray[np.float32] = self._logits(step).cpu().numpy()
-        return _readings(step, logits)
+        return _span_outputs(step, logits)
 
-    def _logits(self, step: Step) -> torch.Tensor:
+    def _logits(self, step: PackedBatch) -> torch.Tensor:
         """float32 [wanted, vocabulary]"""
         if self._fused is not None:
             return self._fused.logits(step, self._cache)
@@ -300,11 +304,11 @@ class Network:
             raise CapabilityError(f"a local model cannot be a {kind}: not all layers attend")
 
 
-def _readings(step: Step, logits: NDArray[np.float32]) -> dict[int, Reading]:
+def _span_outputs(step: PackedBatch, logits: NDArray[np.float32]) -> dict[int, SpanOutput]:
     readings, row = {}, 0
     for span, (first, last) in zip(step.spans, pairwise(step.firsts), strict=True):
         hidden = {layer: step.hidden[layer][first:last] for layer in span.taps}
-        readings[span.slot] = Reading(logits[row : row + span.wants_logits], hidden)
+        readings[span.slot] = SpanOutput(logits[row : row + span.wants_logits], hidden)
         row += span.wants_logits
     return readings
 
@@ -316,12 +320,14 @@ def _slots(spans: Sequence[Span]) -> Iterator[int]:
         yield from (stretch.slot for stretch in span.view)
 
 
-def _habits(config: GenerationConfig | GenerationDefaults | None) -> Habits:
+def _generation_config(
+    config: GenerationConfig | LlamaGenerationConfig | None,
+) -> ModelGenerationConfig:
     if config is None:
-        return Habits(None, 1.0, 0, frozenset())
+        return ModelGenerationConfig(None, 1.0, 0, frozenset())
     ends = config.eos_token_id
     end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
     said = config.to_diff_dict()
-    return Habits(
+    return ModelGenerationConfig(
         said.get("temperature"), said.get("top_p") or 1.0, said.get("top_k") or 0, end_ids
     )

@@ -1,23 +1,30 @@
-"""One step of many rows as one flat sequence of tokens: no padding where the model multiplies.
-
-Knows tensors and positions; knows nothing of requests.
-"""
+"""Hidden states that are made rather than computed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 import torch
 
-from weft.decoding.concurrent.placement import Placement
-from weft.decoding.concurrent.rotary import Rotary
-from weft.decoding.concurrent.view import Stretch
-from weft.decoding.network.branches import Branches
-from weft.decoding.network.looking import Looking, look
-from weft.decoding.network.sight import Sight
-from weft.decoding.network.write import Write
+from weft.decoding.network.rotary import Rotary
+from weft.decoding.network.segments import KvSegment, SegmentAttention, plan_segments
+from weft.decoding.network.visibility import BlockMask, Placement, TreeMask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenStateWrite:
+    """Hidden states that are made rather than computed, as they enter `layer` (0: the embeddings).
+
+    `make` gets what enters the layer for all tokens of the span, [tokens, width], and returns what
+    shall enter it for the tokens `rows`: [rows, width].
+    """
+
+    layer: int
+    rows: tuple[int, ...]
+    make: Callable[[torch.Tensor], torch.Tensor]
+
 
 _LANES = 32
 """On a CPU attention always has a mask and a multiple of so many columns: then a token's sums are
@@ -40,9 +47,9 @@ class Span:
     columns: Sequence[int]
     tokens: Sequence[int]
     wants_logits: int
-    placement: Placement | Branches | Sight | None = None
-    view: tuple[Stretch, ...] = ()
-    writes: tuple[Write, ...] = ()
+    placement: Placement | TreeMask | BlockMask | None = None
+    view: tuple[KvSegment, ...] = ()
+    writes: tuple[HiddenStateWrite, ...] = ()
     taps: tuple[int, ...] = ()
     rows: tuple[int, ...] | None = None
     prompt: bool = False
@@ -55,7 +62,7 @@ class Span:
     @property
     def reach(self) -> int:
         """The column after the last that is written or seen."""
-        if isinstance(self.placement, Sight):
+        if isinstance(self.placement, BlockMask):
             return max(self.end, self.placement.end)
         return self.end
 
@@ -82,7 +89,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AttentionGroup:
     """Neighbouring slots that attend together: single tokens, spans that see alike, or one span.
 
     Tokens `first:last` of the step belong to slots `low:high`, equally many to each. `mask` is
@@ -99,7 +106,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PackedBatch:
     """What one forward pass reads. Tensors are [tokens] but for `wanted`, the rows with logits.
 
     `spans` are in the order of the tokens, from `firsts` on. `looking` is for the tokens of the
@@ -114,10 +121,10 @@ class Step:
     slots: torch.Tensor
     columns: torch.Tensor
     wanted: torch.Tensor
-    groups: tuple[Group, ...]
-    looking: Looking | None
+    groups: tuple[AttentionGroup, ...]
+    looking: SegmentAttention | None
     taps: frozenset[int]
-    written: dict[int, list[tuple[int, int, Write]]]
+    written: dict[int, list[tuple[int, int, HiddenStateWrite]]]
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
@@ -128,7 +135,7 @@ def pack(
     dtype: torch.dtype,
     device: torch.device,
     rotary: Rotary | None = None,
-) -> Step:
+) -> PackedBatch:
     """Lay spans out for one pass: single tokens by slot, longer spans, then those with views.
 
     Views need `rotary`.
@@ -137,7 +144,7 @@ def pack(
     viewing = [span for span in spans if span.view]
     longer = [span for span in spans if not span.single and not span.view]
     ordered = (*singles, *longer, *viewing)
-    groups: list[Group] = []
+    groups: list[AttentionGroup] = []
     first = 0
     for run in (*_neighbours(singles), *_alike(longer)):
         last = first + sum(len(span.tokens) for span in run)
@@ -145,20 +152,20 @@ def pack(
         columns = max(span.reach for span in run)
         if mask is not None:
             mask, columns = mask.to(device), mask.shape[-1]
-        groups.append(Group(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
+        groups.append(AttentionGroup(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
         first = last
     looking = None
     if viewing:
         assert rotary is not None
         seen = [(span.columns, span.view) for span in viewing]
-        looking = look(seen, first, rotary, queries_per_key, dtype, device)
+        looking = plan_segments(seen, first, rotary, queries_per_key, dtype, device)
     firsts = tuple(accumulate((len(span.tokens) for span in ordered), initial=0))
     wanted = [
         [start + row for row in span.wanted] for span, start in zip(ordered, firsts, strict=False)
     ]
     places = _flat([span.columns for span in ordered], device)
     ordinary = all(span.placement is None for span in ordered)
-    return Step(
+    return PackedBatch(
         spans=ordered,
         firsts=firsts,
         token_ids=_flat([span.tokens for span in ordered], device),
@@ -175,8 +182,8 @@ def pack(
 
 def _written(
     spans: Sequence[Span], firsts: Sequence[int]
-) -> dict[int, list[tuple[int, int, Write]]]:
-    written: dict[int, list[tuple[int, int, Write]]] = {}
+) -> dict[int, list[tuple[int, int, HiddenStateWrite]]]:
+    written: dict[int, list[tuple[int, int, HiddenStateWrite]]] = {}
     for span, (first, last) in zip(spans, pairwise(firsts), strict=True):
         for write in span.writes:
             written.setdefault(write.layer, []).append((first, last, write))
@@ -203,7 +210,7 @@ def _alike(spans: Sequence[Span]) -> list[list[Span]]:
 
 def _same_sight(one: Span, next_: Span) -> bool:
     """Whether `next_` is in the next slot and its tokens see the same columns as those of `one`."""
-    if not isinstance(one.placement, Sight) or not isinstance(next_.placement, Sight):
+    if not isinstance(one.placement, BlockMask) or not isinstance(next_.placement, BlockMask):
         return False
     if next_.slot != one.slot + 1 or len(one.tokens) != len(next_.tokens):
         return False
@@ -215,7 +222,7 @@ def _same_sight(one: Span, next_: Span) -> bool:
 def _is_open(span: Span) -> bool:
     """Whether all tokens of a span see all columns of its slot up to `reach`."""
     sight = span.placement
-    return isinstance(sight, Sight) and span.reach == sight.end and sight.is_open(span.columns)
+    return isinstance(sight, BlockMask) and span.reach == sight.end and sight.is_open(span.columns)
 
 
 def _mask(

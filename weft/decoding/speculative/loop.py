@@ -5,26 +5,30 @@ Knows no text: stop strings are for who reads the tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from weft.decoding.speculative.chance import Chance
-from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.method import proposed
-from weft.decoding.speculative.speculation import PLAIN, Speculation
-from weft.decoding.speculative.target import Target
+from weft.decoding.sampling import SamplingParams, TokenRng
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import SpeculativeMethod, proposed
+from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.speculation import NO_DRAFT, SpeculativeCounters, SpeculativeSequence
+from weft.decoding.speculative.target import NetworkTarget, TargetModel
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DecodeLimits:
     """The text ends with one of `end_ids`, at the latest after `max_tokens`."""
 
     max_tokens: int
     end_ids: frozenset[int] = frozenset()
 
 
-class Decoding:
+class DecodeLoop:
     """One sequence on its way. `target` and `speculation` know the prompt already.
 
     `position` is that of the first token, for the chance that decides. Give each step's tokens on
@@ -33,10 +37,10 @@ class Decoding:
 
     def __init__(
         self,
-        target: Target,
-        speculation: Speculation,
-        chance: Chance,
-        limits: Limits,
+        target: TargetModel,
+        speculation: SpeculativeSequence,
+        chance: TokenRng,
+        limits: DecodeLimits,
         position: int = 0,
     ) -> None:
         self.done = limits.max_tokens < 1
@@ -47,7 +51,7 @@ class Decoding:
         self._position = position
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> SpeculativeCounters:
         """What it took so far."""
         return self.speculation.counters
 
@@ -70,10 +74,10 @@ class Decoding:
             self.speculation.end()
         return tokens
 
-    def _propose(self) -> Draft:
+    def _propose(self) -> DraftProposal:
         ask = self.speculation.ask()
         if ask is None:
-            return PLAIN
+            return NO_DRAFT
         [answer] = proposed(self.speculation.method, [ask])
         room = self._limits.max_tokens - self.counters.tokens
         return self.speculation.take(answer, ask, room)
@@ -84,3 +88,24 @@ class Decoding:
                 self.done = True
                 return tokens[:count]
         return tokens
+
+
+def decode_alone(
+    network: Network,
+    prompt: Sequence[int],
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
+    chance: TokenRng,
+    limits: DecodeLimits,
+    slot: int = 0,
+) -> DecodeLoop:
+    """Iterate over what is returned: the tokens of each step. Reads the prompt at once.
+
+    Raises: `ValueError` for a prompt of no tokens.
+    """
+    speculation = SpeculativeSequence(method, network.vocabulary_size, DraftRequest(shaping))
+    target = NetworkTarget(network, shaping, slot)
+    for seen in target.begin(prompt, speculation.taps):
+        speculation.see(seen)
+    speculation.extend(prompt)
+    return DecodeLoop(target, speculation, chance, limits)

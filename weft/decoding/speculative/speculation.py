@@ -1,29 +1,79 @@
-"""The drafts of one sequence: asked for, walked, settled. A drafter that fails is left behind.
-
-Knows no model and no text; who hosts it reads the drafts.
-"""
+"""What decoding took, in counts that are the same on every machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from weft.decoding.speculative.accept.lossy import LossyAcceptor
-from weft.decoding.speculative.asked import Asked, begun
-from weft.decoding.speculative.chance import Chance
-from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Drafter, Seen, Watching
-from weft.decoding.speculative.events import Fallback
-from weft.decoding.speculative.lengths import Lengths
-from weft.decoding.speculative.method import Ask, Method
-from weft.decoding.speculative.walk import LawAt, Walk
+from weft.decoding.sampling import TokenRng
+from weft.decoding.speculative.acceptance import AcceptedPath, DistributionAt, LossyAcceptor
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetObserver,
+    TargetOutputs,
+)
+from weft.decoding.speculative.request import DraftRequest, begin_drafter
 
-PLAIN = Draft()
+
+@dataclass(slots=True)
+class SpeculativeCounters:
+    """`forwards` of the target, after the prompt; `tokens` that they committed.
+
+    `drafted` nodes were read, `tried` of them looked at, `accepted` kept. `tested[d]` candidates
+    stood at depth d + 1 below accepted ones only, and `held[d]` of these steps went on there.
+    """
+
+    tokens: int = 0
+    forwards: int = 0
+    drafted: int = 0
+    tried: int = 0
+    accepted: int = 0
+    tested: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """1 without drafts."""
+        return self.tokens / self.forwards if self.forwards else 0.0
+
+    @property
+    def chances(self) -> tuple[float, ...]:
+        """By depth: how often a step that drafted there went on, of those that came there."""
+        return tuple(h / t if t else 0.0 for h, t in zip(self.held, self.tested, strict=True))
+
+    def step(self, drafted: int, deepest: int, tried: int, accepted: int, tokens: int) -> None:
+        """One forward: a draft of `drafted` nodes down to `deepest`, and what came of it."""
+        self.forwards += 1
+        self.drafted += drafted
+        self.tried += tried
+        self.accepted += accepted
+        self.tokens += tokens
+        while len(self.tested) < deepest:
+            self.tested.append(0)
+            self.held.append(0)
+        for depth in range(min(accepted + 1, deepest)):
+            self.tested[depth] += 1
+            self.held[depth] += depth < accepted
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationFallback:
+    """From here on the sequence is decoded plainly: its drafter failed."""
+
+    method: str
+    reason: str
+
+
+NO_DRAFT = DraftProposal()
 MOST_NODES = 256
-UNKNOWN = Asked()
+UNKNOWN_REQUEST = DraftRequest()
 
 
-class Speculation:
+class SpeculativeSequence:
     """One sequence of `method`, over a target that knows `vocabulary` tokens.
 
     The order of calls: `extend` with the prompt; then of every step `ask`, `take`, `walk`,
@@ -33,27 +83,27 @@ class Speculation:
 
     def __init__(
         self,
-        method: Method,
+        method: SpeculativeMethod,
         vocabulary: int,
-        asked: Asked = UNKNOWN,
-        on_fallback: Callable[[Fallback], None] = lambda _fallback: None,
+        asked: DraftRequest = UNKNOWN_REQUEST,
+        on_fallback: Callable[[SpeculationFallback], None] = lambda _fallback: None,
     ) -> None:
         self.method = method
-        self.counters = Counters()
-        self.fallback: Fallback | None = None
+        self.counters = SpeculativeCounters()
+        self.fallback: SpeculationFallback | None = None
         self._vocabulary = vocabulary
         self._on_fallback = on_fallback
         self._drafter: Drafter | None = None
-        self._lengths: Lengths | None = None
+        self._lengths: DraftLength | None = None
         try:
-            self._lengths, self._drafter = method.lengths(), begun(method, asked)
+            self._lengths, self._drafter = method.lengths(), begin_drafter(method, asked)
         except Exception as error:  # noqa: BLE001 - a draft is worth no request
             self._give_up(error)
 
     @property
     def taps(self) -> tuple[int, ...]:
         """The layers of the target that the drafter looks at."""
-        return self._drafter.taps if isinstance(self._drafter, Watching) else ()
+        return self._drafter.taps if isinstance(self._drafter, TargetObserver) else ()
 
     @property
     def lossless(self) -> bool:
@@ -63,7 +113,7 @@ class Speculation:
     @property
     def watches(self) -> bool:
         """Whether the drafter wants to see passes."""
-        return isinstance(self._drafter, Watching)
+        return isinstance(self._drafter, TargetObserver)
 
     def extend(self, tokens: Sequence[int]) -> None:
         """The sequence goes on with `tokens`; of none the drafter is not told."""
@@ -73,15 +123,15 @@ class Speculation:
             except Exception as error:  # noqa: BLE001 - a draft is worth no request
                 self._give_up(error)
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: TargetOutputs) -> None:
         """The target has read what `seen` says. Comes before `extend` with what came of it."""
-        if isinstance(self._drafter, Watching):
+        if isinstance(self._drafter, TargetObserver):
             try:
                 self._drafter.see(seen)
             except Exception as error:  # noqa: BLE001 - a draft is worth no request
                 self._give_up(error)
 
-    def ask(self) -> Ask | None:
+    def ask(self) -> ProposalRequest | None:
         """What to ask the method for now; None: nothing."""
         if self._drafter is None or self._lengths is None:
             return None
@@ -91,29 +141,33 @@ class Speculation:
             self._give_up(error)
             return None
 
-    def take(self, proposed: Draft | BaseException, ask: Ask, room: int) -> Draft:
+    def take(
+        self, proposed: DraftProposal | BaseException, ask: ProposalRequest, room: int
+    ) -> DraftProposal:
         """The draft to read, where `room` tokens may still be written."""
         if isinstance(proposed, BaseException):
             self._give_up(proposed)
-            return PLAIN
+            return NO_DRAFT
         tree = proposed.tree
         if len(tree) > ask[1]:
             self._give_up(ValueError(f"a draft of {len(tree)} nodes where {ask[1]} were asked for"))
-            return PLAIN
+            return NO_DRAFT
         strange = [t for t in (*tree.tokens, *proposed.aux.tokens) if not t < self._vocabulary]
         if strange:
             self._give_up(ValueError(f"token {strange[0]} is outside of {self._vocabulary}"))
-            return PLAIN
+            return NO_DRAFT
         return proposed.clipped(room - 1)  # the target's own token comes after it
 
-    def walk(self, draft: Draft, law_at: LawAt, chance: Chance, position: int) -> Walk:
+    def walk(
+        self, draft: DraftProposal, law_at: DistributionAt, chance: TokenRng, position: int
+    ) -> AcceptedPath:
         """What of `draft` is accepted, by the method's rule."""
         acceptor = self.method.acceptor
         if isinstance(acceptor, LossyAcceptor):
             return acceptor.walk_lossy(draft.tree, law_at, chance, position)
         return acceptor.walk(draft.tree, law_at, chance, position)
 
-    def settle(self, draft: Draft, walk: Walk, tokens: Sequence[int]) -> None:
+    def settle(self, draft: DraftProposal, walk: AcceptedPath, tokens: Sequence[int]) -> None:
         """`tokens` of the walk were committed: all of them, or those up to the end of the text.
 
         What else is committed, because it was forced, is told by `extend` only.
@@ -139,6 +193,6 @@ class Speculation:
     def _give_up(self, error: BaseException) -> None:
         if self.fallback is None:
             reason = f"{type(error).__name__}: {error}"[:300]
-            self.fallback = Fallback(self.method.name, reason)
+            self.fallback = SpeculationFallback(self.method.name, reason)
             self._on_fallback(self.fallback)
         self.end()

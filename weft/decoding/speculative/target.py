@@ -2,24 +2,142 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.walk import LawAt, Walk
+import torch
+
+from weft.decoding.network.packing import HiddenStateWrite, Span
+from weft.decoding.network.visibility import ORDINARY, Placement, TreeMask
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.acceptance import AcceptedPath, DistributionAt
+from weft.decoding.speculative.draft import ROOT, DraftProposal
+from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.speculation import NO_DRAFT
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network, SpanOutput
 
 
-class Target(Protocol):
+class TargetModel(Protocol):
     """A model within one sequence, of which it has read all but the last token."""
 
-    def verify(self, draft: Draft, taps: tuple[int, ...] = ()) -> LawAt:
+    def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
         """Read the last token and `draft` in one pass; the law after each node and after `ROOT`.
 
         What enters the layers `taps` is for the drafter to see.
         """
 
-    def commit(self, walk: Walk) -> Seen:
+    def commit(self, walk: AcceptedPath) -> TargetOutputs:
         """The sequence goes on with the path, then the bonus, which is not read yet.
 
         What was read of other nodes is forgotten. Returns what the pass showed.
         """
+
+
+def draft_span(
+    draft: DraftProposal,
+    slot: int,
+    columns: Sequence[int],
+    line: Sequence[int],
+    placement: Placement | None,
+    taps: tuple[int, ...] = (),
+) -> Span:
+    """What a pass reads of a draft: `line` into `columns`, whose last token is the root, then it.
+
+    The logits are those of the root, of the nodes, then of the rows beside. `placement` is that of
+    the sequence.
+    """
+    tree, aux = draft.tree, draft.aux
+    tokens = (*line, *tree.tokens, *aux.tokens)
+    wanted = 1 + len(tree) + len(aux)
+    if wanted == 1:
+        return Span(slot, columns, tokens, 1, placement, taps=taps)
+    root = columns[-1]
+    everywhere = (*columns, *range(root + 1, root + wanted))
+    depths, sees = aux.depths_with(tree), aux.sees_with(tree)
+    branches = TreeMask(root, depths, sees, placement or ORDINARY)
+    return Span(slot, everywhere, tokens, wanted, branches, writes=_moved(draft, line), taps=taps)
+
+
+def target_outputs(
+    reading: SpanOutput, draft: DraftProposal, walk: AcceptedPath, line: Sequence[int]
+) -> TargetOutputs:
+    """What a pass over `line` and `draft` showed of what stays of it."""
+    nodes = 1 + len(draft.tree)
+    last = walk.path[-1] if walk.path else ROOT
+    return TargetOutputs(
+        (*line, *(draft.tree.tokens[node] for node in walk.path)),
+        _kept(reading.hidden, len(line), walk.path),
+        reading.logits[:nodes],
+        reading.logits[nodes:],
+        draft.aux.below(last),
+        walk,
+    )
+
+
+def _kept(
+    hidden: Mapping[int, torch.Tensor], line: int, path: Sequence[int]
+) -> Mapping[int, torch.Tensor]:
+    rows = [*range(line), *(line + node for node in path)]
+    return {layer: states[rows] for layer, states in hidden.items()}
+
+
+def _moved(draft: DraftProposal, line: Sequence[int]) -> tuple[HiddenStateWrite, ...]:
+    """The writes of a draft, whose rows count from the root, as those of a span."""
+    before = len(line) - 1
+    return tuple(
+        HiddenStateWrite(
+            write.layer,
+            tuple(row + before for row in write.rows),
+            lambda entering, make=write.make: make(entering[before:]),  # type: ignore[misc]
+        )
+        for write in draft.aux.writes
+    )
+
+
+_PIECE = 256
+
+
+class NetworkTarget:
+    """Implements `Target` over slot `slot` of `network`, whose tokens are forgotten.
+
+    Give `begin` the prompt; then `tokens` are all of the sequence, of which the last is not read.
+    """
+
+    def __init__(self, network: Network, shaping: SamplingParams, slot: int = 0) -> None:
+        self.tokens: list[int] = []
+        self._network = network
+        self._shaping = shaping
+        self._slot = slot
+        self._draft = NO_DRAFT
+        self._reading: SpanOutput | None = None
+
+    def begin(self, prompt: Sequence[int], taps: tuple[int, ...] = ()) -> Iterable[TargetOutputs]:
+        """Read all but the last token of `prompt`, piece by piece; what each piece shows.
+
+        Raises: `ValueError` for a prompt of no tokens.
+        """
+        if not prompt:
+            raise ValueError("a prompt has at least one token")
+        self.tokens = list(prompt)
+        for first in range(0, len(prompt) - 1, _PIECE):
+            piece = tuple(prompt[first : min(first + _PIECE, len(prompt) - 1)])
+            columns = range(first, first + len(piece))
+            read = self._network.forward([Span(self._slot, columns, piece, 0, taps=taps)])
+            yield TargetOutputs(piece, read[self._slot].hidden)
+
+    def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
+        last = range(len(self.tokens) - 1, len(self.tokens))
+        span = draft_span(draft, self._slot, last, self.tokens[-1:], None, taps)
+        self._draft, self._reading = draft, self._network.forward([span])[self._slot]
+        logits = self._reading.logits
+        return lambda node: self._shaping.law(logits[node - ROOT])
+
+    def commit(self, walk: AcceptedPath) -> TargetOutputs:
+        assert self._reading is not None
+        root = len(self.tokens) - 1
+        self._network.keep(self._slot, root + 1, walk.path)
+        seen = target_outputs(self._reading, self._draft, walk, self.tokens[-1:])
+        self.tokens += walk.tokens(self._draft.tree)
+        return seen

@@ -4,13 +4,8 @@ Each is a function that makes a `Work`. Bodies are templates: given a scope and 
 make the nodes of one instance.
 """
 
-from weft.engine.kinds.ask import ask
-from weft.engine.kinds.body import Body, Fragment, instances
-from weft.engine.kinds.branch import branch
-from weft.engine.kinds.loop import loop
-from weft.engine.kinds.map import map_over
-from weft.engine.kinds.reduce import fold, reduce_with
-from weft.engine.kinds.subgraph import subgraph
+from weft.engine.kinds.body import Body, Fragment, instances, subgraph
+from weft.engine.kinds.functions import ask, branch, fold, loop, map_over, reduce_with
 
 __all__ = [
     "Body",

@@ -1,14 +1,25 @@
-"""A template of nodes that is instantiated once per map item, loop iteration, branch or call."""
+"""Templates of nodes, instantiated once per map item, loop iteration, branch or call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from weft.core.ids import NodeId, inside
-from weft.engine.node import Edge, Grow, Inputs, Node, NodeContext, Skip, Then
-from weft.engine.slices import slices
+from weft.engine.graph.node import (
+    AskHuman,
+    Edge,
+    Expand,
+    Inputs,
+    Node,
+    NodeContext,
+    NodeFn,
+    Partial,
+    Skip,
+    Then,
+)
+from weft.engine.graph.slices import slices
 
 T = TypeVar("T")
 
@@ -52,7 +63,7 @@ async def grow_one(
     body: Body,
     bindings: Mapping[str, Any],
     then: Then | None = None,
-) -> Grow:
+) -> Expand:
     """Append an instance of `body` and go on with its value (as it is, without `then`).
 
     A result that was left out on purpose leaves the growing node out, or gives `then` no value.
@@ -68,7 +79,7 @@ async def grow_one(
         carrier = inside(scope, "outer-result")
         nodes = (*nodes, Node(carrier, _carry, (Edge(result, "value"),), kind="value"))
         result = carrier
-    return Grow(nodes, (result,), then or _only)
+    return Expand(nodes, (result,), then or _only)
 
 
 async def _carry(_: NodeContext, inputs: Inputs) -> Any:
@@ -77,3 +88,30 @@ async def _carry(_: NodeContext, inputs: Inputs) -> Any:
 
 async def _only(_: NodeContext, values: list[Any]) -> Any:
     return values[0] if values else Skip("its result was left out")
+
+
+def subgraph(
+    body: Body, bindings: Callable[[Inputs], Mapping[str, Any]] = lambda inputs: inputs
+) -> NodeFn:
+    """A work that runs `body` once, with `bindings(inputs)`; the body's value is the value."""
+
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+        return await grow_one(context, context.scope, body, bindings(inputs))
+
+    return work
+
+
+def map_result(result: Any, convert: Callable[[Any], Any]) -> Any:
+    """`convert` of a work's value, also where the work grows nodes or asks before it has one."""
+    if isinstance(result, (Expand, AskHuman)):
+        return replace(result, then=_then(result.then, convert))
+    if isinstance(result, Partial):
+        return replace(result, value=convert(result.value))
+    return result if isinstance(result, Skip) else convert(result)
+
+
+def _then(then: Then | None, convert: Callable[[Any], Any]) -> Then:
+    async def work(context: NodeContext, value: Any) -> Any:
+        return map_result(value if then is None else await then(context, value), convert)
+
+    return work

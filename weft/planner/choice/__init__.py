@@ -4,27 +4,32 @@ Tryage (arXiv 2308.11601): argmin over models of loss(prompt) + sum of weight * 
 transport: models come as `ModelClient`s.
 """
 
-from weft.planner.choice.predictor import Predictor, StaticPredictor
-from weft.planner.choice.profile import Profile, Weights
-from weft.planner.choice.ranking import Choice, Ranked, rank
-from weft.planner.choice.recorded import read_rows
+from weft.planner.choice.ranking import (
+    CostWeights,
+    LossPredictor,
+    ModelChoice,
+    ModelProfile,
+    RankedModel,
+    StaticPredictor,
+    rank,
+)
 from weft.planner.choice.routed import RoutedModel
-from weft.planner.choice.sweep import Measured, Point, pareto, sweep
+from weft.planner.choice.sweep import MeasuredPrompt, SweepPoint, pareto, sweep
 from weft.planner.choice.trained import TrainedPredictor
-from weft.planner.choice.training import LossRow, train
+from weft.planner.choice.training import LossRow, read_rows, train
 
 __all__ = [
-    "Choice",
+    "CostWeights",
+    "LossPredictor",
     "LossRow",
-    "Measured",
-    "Point",
-    "Predictor",
-    "Profile",
-    "Ranked",
+    "MeasuredPrompt",
+    "ModelChoice",
+    "ModelProfile",
+    "RankedModel",
     "RoutedModel",
     "StaticPredictor",
+    "SweepPoint",
     "TrainedPredictor",
-    "Weights",
     "pareto",
     "rank",
     "read_rows",

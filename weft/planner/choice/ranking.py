@@ -1,16 +1,87 @@
-"""The models of a choice in the order in which they should be asked. Asks none of them."""
+"""How lossy each model's answer to a prompt will be: the port, and the simplest answer to it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Protocol
 
 from weft.core.errors import Failure
-from weft.planner.choice.profile import Profile, Weights
+
+
+class LossPredictor(Protocol):
+    """Predicts losses; quick, and the same for the same text."""
+
+    def losses(self, text: str) -> Mapping[str, float]:
+        """The expected loss of each model that this predictor knows, for the prompt `text`."""
+
+
+class StaticPredictor:
+    """The same losses for every prompt."""
+
+    def __init__(self, losses: Mapping[str, float]) -> None:
+        self._losses = dict(losses)
+
+    def losses(self, text: str) -> Mapping[str, float]:  # noqa: ARG002 - they are the same for all
+        return self._losses
+
+
+_PER = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class ModelProfile:
+    """One model among several. What is not known stays 0 and costs nothing.
+
+    loss               the loss to expect where no predictor knows better, in any unit that all
+                       models of a choice share: 1 - accuracy, nats per token
+    prompt_price       US dollars per million tokens of prompts
+    completion_price   US dollars per million tokens of answers
+    latency_s          seconds of a usual answer
+    size               billions of parameters
+    """
+
+    loss: float | None = None
+    prompt_price: float = 0.0
+    completion_price: float = 0.0
+    latency_s: float = 0.0
+    size: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.loss is not None and not math.isfinite(self.loss):
+            raise ValueError(f"loss must be a finite number, got {self.loss}")
+        for name in ("prompt_price", "completion_price", "latency_s", "size"):
+            _check(name, getattr(self, name))
+
+    def money(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The price of a call in US dollars."""
+        prompt = prompt_tokens * self.prompt_price
+        return (prompt + completion_tokens * self.completion_price) / _PER
+
+
+@dataclass(frozen=True, slots=True)
+class CostWeights:
+    """How much loss a cost is worth: 1 means that the dearest model has to be better by 1 than one
+    that costs nothing. All 0: only the loss counts.
+    """
+
+    money: float = 0.0
+    latency: float = 0.0
+    size: float = 0.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _check(each.name, getattr(self, each.name))
+
+
+def _check(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must not be negative, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class RankedModel:
     """A model's place in a choice: `score` is its predicted `loss` and its weighted `cost`."""
 
     model: str
@@ -24,10 +95,10 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """What was chosen for a call, best first, and which models failed before one answered."""
 
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[RankedModel, ...]
     failed: tuple[tuple[str, Failure], ...] = ()
 
     @property
@@ -42,10 +113,10 @@ class Choice:
 
 def rank(
     losses: Mapping[str, float],
-    profiles: Mapping[str, Profile],
-    weights: Weights,
+    profiles: Mapping[str, ModelProfile],
+    weights: CostWeights,
     tokens: tuple[int, int] = (1000, 250),
-) -> tuple[Ranked, ...]:
+) -> tuple[RankedModel, ...]:
     """All models of `profiles`, by loss(i) + sum of weight_j * cost_j(i); ties keep their order.
 
     Costs are shares of the dearest model's, so that weights mean the same for any set of models.
@@ -58,7 +129,7 @@ def rank(
     latency = _shares([profile.latency_s for profile in profiles.values()])
     size = _shares([profile.size for profile in profiles.values()])
     ranked = [
-        Ranked(
+        RankedModel(
             name,
             worst if loss is None else loss,
             weights.money * money[index]

@@ -1,16 +1,13 @@
-"""Several models behind one client: each call goes to the one that is worth most for it.
-
-Knows the models by their clients and profiles; what they are worth is a predictor's to say.
-"""
+"""What several clients can all do."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import Final
+from dataclasses import fields, replace
+from typing import Any, Final
 
 from weft.core.errors import (
     CapabilityError,
@@ -32,10 +29,49 @@ from weft.core.ports import (
     Warmable,
 )
 from weft.core.values import Completion, Message, Usage
-from weft.planner.choice.common import common
-from weft.planner.choice.predictor import Predictor, StaticPredictor
-from weft.planner.choice.profile import Profile, Weights
-from weft.planner.choice.ranking import Choice, Ranked, rank
+from weft.planner.choice.ranking import (
+    CostWeights,
+    LossPredictor,
+    ModelChoice,
+    ModelProfile,
+    RankedModel,
+    StaticPredictor,
+    rank,
+)
+
+
+async def common_capabilities(clients: Iterable[ModelClient]) -> Capabilities:
+    """What each of `clients` that answers can do. Raises: what the last raises, if none does."""
+    found: list[Capabilities] = []
+    failure: ModelError | None = None
+    for client in clients:
+        try:
+            found.append(await client.capabilities())
+        except ModelError as error:
+            failure = error
+    if not found:
+        raise failure or ValueError("there are no clients")
+    shared: dict[str, Any] = {
+        field.name: all(getattr(each, field.name) for each in found)
+        for field in fields(Capabilities)
+        if isinstance(field.default, bool)
+    }
+    adapters = [a for a in found[0].adapters if all(a in each.adapters for each in found)]
+    layouts = [one for one in found[0].layouts if all(one in each.layouts for each in found)]
+    extra = [
+        one for one in found[0].extra_fields if all(one in each.extra_fields for each in found)
+    ]
+    contexts = [each.max_context_tokens for each in found if each.max_context_tokens is not None]
+    return Capabilities(
+        **shared,
+        top_logprobs=min(each.top_logprobs for each in found),
+        layouts=tuple(layouts),
+        adapters=tuple(adapters),
+        max_context_tokens=min(contexts, default=None),
+        extra_fields=tuple(extra),
+        sampling=found[0].sampling if len({each.sampling for each in found}) == 1 else None,
+    )
+
 
 _CHARACTERS_PER_TOKEN: Final = 4
 _USUAL_ANSWER_TOKENS: Final = 256
@@ -59,12 +95,12 @@ class RoutedModel:
     def __init__(
         self,
         clients: Mapping[str, ModelClient],
-        profiles: Mapping[str, Profile] | None = None,
+        profiles: Mapping[str, ModelProfile] | None = None,
         *,
-        predictor: Predictor | None = None,
-        weights: Weights | None = None,
+        predictor: LossPredictor | None = None,
+        weights: CostWeights | None = None,
         name: str = "route",
-        on_choice: Callable[[Choice], None] | None = None,
+        on_choice: Callable[[ModelChoice], None] | None = None,
     ) -> None:
         if not clients:
             raise ValueError("a choice needs at least one model")
@@ -72,9 +108,9 @@ class RoutedModel:
         if unknown := sorted(given.keys() - clients.keys()):
             raise ValueError(f"there are profiles of models that there are not: {unknown}")
         self._clients = dict(clients)
-        self._profiles = {each: given.get(each, Profile()) for each in clients}
+        self._profiles = {each: given.get(each, ModelProfile()) for each in clients}
         self._predictor = predictor or StaticPredictor({})
-        self._weights = weights or Weights()
+        self._weights = weights or CostWeights()
         self._name = name
         self._on_choice = on_choice
         self._closed = False
@@ -85,11 +121,11 @@ class RoutedModel:
 
     async def capabilities(self) -> Capabilities:
         """What every model of the choice that answers can do; several have no tokens in common."""
-        shared = await common(self._clients.values())
+        shared = await common_capabilities(self._clients.values())
         one = len(self._clients) == 1
         return shared if one else replace(shared, prompt_token_ids=False, stop_token_ids=False)
 
-    def choose(self, request: ModelRequest) -> tuple[Ranked, ...]:
+    def choose(self, request: ModelRequest) -> tuple[RankedModel, ...]:
         """All models in the order in which `request` would be tried with them."""
         losses = self._predictor.losses(_text(request))
         return rank(losses, self._profiles, self._weights, _tokens(request))
@@ -121,7 +157,7 @@ class RoutedModel:
         self._check_open()
         if request.prompt_token_ids or request.sampling.stop_token_ids:
             self._check_one()
-        choice, errors = Choice(self.choose(request)), list[WeftError]()
+        choice, errors = ModelChoice(self.choose(request)), list[WeftError]()
         clock, prefilled = asyncio.get_running_loop().time, False
         end_s = None if request.timeout_s is None else clock() + request.timeout_s
         for place in choice.ranked:
@@ -194,7 +230,7 @@ class RoutedModel:
         if self._closed:
             raise ModelUnavailable(f"{self._name} is closed", retryable=False)
 
-    def _tell(self, choice: Choice) -> None:
+    def _tell(self, choice: ModelChoice) -> None:
         if len(choice.failed) < len(choice.ranked):
             _say(f"{self._name}: {choice}")
         if self._on_choice is not None:

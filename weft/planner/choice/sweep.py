@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weft.planner.choice.predictor import Predictor
-from weft.planner.choice.profile import Profile, Weights
-from weft.planner.choice.ranking import rank
+from weft.planner.choice.ranking import CostWeights, LossPredictor, ModelProfile, rank
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPrompt:
     """A prompt, and what each model did with it: its loss and its cost, in one unit each."""
 
     prompt: str
@@ -24,12 +22,12 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """A policy over all prompts. `hits` is the share of prompts on which the chosen model had the
     least loss, `shares` how often each model was chosen.
     """
 
-    weights: Weights
+    weights: CostWeights
     loss: float
     cost: float
     hits: float
@@ -37,11 +35,11 @@ class Point:
 
 
 def sweep(
-    measured: Sequence[Measured],
-    predictor: Predictor,
-    profiles: Mapping[str, Profile],
-    weights: Iterable[Weights],
-) -> tuple[Point, ...]:
+    measured: Sequence[MeasuredPrompt],
+    predictor: LossPredictor,
+    profiles: Mapping[str, ModelProfile],
+    weights: Iterable[CostWeights],
+) -> tuple[SweepPoint, ...]:
     """One point for each of `weights`."""
     if not measured:
         raise ValueError("there is nothing to sweep over")
@@ -53,10 +51,12 @@ def sweep(
     return tuple(points)
 
 
-def _point(weights: Weights, measured: Sequence[Measured], chosen: Sequence[str]) -> Point:
+def _point(
+    weights: CostWeights, measured: Sequence[MeasuredPrompt], chosen: Sequence[str]
+) -> SweepPoint:
     count = len(measured)
     pairs = list(zip(measured, chosen, strict=True))
-    return Point(
+    return SweepPoint(
         weights,
         sum(each.losses[name] for each, name in pairs) / count,
         sum(each.costs[name] for each, name in pairs) / count,
@@ -65,9 +65,9 @@ def _point(weights: Weights, measured: Sequence[Measured], chosen: Sequence[str]
     )
 
 
-def pareto(points: Iterable[Point]) -> tuple[Point, ...]:
+def pareto(points: Iterable[SweepPoint]) -> tuple[SweepPoint, ...]:
     """Those of `points` that no other beats in loss and cost; by rising cost."""
-    kept: list[Point] = []
+    kept: list[SweepPoint] = []
     for point in sorted(points, key=lambda each: (each.cost, each.loss)):
         if not kept or point.loss < kept[-1].loss:
             kept.append(point)

@@ -1,20 +1,104 @@
-"""A predictor with weights that were learnt from measured losses; kept as JSON.
+"""A text as a sparse vector of bounded size: hashed words, pairs of words, and its shape.
 
-Knows how to predict; `weft.planner.choice.training` learns.
+Knows no language. The hashing trick (Weinberger et al. 2009): indexes and signs come from a hash,
+so there is no vocabulary to keep, and equal texts have equal vectors on every machine.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from weft.core.errors import BuildError
-from weft.planner.choice.features import features
-from weft.planner.choice.ridge import value
+
+_LONGEST: Final = 20_000
+_WORD: Final = re.compile(r"\d+|\w+|[^\w\s]")
+Vector = Mapping[int, float]
+
+
+def features(text: str, dimensions: int) -> Vector:
+    """The vector of `text`, of length 1; indexes are below `dimensions`."""
+    text = text[:_LONGEST]
+    words = ["#" if word.isdigit() else word.lower() for word in _WORD.findall(text)]
+    counts = Counter([*words, *map(" ".join, pairwise(words)), *_shape(text)])
+    vector: dict[int, float] = {}
+    for name, count in counts.items():
+        hashed = crc32(name.encode("utf-8", "surrogatepass"))
+        sign = 1.0 if hashed & 0x80000000 else -1.0
+        index = hashed % dimensions
+        vector[index] = vector.get(index, 0.0) + sign * math.log1p(count)
+    length = math.sqrt(sum(value * value for value in vector.values())) or 1.0
+    return {index: value / length for index, value in vector.items() if value}
+
+
+def _shape(text: str) -> Iterator[str]:
+    """How long it is, and how much of it is figures, signs and capitals; in steps."""
+    size = max(1, len(text))
+    yield f"\0length {len(text).bit_length()}"
+    for name, count in (
+        ("figures", sum(c.isdigit() for c in text)),
+        ("signs", sum(not c.isalnum() and not c.isspace() for c in text)),
+        ("capitals", sum(c.isupper() for c in text)),
+        ("lines", text.count("\n")),
+    ):
+        yield f"\0{name} {int(math.sqrt(count / size) * 10)}"
+
+
+_ITERATIONS = 60
+_CLOSE = 1e-10
+
+
+def ridge(
+    rows: Sequence[Vector], targets: Sequence[float], dimensions: int, strength: float
+) -> list[float]:
+    """The weights, of length `dimensions`. `strength` is positive."""
+    if strength <= 0:
+        raise ValueError(f"strength must be positive, got {strength}")
+    weights = [0.0] * dimensions
+    residual = _transposed(rows, targets, dimensions)
+    direction = residual[:]
+    left = first = _dot(residual, residual)
+    for _ in range(_ITERATIONS):
+        if left <= _CLOSE * first:
+            break
+        image = _normal(rows, direction, strength)
+        step = left / _dot(direction, image)
+        weights = [w + step * d for w, d in zip(weights, direction, strict=True)]
+        residual = [r - step * i for r, i in zip(residual, image, strict=True)]
+        before, left = left, _dot(residual, residual)
+        direction = [r + left / before * d for r, d in zip(residual, direction, strict=True)]
+    return weights
+
+
+def value(row: Vector, weights: Sequence[float]) -> float:
+    """The product of a sparse row and the weights."""
+    return sum(weights[index] * entry for index, entry in row.items())
+
+
+def _normal(rows: Sequence[Vector], vector: Sequence[float], strength: float) -> list[float]:
+    made = _transposed(rows, [value(row, vector) for row in rows], len(vector))
+    return [m + strength * v for m, v in zip(made, vector, strict=True)]
+
+
+def _transposed(rows: Sequence[Vector], factors: Sequence[float], dimensions: int) -> list[float]:
+    made = [0.0] * dimensions
+    for row, factor in zip(rows, factors, strict=True):
+        for index, entry in row.items():
+            made[index] += entry * factor
+    return made
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
 
 _FORMAT: Final = "weft choice 1"
 _WRONG: Final = (
@@ -26,7 +110,7 @@ _MAX_DIMENSIONS: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearLossModel:
     """The predictor of one model's loss: a mean, and a weight for each feature."""
 
     mean: float
@@ -36,7 +120,7 @@ class Line:
 class TrainedPredictor:
     """Implements `Predictor`: a linear function of hashed features for each model."""
 
-    def __init__(self, lines: Mapping[str, Line], dimensions: int) -> None:
+    def __init__(self, lines: Mapping[str, LinearLossModel], dimensions: int) -> None:
         self._lines = dict(lines)
         self._dimensions = dimensions
 
@@ -94,13 +178,13 @@ class TrainedPredictor:
         return cls(lines, dimensions)
 
 
-def _line(about: Mapping[str, Any], dimensions: int) -> Line:
+def _line(about: Mapping[str, Any], dimensions: int) -> LinearLossModel:
     weights = [0.0] * dimensions
     for index, weight in about["weights"].items():
         if not 0 <= int(index) < dimensions:
             raise ValueError(f"there is no feature {index}")
         weights[int(index)] = _finite(weight)
-    return Line(_finite(about["mean"]), tuple(weights))
+    return LinearLossModel(_finite(about["mean"]), tuple(weights))
 
 
 def _finite(number: Any) -> float:

@@ -6,15 +6,23 @@ from some hundred rows in seconds and predicts in a fraction of a millisecond.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 from zlib import crc32
 
 from weft.core.errors import BuildError
-from weft.planner.choice.features import Vector, features
-from weft.planner.choice.ridge import ridge, value
-from weft.planner.choice.trained import Line, TrainedPredictor
+from weft.planner.choice.trained import (
+    LinearLossModel,
+    TrainedPredictor,
+    Vector,
+    features,
+    ridge,
+    value,
+)
 
 _STRENGTHS: Final = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _HELD_OUT: Final = 5
@@ -77,7 +85,7 @@ def _held_out(row: LossRow) -> bool:
 
 def _fitted(
     rows: Sequence[LossRow], vectors: dict[str, Vector], dimensions: int, strength: float
-) -> Line:
+) -> LinearLossModel:
     mean = sum(row.loss for row in rows) / len(rows)
     weights = ridge(
         [vectors[row.prompt] for row in rows],
@@ -85,4 +93,44 @@ def _fitted(
         dimensions,
         strength,
     )
-    return Line(mean, tuple(weights))
+    return LinearLossModel(mean, tuple(weights))
+
+
+_LONGEST_LINE: Final = 2**20
+
+
+def read_rows(path: Path) -> list[LossRow]:
+    """The rows of a file; empty lines are left out.
+
+    Raises: `BuildError` that names the first line which is none.
+    """
+    rows = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    rows.append(_row(line, f"{path.name}:{number}"))
+    except OSError as error:
+        raise BuildError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BuildError(f"{path.name} is not UTF-8 text") from error
+    return rows
+
+
+def _row(line: str, place: str) -> LossRow:
+    if len(line) > _LONGEST_LINE:
+        raise BuildError(f"{place}: a line of more than {_LONGEST_LINE:,} characters")
+    try:
+        match json.loads(line):
+            case {"prompt": str(prompt), "model": str(model), "loss": int() | float() as loss}:
+                return LossRow(prompt, model, _finite(loss))
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise BuildError(f"{place}: {error}") from error
+    hint = '{"prompt": "...", "model": "small", "loss": 0.4}'
+    raise BuildError(f"{place}: this is no row of a loss", hint=hint)
+
+
+def _finite(loss: Any) -> float:
+    if isinstance(loss, bool) or not math.isfinite(loss):
+        raise ValueError(f"the loss {loss} is no number")
+    return float(loss)

@@ -9,28 +9,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from weft.planner.grammar.rules import ALWAYS, Rules, Symbol, Way, literal, way
+from weft.planner.grammar.rules import ALWAYS, GrammarRules, GrammarSymbol, Production, literal, way
 
 _COMMA: Final = literal(", ")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordEntry:
     """What stands before a value, and the value: None where nothing can be written there."""
 
-    label: Symbol
-    value: Symbol | None
+    label: GrammarSymbol
+    value: GrammarSymbol | None
     required: bool = False
 
 
 def row(
-    rules: Rules,
+    rules: GrammarRules,
     brackets: str,
-    first: Sequence[Symbol | None],
-    rest: Symbol | None,
+    first: Sequence[GrammarSymbol | None],
+    rest: GrammarSymbol | None,
     least: int,
     most: int,
-) -> Symbol | None:
+) -> GrammarSymbol | None:
     """In brackets, `least` to `most` items: the `first` ones, and then each as `rest` is.
 
     None where that cannot be.
@@ -52,8 +52,13 @@ def row(
 
 
 def _rest(
-    rules: Rules, closing: Symbol, before: int, rest: Symbol | None, least: int, most: int
-) -> Symbol | None:
+    rules: GrammarRules,
+    closing: GrammarSymbol,
+    before: int,
+    rest: GrammarSymbol | None,
+    least: int,
+    most: int,
+) -> GrammarSymbol | None:
     """What follows behind `before` items, or behind one where there are no such."""
     before = max(1, before)
     more = rules.rule(way(_COMMA, rest))
@@ -63,15 +68,15 @@ def _rest(
 
 
 def record(
-    rules: Rules,
+    rules: GrammarRules,
     brackets: str,
-    entries: Sequence[Entry],
+    entries: Sequence[RecordEntry],
     *,
-    free: Entry | None = None,
+    free: RecordEntry | None = None,
     least: int = 0,
     most: int | None = None,
     most_free: int = 0,
-) -> Symbol | None:
+) -> GrammarSymbol | None:
     """In brackets, `entries` in any order, each once; None where that cannot be.
 
     `free`: between them up to `most_free` others each time, of which none is kept apart: one may be
@@ -84,17 +89,17 @@ def record(
     kept.sort(key=lambda entry: not entry.required)
     if free is not None and free.value is None:
         free = None
-    made = _Record(rules, brackets, kept, free, most_free)
+    made = _RecordRules(rules, brackets, kept, free, most_free)
     return made.symbol(least, len(kept) if most is None else most)
 
 
-class _Record:
+class _RecordRules:
     def __init__(
         self,
-        rules: Rules,
+        rules: GrammarRules,
         brackets: str,
-        entries: Sequence[Entry],
-        free: Entry | None,
+        entries: Sequence[RecordEntry],
+        free: RecordEntry | None,
         most_free: int,
     ) -> None:
         self._rules = rules
@@ -105,7 +110,7 @@ class _Record:
         self._most_free = most_free
         self._required = sum(entry.required for entry in self._apart)
 
-    def symbol(self, least: int, most: int) -> Symbol | None:
+    def symbol(self, least: int, most: int) -> GrammarSymbol | None:
         if self._required > most:
             return None
         empty = way(self._opening, self._closing) if not max(self._required, least) else ()
@@ -129,7 +134,7 @@ class _Record:
         needs = ALWAYS.union(*(value.needs for value in values if value is not None))
         return None if made is None else replace(made, needs=needs)
 
-    def _only_free(self, empty: tuple[Way, ...], least: int) -> Symbol | None:
+    def _only_free(self, empty: tuple[Production, ...], least: int) -> GrammarSymbol | None:
         """No entry is kept apart from another one."""
         pairs = [_pair(entry) for entry in self._repeatable()]
         one = self._rules.rule([each for pair in pairs for each in way(*pair)])
@@ -147,9 +152,9 @@ class _Record:
         uncounted = self._others or self._free is not None or len(always) < least
         return self._required if uncounted else max(least, self._required)
 
-    def _following(self, own: Symbol, least: int, most: int) -> Iterator[Way]:
+    def _following(self, own: GrammarSymbol, least: int, most: int) -> Iterator[Production]:
         """The ways to go on behind an entry."""
-        begin: tuple[Symbol, ...] = ()
+        begin: tuple[GrammarSymbol, ...] = ()
         if self._free is not None and self._most_free:
             more = self._rules.rule(way(_COMMA, *self._inside(self._free)))
             assert more is not None, "it has a value"
@@ -177,20 +182,20 @@ class _Record:
     def _bits(self) -> str:
         return f"[{self._rules.key_bit(0)}:{self._rules.key_bit(len(self._apart))}]"
 
-    def _numbered(self) -> Iterator[tuple[Entry, int]]:
+    def _numbered(self) -> Iterator[tuple[RecordEntry, int]]:
         for index, entry in enumerate(self._apart):
             yield entry, self._rules.key_bit(index)
 
-    def _repeatable(self) -> Iterator[Entry]:
+    def _repeatable(self) -> Iterator[RecordEntry]:
         yield from self._others
         if self._free is not None and self._most_free:
             yield self._free
 
-    def _inside(self, entry: Entry) -> tuple[Symbol, Symbol]:
+    def _inside(self, entry: RecordEntry) -> tuple[GrammarSymbol, GrammarSymbol]:
         label, value = _pair(entry)
         return label, self._rules.inside(value)
 
 
-def _pair(entry: Entry) -> tuple[Symbol, Symbol]:
+def _pair(entry: RecordEntry) -> tuple[GrammarSymbol, GrammarSymbol]:
     assert entry.value is not None, "entries without a value are left out"
     return entry.label, entry.value

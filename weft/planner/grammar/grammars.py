@@ -11,11 +11,24 @@ from weft.core.schema import array_of
 from weft.core.schema.keywords import parts
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.lines import Lines, loosened_by
-from weft.planner.grammar.places import key_of
-from weft.planner.grammar.references import References
-from weft.planner.grammar.results import Item, Kind, items_of, kinds_of, slots_of
-from weft.planner.grammar.rules import BITS, MOST_KEYS, Rules, Symbol, Way, literal, way
+from weft.planner.grammar.lines import LineRules, ReferenceRules, loosened_by
+from weft.planner.grammar.results import (
+    ResultItems,
+    ResultKind,
+    items_of,
+    key_of,
+    kinds_of,
+    slots_of,
+)
+from weft.planner.grammar.rules import (
+    BITS,
+    MOST_KEYS,
+    GrammarRules,
+    GrammarSymbol,
+    Production,
+    literal,
+    way,
+)
 
 Known = Mapping[int, JsonSchema | None]
 _KEPT: Final = 32
@@ -37,7 +50,7 @@ def step_grammar(
     by it, `PlanReader` takes. Without `calls` there is only the join.
     """
     kinds = kinds_of(known, (), limits)
-    lines = _Grammar(kinds, items_of(kinds, limits), number, 0, limits, BITS)
+    lines = _PlanGrammar(kinds, items_of(kinds, limits), number, 0, limits, BITS)
     ways = [
         one
         for tool in (tools if calls else ())
@@ -75,10 +88,10 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
     tools = [ToolSpec(name, "", parameters, result) for name, parameters, result in plain]
     known: dict[int, JsonSchema | None] = dict(earlier)
     kinds = kinds_of(known, _results(tools), limits)
-    lines = _Grammar(kinds, items_of(kinds, limits), first, steps, limits, _keys(tools))
+    lines = _PlanGrammar(kinds, items_of(kinds, limits), first, steps, limits, _keys(tools))
     if lines.slots.steps < steps:
         raise ValueError(f"one grammar has room for {lines.slots.steps} steps, not for {steps}")
-    calls: dict[int, list[Way]] = {}
+    calls: dict[int, list[Production]] = {}
     codes = {key_of(kind.schema): kind.code for kind in kinds}
     for tool in tools:
         for result, call in lines.calls(tool):
@@ -130,30 +143,32 @@ def _results(tools: Sequence[ToolSpec]) -> list[JsonSchema | None]:
     return [result for tool in tools for result in (tool.result, array_of(tool.result))]
 
 
-class _Grammar:
+class _PlanGrammar:
     """The rules of one grammar. `steps` of its lines keep what kind of result they have."""
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
-        items: Sequence[Item],
+        kinds: Sequence[ResultKind],
+        items: Sequence[ResultItems],
         first: int,
         steps: int,
         limits: GrammarLimits,
         keys: int,
     ) -> None:
-        self.rules = Rules(keys)
+        self.rules = GrammarRules(keys)
         self.slots = slots_of(kinds, first, steps, keys)
-        self._lines = Lines(self.rules, References(self.rules, kinds, self.slots), items, limits)
+        self._lines = LineRules(
+            self.rules, ReferenceRules(self.rules, kinds, self.slots), items, limits
+        )
         self._limits = limits
         self.calls = self._lines.calls
 
-    def join(self, number: int) -> tuple[Way, ...]:
+    def join(self, number: int) -> tuple[Production, ...]:
         """The last line, which may end in a newline, as that of a file does."""
         start, join = literal(f"{number}. "), self._lines.join()
         return (*way(start, join), *way(start, join, _NEWLINE))
 
-    def line(self, ways: Sequence[Way]) -> Symbol | None:
+    def line(self, ways: Sequence[Production]) -> GrammarSymbol | None:
         """A line with the thought before it."""
         line = self.rules.rule(ways)
         if not self._limits.thought_chars:
@@ -161,7 +176,7 @@ class _Grammar:
         thought = rf"# [^\x00-\x1f\x7f]{{1,{self._limits.thought_chars}}}\n"
         return self.rules.rule((*way(line), *way(self.rules.terminal(thought), line)))
 
-    def text(self, ways: Sequence[Way]) -> str:
+    def text(self, ways: Sequence[Production]) -> str:
         """The grammar that begins with such a line."""
         start = self.line(ways)
         assert start is not None, "a join can always be written"

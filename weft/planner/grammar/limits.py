@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, Literal
+
+from weft.planner.plan import PlanStep, Value
 
 BOUNDS: Final = ("chars", "items", "depth", "digits", "decimals")
 """The bounds of values, which users set."""
@@ -48,3 +51,36 @@ class GrammarLimits:
             f"strings of {self.chars:,} characters, lists and objects of {self.items:,} items in"
             f" {self.depth} levels, numbers of {self.digits:,} digits and {self.decimals} decimals"
         )
+
+
+Constrain = Literal["auto", "line", "plan", "never"]
+"""auto    the firmest way that the model's client offers
+line    each line by a grammar of its own, with the exact types of what may be referred to
+plan    one grammar for the whole plan
+never   free text; what is wrong is found when it is read
+"""
+
+
+def reached_limits(step: PlanStep, limits: GrammarLimits) -> Iterator[str]:
+    """The bounds that arguments of `step` have reached, in words."""
+    for name, value in step.arguments.items():
+        for what, bound in dict.fromkeys(_reached(value, limits)):
+            yield (
+                f"the argument {name} of step {step.number} has a {what}, which the grammar allows"
+                f" at most: set grammar.{bound}"
+            )
+
+
+def _reached(value: Value, limits: GrammarLimits) -> Iterator[tuple[str, str]]:
+    match value:
+        case str() if len(value) == limits.chars:
+            yield f"string of {limits.chars:,} characters", "chars"
+        case int() if not isinstance(value, bool) and len(str(abs(value))) == limits.digits:
+            yield f"number of {limits.digits:,} digits", "digits"
+        case Mapping() | list() | tuple():
+            if len(value) == limits.items:
+                yield f"list or object of {limits.items:,} items", "items"
+            for inner in value.values() if isinstance(value, Mapping) else value:
+                yield from _reached(inner, limits)
+        case _:
+            pass

@@ -1,28 +1,113 @@
-"""The lines of a plan as rules: calls, maps, conditions, and the join.
-
-Knows nothing of numbers: which references may be written is told by whoever makes them.
-"""
+"""References as rules: to steps, and inside of a map to its item. Knows no tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
-from weft.core.schema import array_of
+from weft.core.schema import array_of, mismatch
 from weft.core.values import JsonSchema, ToolSpec
-from weft.planner.grammar.entries import Entry, record, row
+from weft.planner.grammar.entries import RecordEntry, record, row
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.places import Place, fitting, key_of
-from weft.planner.grammar.references import References
-from weft.planner.grammar.results import Item
-from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+from weft.planner.grammar.results import (
+    ResultItems,
+    ResultKind,
+    ResultPart,
+    ResultSlots,
+    fitting,
+    key_of,
+)
+from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, either, literal, way
 from weft.planner.grammar.scalars import KEY_CHARACTER
-from weft.planner.grammar.values import Values
+from weft.planner.grammar.values import ValueRules
 from weft.planner.signature import parameter_of, parameters_of, required_by
 from weft.planner.text.lines import JOIN
 from weft.planner.text.writer import parameter_name, tool_name
+
+Chosen: TypeAlias = Callable[[Iterable[ResultPart]], Iterable[ResultPart]]
+"""Those of some places that may be referred to."""
+
+_INDEX: JsonSchema = {"type": "integer", "minimum": 0}
+
+
+class ReferenceRules:
+    """What may be referred to in one line, or in the lines of a plan that keeps `slots`."""
+
+    def __init__(
+        self, rules: GrammarRules, kinds: Sequence[ResultKind], slots: ResultSlots
+    ) -> None:
+        self._rules = rules
+        self._kinds = kinds
+        self._slots = slots
+        self._numbers = [self._number(kind) for kind in kinds]
+        self._fitting: dict[str, list[Production]] = {}
+        self._lists: dict[int, GrammarSymbol | None] = {}
+        self._made: dict[tuple[str, int], GrammarSymbol | None] = {}
+
+    def inside(
+        self, target: JsonSchema | None, item: ResultItems | None = None
+    ) -> GrammarSymbol | None:
+        """A reference in an argument to what may fit `target`; None where nothing does.
+
+        `item` is that of the map around it.
+        """
+        name = key_of(target)
+        key = (name, id(item))
+        if key not in self._made:
+            if name not in self._fitting:
+                self._fitting[name] = list(self._steps(partial(fitting, target=target)))
+            ways = self._fitting[name][:]
+            if item is not None:
+                ways += self._paths(literal("$item"), fitting(item.places, target))
+                ways += way(literal("$index")) if mismatch(_INDEX, target) is None else ()
+            self._made[key] = self._rules.rule(ways)
+        return self._made[key]
+
+    def outside(self, chosen: Chosen = iter) -> GrammarSymbol | None:
+        """A reference to a step's result, or to a part of it, where that place is chosen."""
+        return self._rules.rule(self._steps(chosen))
+
+    def lists(self, item: ResultItems) -> GrammarSymbol | None:
+        """A reference to a list of such items."""
+        if id(item) not in self._lists:
+            ways: list[Production] = []
+            for kind, number in zip(self._kinds, self._numbers, strict=True):
+                if number is not None:
+                    ways += self._paths(number, [place for one, place in item.lists if one is kind])
+            self._lists[id(item)] = self._rules.rule(ways)
+        return self._lists[id(item)]
+
+    def schemas(self) -> Iterator[JsonSchema | None]:
+        """The schemas of all that can be referred to in a step's result, each once."""
+        every = (place for kind in self._kinds for place in kind.places)
+        yield from {place.key: place.schema for place in every}.values()
+
+    def _steps(self, chosen: Chosen) -> Iterator[Production]:
+        for kind, number in zip(self._kinds, self._numbers, strict=True):
+            if number is not None:
+                yield from self._paths(number, chosen(kind.places))
+
+    def _number(self, kind: ResultKind) -> GrammarSymbol | None:
+        """`$` and the number of a step with a result of this kind."""
+        ways = [one for number in kind.numbers for one in way(literal(f"${number}"))]
+        slots = self._slots.numbers if kind.code else ()
+        conditions = [self._slots.has(number, kind.code) for number in slots]
+        for number, condition in zip(slots, conditions, strict=True):
+            ways += way(literal(f"${number}"), condition=condition)
+        made = self._rules.rule(ways)
+        if made is None or kind.numbers:
+            return made
+        return replace(made, needs=frozenset([frozenset([either(conditions)])]))
+
+    def _paths(self, source: GrammarSymbol, chosen: Iterable[ResultPart]) -> Iterator[Production]:
+        regexes = dict.fromkeys(place.regex for place in chosen)
+        if "" in regexes:
+            yield from way(source)
+        if behind := "|".join(filter(None, regexes)):
+            yield from way(source, self._rules.terminal(behind))
+
 
 _NULL: Final[JsonSchema] = {"type": "null"}
 _ORDERED: Final[tuple[JsonSchema, ...]] = ({"type": "number"}, {"type": "string"})
@@ -31,35 +116,35 @@ _NOTHING: Final[JsonSchema] = {"enum": []}
 _UNDECLARED: Final = "a name that no schema declares"
 
 
-class Lines:
+class LineRules:
     """What a line may hold behind its number."""
 
     def __init__(
         self,
-        rules: Rules,
-        references: References,
-        items: Sequence[Item],
+        rules: GrammarRules,
+        references: ReferenceRules,
+        items: Sequence[ResultItems],
         limits: GrammarLimits,
     ) -> None:
         self._rules = rules
         self._references = references
         self._items = items
         self._limits = limits
-        self._literals = Values(rules, limits, lambda _: None)
-        self._alone = Values(rules, limits, references.inside)
+        self._literals = ValueRules(rules, limits, lambda _: None)
+        self._alone = ValueRules(rules, limits, references.inside)
         self._mapped = [
-            Values(rules, limits, partial(references.inside, item=item)) for item in items
+            ValueRules(rules, limits, partial(references.inside, item=item)) for item in items
         ]
         self._condition = rules.rule(self._conditions())
 
-    def calls(self, tool: ToolSpec) -> Iterator[tuple[JsonSchema | None, Symbol]]:
+    def calls(self, tool: ToolSpec) -> Iterator[tuple[JsonSchema | None, GrammarSymbol]]:
         """Calls of `tool`, by themselves and as maps, each with the schema of its result."""
         name = literal(tool_name(tool.name))
         parameters = _parameters(tool)
         alone = self._rules.rule(self._perhaps(name, self._arguments(parameters, self._alone)))
         if alone is not None:
             yield tool.result, alone
-        ways: list[Way] = []
+        ways: list[Production] = []
         for item, values in zip(self._items, self._mapped, strict=True):
             over = self._references.lists(item)
             arguments = self._arguments(parameters, values)
@@ -68,20 +153,22 @@ class Lines:
         if mapped is not None:
             yield array_of(tool.result), mapped
 
-    def join(self) -> Symbol | None:
+    def join(self) -> GrammarSymbol | None:
         """The join of some results; of none, which stands for all."""
         ref = self._references.outside()
         named = row(self._rules, "()", (), ref, 0, self._limits.results)
         return self._rules.rule(way(literal(JOIN), named))
 
-    def _perhaps(self, *parts: Symbol | None) -> Iterator[Way]:
+    def _perhaps(self, *parts: GrammarSymbol | None) -> Iterator[Production]:
         """`parts`, and the same under a condition."""
         yield from way(*parts)
         yield from way(*parts, literal(" if "), self._condition)
 
-    def _arguments(self, parameters: _Parameters, values: Values) -> Symbol | None:
+    def _arguments(self, parameters: _CallParameters, values: ValueRules) -> GrammarSymbol | None:
         entries = [
-            Entry(literal(f"{parameter_name(name)}="), values.of(schema), name in parameters.needed)
+            RecordEntry(
+                literal(f"{parameter_name(name)}="), values.of(schema), name in parameters.needed
+            )
             for name, schema in parameters.declared.items()
         ]
         free = None
@@ -89,10 +176,10 @@ class Lines:
             taken = [*parameters.declared, *parameters.impossible]
             spelled = [f"{parameter_name(name)}=" for name in taken]
             name = rf'{_PLAIN}|"{KEY_CHARACTER}{{0,{self._limits.chars}}}"='
-            free = Entry(self._rules.terminal(name, spelled), values.of(parameters.other))
+            free = RecordEntry(self._rules.terminal(name, spelled), values.of(parameters.other))
         return record(self._rules, "()", entries, free=free, most_free=self._limits.items)
 
-    def _conditions(self) -> Iterator[Way]:
+    def _conditions(self) -> Iterator[Production]:
         references = self._references
         anything = references.outside()
         yield from way(anything)
@@ -107,9 +194,9 @@ class Lines:
             equal = references.outside(partial(_is_one_of, keys))
             yield from way(equal, literal(" == "), value)
 
-    def _compared(self) -> dict[Symbol, set[str]]:
+    def _compared(self) -> dict[GrammarSymbol, set[str]]:
         """What results can be compared with, and the schemas of those that can."""
-        found: dict[Symbol, set[str]] = {}
+        found: dict[GrammarSymbol, set[str]] = {}
         for schema in self._references.schemas():
             value = self._literals.of(schema)
             if value is not None:
@@ -118,7 +205,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parameters:
+class _CallParameters:
     """Those that a call may give: `other` is the schema of names that are not declared."""
 
     declared: Mapping[str, JsonSchema | None]
@@ -128,7 +215,7 @@ class _Parameters:
     other: JsonSchema | None
 
 
-def _parameters(tool: ToolSpec) -> _Parameters:
+def _parameters(tool: ToolSpec) -> _CallParameters:
     declared, needed = dict(parameters_of(tool)), required_by(tool)
     open_to, other = _free(tool)
     stated = tool.parameters.get("properties")
@@ -136,13 +223,13 @@ def _parameters(tool: ToolSpec) -> _Parameters:
     for name in needed:
         if name not in declared:
             declared[name] = other if open_to and name not in impossible else _NOTHING
-    return _Parameters(declared, needed, impossible, open_to, other)
+    return _CallParameters(declared, needed, impossible, open_to, other)
 
 
 def loosened_by(tool: ToolSpec, limits: GrammarLimits) -> Iterator[str]:
     """What a grammar does not hold the arguments of `tool` to, in words."""
     found: list[str] = []
-    values = Values(Rules(), limits, lambda _: None, found.append)
+    values = ValueRules(GrammarRules(), limits, lambda _: None, found.append)
     for name, schema in _parameters(tool).declared.items():
         values.of(schema)
         for what in dict.fromkeys(found):
@@ -158,5 +245,5 @@ def _free(tool: ToolSpec) -> tuple[bool, JsonSchema | None]:
         return False, None
 
 
-def _is_one_of(keys: set[str], places: Iterable[Place]) -> Iterator[Place]:
+def _is_one_of(keys: set[str], places: Iterable[ResultPart]) -> Iterator[ResultPart]:
     return (place for place in places if place.key in keys)

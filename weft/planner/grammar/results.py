@@ -1,21 +1,141 @@
-"""What may be referred to, and in which bits of a parameter a plan remembers it.
-
-The bits above them are those of the keys of records: see `weft.planner.grammar.rules`.
-
-Knows schemas; knows no tools and no rules.
-"""
+"""What results hold, and how their parts are referred to. Knows schemas; knows no plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain, pairwise
 from typing import Final
 
-from weft.core.schema import at
+from weft.core.schema import at, declared, mismatch
+from weft.core.schema.keywords import alternatives, conjuncts, parts
 from weft.core.values import JsonSchema
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.places import Place, fitting, key_of, places
-from weft.planner.grammar.rules import BITS
+from weft.planner.grammar.numbers import NumberRange, integers
+from weft.planner.grammar.rules import BITS, escaped
+from weft.planner.text.writer import path_text
+
+_NAME = r'(?:\.[A-Za-z_][A-Za-z0-9_]{0,99}|\["(?:[^"\\\x00-\x1f]|\\["\\bfnrt]){0,100}"\])'
+_FARTHEST: Final = 10**9  # a reader takes nine digits
+_BACKWARDS: Final = rf"-{integers(NumberRange(Decimal(1)), 9)}"
+_INDEX = rf"\[(?:-?{integers(NumberRange(Decimal(1)), 9)}|0)\]"
+_MOST_BREAKS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """A part of a result: a regular expression of the paths to it, and its schema.
+
+    None: nothing is known of what lies there. `last`: the paths to what lies behind are in it.
+    """
+
+    regex: str
+    schema: JsonSchema | None
+    last: bool = False
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_of(self.schema))
+
+
+def places(schema: JsonSchema | None, limits: GrammarLimits) -> tuple[ResultPart, ...]:
+    """The result itself and its parts, the nearest first, as many as the limits allow.
+
+    Where there are more, all others can be referred to as well, with nothing known of them.
+    """
+    found = [ResultPart("", schema)]
+    layer = found
+    for left in range(limits.path_steps, 0, -1):
+        layer = [part for place in layer for part in _parts(place, left)]
+        found += layer
+        if len(found) > limits.paths:
+            return (*found[: max(1, limits.paths)], _anywhere("", limits.path_steps))
+    return tuple(found)
+
+
+def _anywhere(regex: str, steps: int) -> ResultPart:
+    return ResultPart(f"{regex}({_NAME}|{_INDEX}){{1,{steps}}}", None, last=True)
+
+
+def _parts(place: ResultPart, depth: int) -> Iterator[ResultPart]:
+    """What lies one step further; where nothing is known, whatever is up to `depth` steps away."""
+    if place.schema is None:
+        if not place.last:
+            yield _anywhere(place.regex, depth)
+        return
+    said = declared(place.schema)
+    names = said or tuple(_names(place.schema, place.schema, set()))
+    for name in names:
+        yield from _step(place, name, escaped(path_text([name])))
+    if not said:
+        yield from _step(place, "any other name", _NAME)
+    yield from _items(place, place.schema)
+
+
+def _items(place: ResultPart, schema: JsonSchema) -> Iterator[ResultPart]:
+    """The items of a list, by their schemas: between two breaks they are all alike."""
+    alike: dict[str, tuple[list[str], JsonSchema | None]] = {}
+    breaks = sorted({0, _FARTHEST, *_breaks(schema, schema, set())})[: _MOST_BREAKS + 1]
+    for first, end in pairwise(breaks):
+        with suppress(LookupError):
+            item = at(schema, [first])
+            regex = integers(NumberRange(Decimal(first), Decimal(end - 1)), 9)
+            alike.setdefault(key_of(item), ([], item))[0].append(regex)
+    with suppress(LookupError):
+        item = at(schema, [-1])
+        alike.setdefault(key_of(item), ([], item))[0].append(_BACKWARDS)
+    for indexes, item in alike.values():
+        yield ResultPart(rf"{place.regex}\[({'|'.join(indexes)})\]", item)
+
+
+def _breaks(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[int]:
+    """The indexes at which a schema, or what it is composed of, begins to say something else."""
+    if not isinstance(schema, Mapping) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    yield from range(len(parts(schema.get("prefixItems"))) + 1)
+    most = schema.get("maxItems")
+    if isinstance(most, int) and 0 <= most < _FARTHEST:
+        yield most
+    for part in (*conjuncts(schema, root), *chain.from_iterable(alternatives(schema))):
+        yield from _breaks(part, root, seen)
+
+
+def key_of(schema: JsonSchema | None) -> str:
+    """Equal for equal schemas."""
+    return json.dumps(schema, sort_keys=True, default=str)
+
+
+def _step(place: ResultPart, step: str | int, regex: str) -> Iterator[ResultPart]:
+    try:
+        yield ResultPart(place.regex + regex, at(place.schema, [step]))
+    except LookupError:
+        return
+
+
+def _names(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[str]:
+    """The names that a schema mentions, itself or in what it is composed of."""
+    if not isinstance(schema, Mapping) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    properties = schema.get("properties")
+    yield from map(str, properties) if isinstance(properties, Mapping) else ()
+    for part in (*conjuncts(schema, root), *chain.from_iterable(alternatives(schema))):
+        yield from _names(part, root, seen)
+
+
+def fitting(found: Iterable[ResultPart], target: JsonSchema | None) -> Iterator[ResultPart]:
+    """The places whose values may fit `target`."""
+    known: dict[str, bool] = {}
+    for place in found:
+        if place.key not in known:
+            known[place.key] = mismatch(place.schema, target) is None
+        if known[place.key]:
+            yield place
+
 
 LIST: Final[JsonSchema] = {"type": "array"}
 _MOST_ITEMS: Final = 15
@@ -23,7 +143,7 @@ _MOST_OF_ALL: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ResultKind:
     """Results of one schema: what they hold, the earlier steps that have it, and its code.
 
     The code, from 1, stands for it in the slots of the steps that are yet to be written; 0 where
@@ -31,21 +151,21 @@ class Kind:
     """
 
     schema: JsonSchema | None
-    places: tuple[Place, ...]
+    places: tuple[ResultPart, ...]
     numbers: tuple[int, ...]
     code: int
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ResultItems:
     """Items of lists that have one schema: what they hold, and the lists, each in a kind."""
 
-    places: tuple[Place, ...]
-    lists: tuple[tuple[Kind, Place], ...]
+    places: tuple[ResultPart, ...]
+    lists: tuple[tuple[ResultKind, ResultPart], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class ResultSlots:
     """The layout of the bits that rules hand on: a slot of `bits` for each of `steps` steps.
 
     The first is that of number `first`. A slot holds the code of its step's result, and 0 as long
@@ -75,7 +195,7 @@ def kinds_of(
     known: Mapping[int, JsonSchema | None],
     results: Iterable[JsonSchema | None],
     limits: GrammarLimits,
-) -> list[Kind]:
+) -> list[ResultKind]:
     """The kinds of `known` results and of those that steps yet to be written can have."""
     schemas = {key_of(schema): schema for schema in (*known.values(), *results)}
     codes = {key: code for code, key in enumerate(dict.fromkeys(map(key_of, results)), start=1)}
@@ -83,15 +203,15 @@ def kinds_of(
     for number in sorted(known):
         numbers[key_of(known[number])].append(number)
     return [
-        Kind(schema, places(schema, limits), tuple(numbers[key]), codes.get(key, 0))
+        ResultKind(schema, places(schema, limits), tuple(numbers[key]), codes.get(key, 0))
         for key, schema in schemas.items()
     ]
 
 
-def items_of(kinds: Sequence[Kind], limits: GrammarLimits) -> list[Item]:
+def items_of(kinds: Sequence[ResultKind], limits: GrammarLimits) -> list[ResultItems]:
     """The items of all lists in `kinds`; of the last of very many, nothing is known."""
     schemas: dict[str, JsonSchema | None] = {}
-    lists: dict[str, list[tuple[Kind, Place]]] = {}
+    lists: dict[str, list[tuple[ResultKind, ResultPart]]] = {}
     # Each has rules of its own for all arguments of all tools, and servers bound their number.
     most = max(1, min(_MOST_ITEMS, _MOST_OF_ALL // max(1, len(kinds))))
     for kind in kinds:
@@ -102,7 +222,9 @@ def items_of(kinds: Sequence[Kind], limits: GrammarLimits) -> list[Item]:
                 item, key = None, key_of(None)
             schemas.setdefault(key, item)
             lists.setdefault(key, []).append((kind, place))
-    return [Item(places(schema, limits), tuple(lists[key])) for key, schema in schemas.items()]
+    return [
+        ResultItems(places(schema, limits), tuple(lists[key])) for key, schema in schemas.items()
+    ]
 
 
 def _item(schema: JsonSchema | None) -> JsonSchema | None:
@@ -112,10 +234,10 @@ def _item(schema: JsonSchema | None) -> JsonSchema | None:
         return None  # of a list that is always empty, there is no item to know
 
 
-def slots_of(kinds: Sequence[Kind], first: int, steps: int, keys: int) -> Slots:
+def slots_of(kinds: Sequence[ResultKind], first: int, steps: int, keys: int) -> ResultSlots:
     """A layout for `steps` steps from number `first`, or for as many as there is room for.
 
     `keys` bits are taken already.
     """
     bits = max((kind.code for kind in kinds), default=0).bit_length()
-    return Slots(bits, first, min(steps, (BITS - keys) // bits if bits else steps))
+    return ResultSlots(bits, first, min(steps, (BITS - keys) // bits if bits else steps))

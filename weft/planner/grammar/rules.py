@@ -35,7 +35,7 @@ _SPECIAL: Final = re.compile(r"[\\.+*?()|\[\]{}^$&~#-]")
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class GrammarSymbol:
     """What may stand in a rule: spelt text, a rule, or a terminal.
 
     `bits` are set in the parameter that it gets, or where `kept` is given, only those are kept.
@@ -50,11 +50,11 @@ class Symbol:
     times: tuple[int, int] | None = None
     needs: Needs = field(default=ALWAYS, compare=False)
 
-    def with_bits(self, bits: int) -> Symbol:
+    def with_bits(self, bits: int) -> GrammarSymbol:
         """The rule with these bits set in its parameter; itself where it has none."""
         return replace(self, bits=self.bits | bits) if self.parametric else self
 
-    def repeated(self, least: int, most: int) -> Symbol:
+    def repeated(self, least: int, most: int) -> GrammarSymbol:
         """The same, written `least` to `most` times."""
         return replace(self, times=(least, most), needs=self.needs if least else ALWAYS)
 
@@ -71,14 +71,14 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Production:
     """One way to write a rule: its parts in order, where `condition` holds of the parameter.
 
     And where `keys` holds: a condition on the keys of the record that it belongs to. Such a one can
     be met in time, so nothing needs it.
     """
 
-    parts: tuple[Symbol, ...]
+    parts: tuple[GrammarSymbol, ...]
     condition: str = ""
     keys: str = ""
 
@@ -94,7 +94,7 @@ class Way:
         return f"{parts} %if {condition}" if condition else parts
 
 
-class Rules:
+class GrammarRules:
     """Rules are made from the inside out, and equal ones are one.
 
     `keys`: how many bits are left for the keys of a record.
@@ -102,12 +102,12 @@ class Rules:
 
     def __init__(self, keys: int = MOST_KEYS) -> None:
         self.keys = keys
-        self._loops: dict[Hashable, Symbol] = {}
-        self._rules: dict[tuple[str, ...], Symbol] = {}
-        self._terminals: dict[str, Symbol] = {}
-        self._guards: dict[tuple[str, ...], Symbol] = {}
+        self._loops: dict[Hashable, GrammarSymbol] = {}
+        self._rules: dict[tuple[str, ...], GrammarSymbol] = {}
+        self._terminals: dict[str, GrammarSymbol] = {}
+        self._guards: dict[tuple[str, ...], GrammarSymbol] = {}
 
-    def rule(self, ways: Iterable[Way]) -> Symbol | None:
+    def rule(self, ways: Iterable[Production]) -> GrammarSymbol | None:
         """What may be written in any of these ways; None where there is none."""
         kept = tuple(dict.fromkeys(ways))
         if not kept:
@@ -116,10 +116,12 @@ class Rules:
             return kept[0].parts[0]
         return self._define(tuple(map(self._guarded, kept)))
 
-    def loop(self, key: Hashable, ways: Callable[[Symbol], Iterable[Way]]) -> Symbol:
+    def loop(
+        self, key: Hashable, ways: Callable[[GrammarSymbol], Iterable[Production]]
+    ) -> GrammarSymbol:
         """A rule that has itself inside, which `ways` gets; for equal keys it is the same."""
         if key not in self._loops:
-            own = self._loops[key] = Symbol(f"k{len(self._loops)}", parametric=True)
+            own = self._loops[key] = GrammarSymbol(f"k{len(self._loops)}", parametric=True)
             self._rules[tuple(map(str, map(self._guarded, ways(own))))] = own
         return self._loops[key]
 
@@ -127,12 +129,12 @@ class Rules:
         """The number of the bit that says whether key `index` of a record is written."""
         return BITS - self.keys + index
 
-    def inside(self, value: Symbol) -> Symbol:
+    def inside(self, value: GrammarSymbol) -> GrammarSymbol:
         """`value` inside a record: of what came before, it knows all but the record's keys."""
         kept = (1 << (BITS - self.keys)) - 1
         return replace(value, kept=kept) if value.parametric else value
 
-    def terminal(self, regex: str, but: Sequence[str] = ()) -> Symbol:
+    def terminal(self, regex: str, but: Sequence[str] = ()) -> GrammarSymbol:
         """What matches a regular expression in the syntax of Rust's regex, from end to end.
 
         None of the texts `but`.
@@ -141,10 +143,10 @@ class Rules:
         if but:
             body += f" & ~/{_delimited('|'.join(map(escaped, but)))}/"
         if body not in self._terminals:
-            self._terminals[body] = Symbol(f"T{len(self._terminals)}")
+            self._terminals[body] = GrammarSymbol(f"T{len(self._terminals)}")
         return self._terminals[body]
 
-    def text(self, start: Symbol) -> str:
+    def text(self, start: GrammarSymbol) -> str:
         """The grammar of what `start` stands for. By its first line no other dialect takes it."""
         first = f"start: {start.text}::{start.bits:#x}" if start.parametric else f"start: {start}"
         lines = ["%llguidance {}", first]
@@ -155,17 +157,19 @@ class Rules:
             lines.append(f"{symbol.text}: {regex}")
         return "\n".join(lines) + "\n"
 
-    def _define(self, ways: Sequence[Way]) -> Symbol:
+    def _define(self, ways: Sequence[Production]) -> GrammarSymbol:
         body = tuple(map(str, ways))
         if body not in self._rules:
             parametric = any(
                 way.condition or way.keys or any(p.parametric for p in way.parts) for way in ways
             )
             name = f"r{len(self._rules)}"
-            self._rules[body] = Symbol(name, parametric, needs=_any([way.needs for way in ways]))
+            self._rules[body] = GrammarSymbol(
+                name, parametric, needs=_any([way.needs for way in ways])
+            )
         return self._rules[body]
 
-    def _guarded(self, way: Way) -> Way:
+    def _guarded(self, way: Production) -> Production:
         """`way`, begun only where it can be ended. Its first part takes care of itself."""
         groups = ALWAYS.union(*(part.needs for part in way.parts[1:]))
         if not groups:
@@ -173,25 +177,31 @@ class Rules:
         guards = [self._guard(group) for group in sorted(map(sorted, groups))]
         return replace(way, parts=(*guards, *way.parts))
 
-    def _guard(self, group: Sequence[str]) -> Symbol:
+    def _guard(self, group: Sequence[str]) -> GrammarSymbol:
         """The empty text, where one of these conditions holds."""
         key = tuple(group)
         if key not in self._guards:
-            empty = [self._define([Way((), condition)]) for condition in group]
-            one = empty[0] if len(empty) == 1 else self._define([Way((each,)) for each in empty])
+            empty = [self._define([Production((), condition)]) for condition in group]
+            one = (
+                empty[0]
+                if len(empty) == 1
+                else self._define([Production((each,)) for each in empty])
+            )
             self._guards[key] = one
         return self._guards[key]
 
 
-def literal(text: str) -> Symbol:
+def literal(text: str) -> GrammarSymbol:
     """Exactly `text`, which is not empty."""
-    return Symbol(json.dumps(text))
+    return GrammarSymbol(json.dumps(text))
 
 
-def way(*parts: Symbol | None, condition: str = "", keys: str = "") -> tuple[Way, ...]:
+def way(
+    *parts: GrammarSymbol | None, condition: str = "", keys: str = ""
+) -> tuple[Production, ...]:
     """One way, or none where a part cannot be written at all."""
     known = tuple(part for part in parts if part is not None)
-    return (Way(known, condition, keys),) if len(known) == len(parts) else ()
+    return (Production(known, condition, keys),) if len(known) == len(parts) else ()
 
 
 def either(conditions: Sequence[str]) -> str:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
-from weft.planner.grammar.conjunction import Keywords
+from weft.planner.grammar.alternatives import Keywords
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.numbers import NumberRange, integers, numbers, places, rounded, whole
-from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, way
 
 Loosened = Callable[[str], None]
 """Is told each keyword that a grammar does not hold a value to."""
@@ -50,8 +50,8 @@ _FARTHEST: Final = Decimal(10) ** 18
 
 
 def string(
-    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
-) -> Symbol | None:
+    rules: GrammarRules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> GrammarSymbol | None:
     """A string in quotes."""
     pattern, form = _regular(schema.get("pattern"), loosened), schema.get("format")
     described = pattern is not None or form in _FORMATS
@@ -69,7 +69,7 @@ def string(
         leaf["pattern"] = pattern
     if form in _FORMATS:
         leaf["format"] = form
-    return Symbol(f"%json {json.dumps(leaf)}")
+    return GrammarSymbol(f"%json {json.dumps(leaf)}")
 
 
 def _regular(pattern: Any, loosened: Loosened) -> str | None:
@@ -88,8 +88,8 @@ def _regular(pattern: Any, loosened: Loosened) -> str | None:
 
 
 def number(
-    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
-) -> tuple[Way, ...]:
+    rules: GrammarRules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> tuple[Production, ...]:
     """A number in any spelling of JSON."""
     within = _range(schema)
     if (step := _step(schema, loosened)) is None:
@@ -103,8 +103,8 @@ def number(
 
 
 def integer(
-    rules: Rules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
-) -> tuple[Way, ...]:
+    rules: GrammarRules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
+) -> tuple[Production, ...]:
     """A whole number. JSON has `3.0` for one as well."""
     within = _range(schema)
     step = _step(schema, loosened)
@@ -122,7 +122,7 @@ def integer(
     )
 
 
-def _multiple(step: int, within: NumberRange) -> Symbol | None:
+def _multiple(step: int, within: NumberRange) -> GrammarSymbol | None:
     """Whole multiples that are not negative."""
     assert within.low is not None
     high = _FARTHEST if within.high is None else within.high
@@ -132,7 +132,7 @@ def _multiple(step: int, within: NumberRange) -> Symbol | None:
     if high < 0 or last < first:
         return None
     leaf = {"type": "integer", "multipleOf": step, "minimum": first * step}
-    return Symbol(f"%json {json.dumps({**leaf, 'maximum': last * step})}")
+    return GrammarSymbol(f"%json {json.dumps({**leaf, 'maximum': last * step})}")
 
 
 def _step(schema: Keywords, loosened: Loosened) -> Decimal | None:
@@ -169,5 +169,5 @@ def _bound(
     return end, found.get(f"exclusiveM{ending}") == end
 
 
-def _terminal(rules: Rules, regex: str) -> tuple[Way, ...]:
+def _terminal(rules: GrammarRules, regex: str) -> tuple[Production, ...]:
     return way(rules.terminal(regex)) if regex else ()

@@ -11,18 +11,17 @@ from typing import Any, Final
 
 from weft.core.errors import PlanError
 from weft.core.schema import mismatch, references
-from weft.core.schema.definitions import standing_alone
 from weft.core.schema.keywords import Part, listed, parts, required
+from weft.core.schema.lookup import standing_alone
 from weft.core.values import JsonSchema
-from weft.planner.grammar.branches import branches, kinds_of
-from weft.planner.grammar.conjunction import Keywords
-from weft.planner.grammar.entries import Entry, record, row
+from weft.planner.grammar.alternatives import Keywords, branches, kinds_of
+from weft.planner.grammar.entries import RecordEntry, record, row
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.rules import Rules, Symbol, Way, literal, way
+from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, way
 from weft.planner.grammar.scalars import KEY_CHARACTER, Loosened, integer, number, string
 from weft.planner.text.writer import write_value
 
-References = Callable[[JsonSchema | None], Symbol | None]
+ReferenceMaker = Callable[[JsonSchema | None], GrammarSymbol | None]
 """What refers to something that may fit a schema; None where nothing does."""
 
 _CHOICES: Final = 2_000
@@ -32,35 +31,35 @@ def _quietly(_: str) -> None:
     """Tells nobody."""
 
 
-class Values:
+class ValueRules:
     """The values of schemas as rules. `loosened` is told what they leave to the checker."""
 
     def __init__(
         self,
-        rules: Rules,
+        rules: GrammarRules,
         limits: GrammarLimits,
-        references: References,
+        references: ReferenceMaker,
         loosened: Loosened = _quietly,
     ) -> None:
         self._rules = rules
         self._limits = limits
         self.references = references
         self._loosened = loosened
-        self._made: dict[tuple[str, int, int], Symbol | None] = {}
+        self._made: dict[tuple[str, int, int], GrammarSymbol | None] = {}
 
-    def of(self, schema: JsonSchema | None) -> Symbol | None:
+    def of(self, schema: JsonSchema | None) -> GrammarSymbol | None:
         """A value of `schema`, in which references may stand anywhere; None where there is none."""
         whole: JsonSchema = {} if schema is None else schema
         return self._value(whole, whole, self._limits.depth)
 
-    def _value(self, schema: Part, root: JsonSchema, depth: int) -> Symbol | None:
+    def _value(self, schema: Part, root: JsonSchema, depth: int) -> GrammarSymbol | None:
         if schema is True:
             schema = {}  # a reference may stand there, too
         # Equal schemas mean the same only where the same definitions stand behind them.
         behind = id(root) if any(references(schema)) else 0
         key = (json.dumps(schema, sort_keys=True, default=str), behind, depth)
         if key not in self._made:
-            found: list[Way] = []
+            found: list[Production] = []
             for keywords in branches(schema, root, self._loosened):
                 found += self._branch(keywords, root, depth)
             if isinstance(schema, Mapping):
@@ -68,7 +67,7 @@ class Values:
             self._made[key] = self._rules.rule(found)
         return self._made[key]
 
-    def _branch(self, keywords: Keywords, root: JsonSchema, depth: int) -> Iterator[Way]:
+    def _branch(self, keywords: Keywords, root: JsonSchema, depth: int) -> Iterator[Production]:
         values = listed(keywords)
         if values is not None and len(values) <= _CHOICES:
             for value in values:
@@ -80,7 +79,9 @@ class Values:
         for kind in kinds_of(keywords):
             yield from self._kind(kind, keywords, root, depth)
 
-    def _kind(self, kind: str, schema: Keywords, root: JsonSchema, depth: int) -> tuple[Way, ...]:
+    def _kind(
+        self, kind: str, schema: Keywords, root: JsonSchema, depth: int
+    ) -> tuple[Production, ...]:
         rules, limits, loosened = self._rules, self._limits, self._loosened
         match kind:
             case "string":
@@ -100,7 +101,7 @@ class Values:
             case _:
                 return ()
 
-    def _constant(self, value: Any, depth: int) -> tuple[Way, ...]:
+    def _constant(self, value: Any, depth: int) -> tuple[Production, ...]:
         """One value: of an object with its keys in any order, of a number in both spellings."""
         if isinstance(value, Mapping):
             members = {name: {"const": one} for name, one in value.items()}
@@ -113,7 +114,7 @@ class Values:
         same = _other_spelling(value)
         return (*_spelled(value), *(_spelled(same) if same is not None else ()))
 
-    def _array(self, schema: Keywords, root: JsonSchema, depth: int) -> Symbol | None:
+    def _array(self, schema: Keywords, root: JsonSchema, depth: int) -> GrammarSymbol | None:
         least = int(schema.get("minItems", 0))
         most = max(least, self._limits.items)
         most = min(most, int(schema.get("maxItems", most)))
@@ -123,13 +124,13 @@ class Values:
         item = None if rest is False else self._value(rest, root, depth - 1)
         return row(self._rules, "[]", first, item, least, most)
 
-    def _object(self, schema: Keywords, root: JsonSchema, depth: int) -> Symbol | None:
+    def _object(self, schema: Keywords, root: JsonSchema, depth: int) -> GrammarSymbol | None:
         declared: Mapping[str, Part] = schema.get("properties") or {}
         needed = required(schema)
         names = tuple(dict.fromkeys((*declared, *needed)))
         other = schema.get("additionalProperties", True)
         entries = [
-            Entry(
+            RecordEntry(
                 literal(f"{write_value(name)}: "),
                 self._value(declared.get(name, other), root, depth - 1),
                 name in needed,
@@ -147,11 +148,13 @@ class Values:
             most_free=self._limits.items if most is None else int(most),
         )
 
-    def _free(self, names: tuple[str, ...], other: Part, root: JsonSchema, depth: int) -> Entry:
+    def _free(
+        self, names: tuple[str, ...], other: Part, root: JsonSchema, depth: int
+    ) -> RecordEntry:
         """A key that is none of `names`."""
         spelled = [f"{write_value(name)}: " for name in names]
         key = f'"{KEY_CHARACTER}{{0,{self._limits.chars}}}": '
-        return Entry(self._rules.terminal(key, spelled), self._value(other, root, depth - 1))
+        return RecordEntry(self._rules.terminal(key, spelled), self._value(other, root, depth - 1))
 
 
 def _other_spelling(value: Any) -> int | float | None:
@@ -163,7 +166,7 @@ def _other_spelling(value: Any) -> int | float | None:
     return None
 
 
-def _spelled(value: Any) -> tuple[Way, ...]:
+def _spelled(value: Any) -> tuple[Production, ...]:
     try:
         text = write_value(value)
         text.encode()

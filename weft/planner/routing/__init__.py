@@ -8,52 +8,51 @@ Only when no finite way is left a model is asked, once: which lesser goal, or es
 After Self-Healing Router (arXiv 2603.01548). Every failure is answered by a logged reroute (event
 `NodeRerouted`) or by an escalation; none is silent.
 
-    from weft.planner.routing import Cost, RoutedTool, Router, ToolGraph, heal
+    from weft.planner.routing import CallCost, RoutedTool, ToolGraph, ToolRouter, heal
 
     graph = ToolGraph([
         RoutedTool("fetch", needs={"url": "address"}, gives=("page",)),
-        RoutedTool("archive", needs={"url": "address"}, gives=("page",), cost=Cost(latency_s=4.0)),
+        RoutedTool("archive", needs={"url": "address"}, gives=("page",),
+                   cost=CallCost(latency_s=4.0)),
         RoutedTool("summarise", needs={"text": "page"}),
     ])
-    arrival = await heal(Router(graph, tools), "summarise", {"address": "https://..."})
+    arrival = await heal(ToolRouter(graph, tools), "summarise", {"address": "https://..."})
     arrival.value, arrival.reroutes
 
 `tools` is any `ToolRunner`. `healing(router, goal)` is the same as the work of a node in a graph of
 one's own; `read_tool_graph(path)` reads the graphs of TaskBench.
 """
 
-from weft.planner.routing.arrival import Arrival, Lowering, Reroute
-from weft.planner.routing.cost import DOWN, Cost, Weights
-from weft.planner.routing.files import read_tool_graph
-from weft.planner.routing.goal import Errand, Goal
-from weft.planner.routing.graph import RoutedTool, ToolGraph
+from weft.planner.routing.cost import DOWN, CallCost, RouteWeights, ToolHistory
+from weft.planner.routing.goal import Goal, RouteGoal
+from weft.planner.routing.graph import RoutedTool, ToolGraph, read_tool_graph
 from weft.planner.routing.heal import heal, healing
-from weft.planner.routing.history import History
-from weft.planner.routing.monitor import Call, Monitor, Scene, Signal
-from weft.planner.routing.router import Router
-from weft.planner.routing.way import Hop, Way, shortest_way
+from weft.planner.routing.monitor import MonitorSignal, RoutedCall, RouteMonitor, RouterState
+from weft.planner.routing.result import LoweredGoal, Reroute, RouteResult
+from weft.planner.routing.route import Route, RouteStep, shortest_route
+from weft.planner.routing.router import ToolRouter
 
 __all__ = [
     "DOWN",
-    "Arrival",
-    "Call",
-    "Cost",
-    "Errand",
+    "CallCost",
     "Goal",
-    "History",
-    "Hop",
-    "Lowering",
-    "Monitor",
+    "LoweredGoal",
+    "MonitorSignal",
     "Reroute",
+    "Route",
+    "RouteGoal",
+    "RouteMonitor",
+    "RouteResult",
+    "RouteStep",
+    "RouteWeights",
+    "RoutedCall",
     "RoutedTool",
-    "Router",
-    "Scene",
-    "Signal",
+    "RouterState",
     "ToolGraph",
-    "Way",
-    "Weights",
+    "ToolHistory",
+    "ToolRouter",
     "heal",
     "healing",
     "read_tool_graph",
-    "shortest_way",
+    "shortest_route",
 ]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from math import inf, isfinite
 from typing import Final
+
+from weft.core.ports import Clock, ResultStore
+from weft.core.ports.clock import SystemClock
 
 DOWN: Final = inf
 """The health of a tool that must not be called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CallCost:
     """What one call of a tool is expected to take.
 
     `latency_s` seconds, `money` US dollars, `reliability` the chance that it succeeds (above 0, at
@@ -35,7 +40,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RouteWeights:
     """What matters to a user: the price of a second, of a dollar, of risk, of making a call at all.
 
     `reliability` is an exponent: 0 ignores it, 1 takes the cost of repeating until success, more
@@ -54,7 +59,7 @@ class Weights:
         for name in ("latency", "money", "reliability", "risk", "call"):
             _check(name, getattr(self, name))
 
-    def price(self, cost: Cost, health: float = 1.0) -> float:
+    def price(self, cost: CallCost, health: float = 1.0) -> float:
         """base x health x (1 + risk), as in Self-Healing Router (arXiv 2603.01548).
 
         base = (call + latency + money) / reliability: what it costs until it succeeds. `health` is
@@ -68,3 +73,111 @@ class Weights:
 def _check(name: str, value: float) -> None:
     if not (isfinite(value) and value >= 0):
         raise ValueError(f"{name} is a number of at least 0, got {value}")
+
+
+PRIOR_CALLS: Final = 5.0
+"""What a tool declares of itself counts as much as so many calls."""
+
+HALF_LIFE_S: Final = 86_400.0
+"""After so many seconds a call counts half: tools get better and worse."""
+
+_LEAST: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class CallStats:
+    """Counts of one tool, which fade. `latency_s` is the sum over the successful calls.
+
+    `at_s` is when they were as they are, in seconds of wall time.
+    """
+
+    successes: float = 0.0
+    failures: float = 0.0
+    latency_s: float = 0.0
+    at_s: float = 0.0
+
+    def faded(self, now_s: float) -> CallStats:
+        """The counts as they are now."""
+        share = 0.5 ** (max(0.0, now_s - self.at_s) / HALF_LIFE_S)
+        return CallStats(
+            self.successes * share, self.failures * share, self.latency_s * share, now_s
+        )
+
+    def after(self, succeeded: bool, latency_s: float) -> CallStats:
+        """The counts with one more call."""
+        if not succeeded:
+            return CallStats(self.successes, self.failures + 1, self.latency_s, self.at_s)
+        return CallStats(self.successes + 1, self.failures, self.latency_s + latency_s, self.at_s)
+
+    def expected(self, declared: CallCost) -> CallCost:
+        """`declared` as it is believed after these calls.
+
+        The chance of success is the mean of a Beta distribution, whose prior is what is declared;
+        the latency likewise is the mean of `PRIOR_CALLS` calls as declared and those that were.
+        """
+        calls = PRIOR_CALLS + self.successes + self.failures
+        reliability = (PRIOR_CALLS * declared.reliability + self.successes) / calls
+        took_s = PRIOR_CALLS * declared.latency_s + self.latency_s
+        latency_s = took_s / (PRIOR_CALLS + self.successes)
+        return CallCost(latency_s, declared.money, max(_LEAST, reliability), declared.risk)
+
+
+class ToolHistory:
+    """The tallies of tools; kept in `store`, if one is given, under a key for each tool.
+
+    Several processes may share a store: each reads before it adds, and of two that add to one tool
+    in the same moment the last one counts. `scope` keeps tools of one name apart.
+    """
+
+    def __init__(
+        self, store: ResultStore | None = None, *, scope: str = "", clock: Clock | None = None
+    ) -> None:
+        self._store = store
+        self._scope = scope
+        self._clock = clock or SystemClock()
+        self._tallies: dict[str, CallStats] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def load(self, tools: Iterable[str]) -> None:
+        """Read what is kept of `tools`. Raises: `StoreError`."""
+        for tool in tools:
+            await self._read(tool)
+
+    def expected(self, tool: str, declared: CallCost) -> CallCost:
+        """What a call of `tool` is believed to take, by what was declared and what was seen."""
+        tally = self._tallies.get(tool)
+        return declared if tally is None else tally.faded(self._now_s()).expected(declared)
+
+    async def note(self, tool: str, succeeded: bool, latency_s: float = 0.0) -> None:
+        """One call of `tool` is over. Raises: `StoreError`; the call counts here all the same."""
+        async with self._one_at_a_time:
+            try:
+                await self._read(tool)
+            finally:
+                before = self._tallies.get(tool, CallStats()).faded(self._now_s())
+                tally = self._tallies[tool] = before.after(succeeded, latency_s)
+            if self._store is not None:
+                await self._store.put(self._key(tool), asdict(tally))
+
+    async def _read(self, tool: str) -> None:
+        if self._store is not None:
+            entry = await self._store.get(self._key(tool))
+            tally = _tally(entry.value) if entry is not None else None
+            if tally is not None:
+                self._tallies[tool] = tally
+
+    def _key(self, tool: str) -> str:
+        return f"weft.routing/1/{self._scope}/{tool}"
+
+    def _now_s(self) -> float:
+        return self._clock.wall().timestamp()
+
+
+def _tally(value: object) -> CallStats | None:
+    """What was kept; None for what no tally could be."""
+    names = ("successes", "failures", "latency_s", "at_s")
+    if not isinstance(value, Mapping):
+        return None
+    found = [value.get(name) for name in names]
+    numbers = [n for n in found if isinstance(n, (int, float)) and isfinite(n) and n >= 0]
+    return CallStats(*map(float, numbers)) if len(numbers) == len(names) else None

@@ -27,7 +27,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class RouteGoal:
     """A goal, and lesser ones that would do when no way is left to it, best first.
 
     Where a goal has several wants, having fewer of them is a lesser goal too if `partial`.

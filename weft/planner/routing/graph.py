@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from weft.core.errors import BuildError, DuplicateName
-from weft.engine.node import Retry
-from weft.planner.routing.cost import Cost
+from weft.engine.graph.node import Retry
+from weft.planner.routing.cost import CallCost
 
 _ID_LETTERS = re.compile(r"[/\[\]#~]")
 
-Sources = str | tuple[str, ...]
+SourceNames = str | tuple[str, ...]
 """The name of something to be had; of several, any one does."""
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ToolInput:
     """One thing that a tool needs: any of `sources`, given to `parameter` (None: order only)."""
 
     parameter: str | None
@@ -40,12 +42,12 @@ class RoutedTool:
     """
 
     name: str
-    needs: Mapping[str, Sources] = field(default_factory=dict)
+    needs: Mapping[str, SourceNames] = field(default_factory=dict)
     gives: tuple[str, ...] = ()
-    after: tuple[Sources, ...] = ()
+    after: tuple[SourceNames, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
     calls: str = ""
-    cost: Cost = field(default_factory=Cost)
+    cost: CallCost = field(default_factory=CallCost)
     timeout_s: float | None = 60.0
     retry: Retry | None = None
     resource: str | None = None
@@ -61,10 +63,10 @@ class RoutedTool:
         return tuple(dict.fromkeys((self.name, *self.gives)))
 
     @property
-    def demands(self) -> tuple[Demand, ...]:
+    def demands(self) -> tuple[ToolInput, ...]:
         """All that it needs, those with a parameter first."""
-        passed = [Demand(name, _several(sources)) for name, sources in self.needs.items()]
-        return (*passed, *(Demand(None, _several(sources)) for sources in self.after))
+        passed = [ToolInput(name, _several(sources)) for name, sources in self.needs.items()]
+        return (*passed, *(ToolInput(None, _several(sources)) for sources in self.after))
 
 
 class ToolGraph:
@@ -124,5 +126,64 @@ def _labels(names: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def _several(sources: Sources) -> tuple[str, ...]:
+def _several(sources: SourceNames) -> tuple[str, ...]:
     return (sources,) if isinstance(sources, str) else tuple(sources)
+
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+def read_tool_graph(path: Path | str, *, cost: CallCost | None = None) -> ToolGraph:
+    """The graph in a file such as TaskBench's `graph_desc.json` (arXiv 2311.18760).
+
+    {"nodes": [{"id", "input-type": [...], "output-type": [...]}],
+     "links": [{"source", "target", "type"}]}
+
+    A link says that its target may follow its source, taking what is of that type. Each input of a
+    tool is filled by a tool that it may follow, or by what is there under the name of the type; its
+    parameter is called after the type (`text`, and `text_2` where it takes two). A tool whose
+    inputs have no types may follow any tool that is linked to it, or what is there as `start`.
+
+    Raises: `BuildError` when the file cannot be read as that.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise BuildError(f"{file} is larger than {MAX_BYTES} bytes", hint="split the graph")
+        raw = json.loads(file.read_text("utf-8"))
+        return graph_of_links(raw["nodes"], raw["links"], cost=cost)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        hint = 'it holds {"nodes": [...], "links": [...]}, see the TaskBench data'
+        raise BuildError(f"{file} is no graph of tools: {error!r}", hint=hint) from error
+
+
+def graph_of_links(
+    nodes: list[Mapping[str, Any]],
+    links: list[Mapping[str, Any]],
+    *,
+    cost: CallCost | None = None,
+) -> ToolGraph:
+    """The graph of `nodes` and `links` as in a file of `read_tool_graph`."""
+    before: dict[str, dict[str, list[str]]] = {}
+    for link in links:
+        before.setdefault(link["target"], {}).setdefault(link["type"], []).append(link["source"])
+    return ToolGraph(_tool(node, before.get(node["id"], {}), cost or CallCost()) for node in nodes)
+
+
+def _tool(node: Mapping[str, Any], before: Mapping[str, list[str]], cost: CallCost) -> RoutedTool:
+    name = str(node["id"])
+    if "input-type" in node:
+        taken = [str(kind) for kind in node["input-type"]]
+        needs = {
+            parameter: tuple(dict.fromkeys((kind, *before.get(kind, ()))))
+            for parameter, kind in _parameters(taken)
+        }
+        return RoutedTool(name, needs, cost=cost)
+    sources = [source for group in before.values() for source in group]
+    return RoutedTool(name, after=(("start", *dict.fromkeys(sources)),), cost=cost)
+
+
+def _parameters(kinds: list[str]) -> Iterator[tuple[str, str]]:
+    for place, kind in enumerate(kinds):
+        count = kinds[: place + 1].count(kind)
+        yield (kind if count == 1 else f"{kind}_{count}"), kind

@@ -12,43 +12,43 @@ from weft.core.ids import NodeId
 from weft.core.ports import Clock
 from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, Run, RunOptions
-from weft.engine.effects import is_unknown
-from weft.engine.node import Inputs, NodeContext, Work
-from weft.planner.routing.arrival import Arrival
-from weft.planner.routing.goal import Errand, Goal, goal_of
-from weft.planner.routing.journey import Journey
-from weft.planner.routing.router import Router
+from weft.engine.graph.node import Inputs, NodeContext, NodeFn
+from weft.engine.scheduler.effects import is_unknown
+from weft.planner.routing.executor import RouteExecutor
+from weft.planner.routing.goal import Goal, RouteGoal, goal_of
+from weft.planner.routing.result import RouteResult
+from weft.planner.routing.router import ToolRouter
 
 Person = Callable[[str, JsonSchema], Awaitable[Any]]
 """Answers a question with a value that fits the schema."""
 
 
 def healing(
-    router: Router,
+    router: ToolRouter,
     goal: Goal | str,
     lesser: Sequence[Goal | str] = (),
     *,
     partial: bool = True,
-) -> Work:
-    """A work whose inputs are what there is, by name, and whose value is an `Arrival`.
+) -> NodeFn:
+    """A work whose inputs are what there is, by name, and whose value is an `RouteResult`.
 
     Each call is a node inside it, which a failure is answered in by a logged reroute, or by an
     escalation. `lesser` goals, best first, and with `partial` a part of what is wanted, are what
     may be settled for. The work fails with `RouteError` when no way is left and nobody takes over.
 
-    Raises: what `Router.check` raises.
+    Raises: what `ToolRouter.check` raises.
     """
-    errand = Errand(goal_of(goal), tuple(map(goal_of, lesser)), partial)
+    errand = RouteGoal(goal_of(goal), tuple(map(goal_of, lesser)), partial)
     router.check(errand)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
-        return await Journey(router, errand, context, inputs).run()
+        return await RouteExecutor(router, errand, context, inputs).run()
 
     return work
 
 
 async def heal(
-    router: Router,
+    router: ToolRouter,
     goal: Goal | str,
     have: Mapping[str, Any] | None = None,
     *,
@@ -58,13 +58,13 @@ async def heal(
     options: RunOptions | None = None,
     listeners: Iterable[Listener] = (),
     clock: Clock | None = None,
-) -> Arrival:
+) -> RouteResult:
     """Run one errand to its end: from what there is, `have`, to the goal.
 
     `person` answers what is asked of a person; the router's `person_s` says for how long.
 
     Raises: `RouteError` when it ended without a goal; `EffectUnknown` where it ended since nobody
-    knows whether a call that must not be repeated was carried out; what `Router.check` raises.
+    knows whether a call that must not be repeated was carried out; what `ToolRouter.check` raises.
     """
     work = healing(router, goal, lesser, partial=partial)
     node = Node(NodeId("heal"), work, given=have or {}, kind="route")
@@ -86,7 +86,7 @@ async def heal(
         finally:
             answering.cancel()
     outcome = result.outcomes[node.id]
-    if outcome.ok and isinstance(outcome.value, Arrival):
+    if outcome.ok and isinstance(outcome.value, RouteResult):
         return outcome.value
     raise _error(outcome.failure)
 

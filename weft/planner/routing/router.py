@@ -1,23 +1,83 @@
-"""What errands are run with: the tools and their graph, what matters, who watches, who decides.
-
-Knows no single errand; `weft.planner.routing.journey` carries one out.
-"""
+"""That a graph of tools fits the tools that there are: names, arguments, types. Runs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from weft.core.errors import UnknownReference
+from weft.core.errors import BuildError, TypeMismatch, UnknownReference
 from weft.core.ports import ModelClient, ToolRunner
-from weft.planner.routing.check import check_graph
-from weft.planner.routing.cost import Weights
-from weft.planner.routing.goal import Errand, Goal
-from weft.planner.routing.graph import ToolGraph
-from weft.planner.routing.history import History
-from weft.planner.routing.monitor import Monitor
+from weft.core.schema import at, mismatch
+from weft.core.values import JsonSchema, ToolSpec
+from weft.planner.routing.cost import RouteWeights, ToolHistory
+from weft.planner.routing.goal import Goal, RouteGoal
+from weft.planner.routing.graph import RoutedTool, ToolGraph
+from weft.planner.routing.monitor import RouteMonitor
+
+
+def check_graph(graph: ToolGraph, specs: Mapping[str, ToolSpec]) -> None:
+    """Check every tool of `graph` against `specs`, by name.
+
+    Raises: `UnknownReference` for a tool or a parameter that does not exist, `TypeMismatch` for an
+    argument that is missing or can never fit.
+    """
+    givers: dict[str, list[RoutedTool]] = {}
+    for tool in graph.tools.values():
+        for name in tool.names:
+            givers.setdefault(name, []).append(tool)
+    for tool in graph.tools.values():
+        parameters = _spec(tool, specs).parameters
+        _check_names(tool, parameters)
+        for demand in tool.demands:
+            for giver in [g for source in demand.sources for g in givers.get(source, ())]:
+                result = _spec(giver, specs).result
+                if demand.parameter is not None:
+                    _check_type(tool, demand.parameter, parameters, result, giver.name)
+        for parameter, value in tool.given.items():
+            _check_type(tool, parameter, parameters, {"const": value}, repr(value)[:40])
+
+
+def _spec(tool: RoutedTool, specs: Mapping[str, ToolSpec]) -> ToolSpec:
+    found = specs.get(tool.tool)
+    if found is None:
+        near = get_close_matches(tool.tool, specs, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "give the tool runner a tool of that name"
+        raise UnknownReference(f"there is no tool {tool.tool!r}", hint=hint)
+    return found
+
+
+def _check_names(tool: RoutedTool, parameters: JsonSchema) -> None:
+    passed = {*tool.needs, *tool.given}
+    both = sorted(set(tool.needs) & set(tool.given))
+    if both:
+        raise BuildError(
+            f"{tool.name!r}: {both[0]!r} is both needed and given", hint="leave one of them out"
+        )
+    known = parameters.get("properties", {})
+    if parameters.get("additionalProperties") is False:
+        for name in sorted(passed - set(known)):
+            hint = f"it takes {', '.join(known) or 'nothing'}"
+            raise UnknownReference(f"the tool {tool.tool!r} has no {name!r}", hint=hint)
+    for name in parameters.get("required", ()):
+        if name not in passed:
+            hint = "say under `needs` what fills it, or give it under `given`"
+            raise TypeMismatch(f"the tool {tool.tool!r} needs {name!r}", hint=hint)
+
+
+def _check_type(
+    tool: RoutedTool, name: str, parameters: JsonSchema, source: JsonSchema | None, what: str
+) -> None:
+    try:
+        why = mismatch(source, at(parameters, [name]))
+    except LookupError:
+        return
+    if why is not None:
+        hint = "leave it out of the sources, or put a tool between the two"
+        message = f"{name!r} of {tool.tool!r} cannot take {what}: {why}"
+        raise TypeMismatch(message, hint=hint)
+
 
 Log = Callable[[str], None]
 
@@ -27,10 +87,10 @@ def _nowhere(_: Log) -> AbstractContextManager[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Router:
+class ToolRouter:
     """Runs errands over `graph` with `tools`.
 
-    weights      what matters; see `Weights`
+    weights      what matters; see `RouteWeights`
     monitors     watch every errand, beside its work
     history      what is known of past calls; every call adds to it
     model        is asked once when no way is left and lesser goals can be reached; None: nobody is
@@ -42,16 +102,16 @@ class Router:
 
     graph: ToolGraph
     tools: ToolRunner
-    weights: Weights = field(default_factory=Weights)
-    monitors: Sequence[Monitor] = ()
-    history: History = field(default_factory=History)
+    weights: RouteWeights = field(default_factory=RouteWeights)
+    monitors: Sequence[RouteMonitor] = ()
+    history: ToolHistory = field(default_factory=ToolHistory)
     model: ModelClient | None = None
     person_s: float | None = None
     patience_s: float = 0.1
     decision_s: float = 120.0
     logs: Callable[[Log], AbstractContextManager[None]] = _nowhere
 
-    def check(self, errand: Errand) -> None:
+    def check(self, errand: RouteGoal) -> None:
         """Check that `errand` fits the graph, and the graph the tools.
 
         Raises: `UnknownReference` for a want that no tool gives or needs; what `check_graph`

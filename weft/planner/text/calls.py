@@ -6,12 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, get_args
 
-from weft.planner.limits import PlanLimits
-from weft.planner.plan import Condition, Operator, Ref, Step, Value, refs_in
-from weft.planner.text.cursor import Cursor
-from weft.planner.text.lines import PLAIN, QUOTED, Line
-from weft.planner.text.strings import string
-from weft.planner.text.values import Values
+from weft.planner.plan import Operator, PlanLimits, PlanStep, Ref, StepCondition, Value, refs_in
+from weft.planner.text.lines import PLAIN, QUOTED, PlanCursor, PlanLine
+from weft.planner.text.values import ValueParser, string
 
 _IS: Final = r"\s*+[=:](?!=)\s*+"
 _PLAIN_KEY: Final = re.compile(rf"({PLAIN}){_IS}")
@@ -26,40 +23,40 @@ _OPERATOR: Final = re.compile("|".join(re.escape(word) for word in _OPERATORS if
 
 
 @dataclass(slots=True)
-class Call:
+class ParsedCall:
     """A step as it was written: arguments without a name apart, and where its parts stand.
 
     `places`: see `weft.planner.check.Places`; an argument without a name has its number from 0.
     """
 
-    step: Step
+    step: PlanStep
     positional: list[Value] = field(default_factory=list)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def call(line: Line, thought: str, limits: PlanLimits) -> Call:
+def call(line: PlanLine, thought: str, limits: PlanLimits) -> ParsedCall:
     """The step that `line` holds. A comment behind it joins its `thought`.
 
     Raises: `PlanError` at the place where it is none.
     """
-    return _Parser(line, limits).call(thought)
+    return _CallParser(line, limits).call(thought)
 
 
-def join(line: Line, limits: PlanLimits) -> tuple[Ref, ...]:
+def join(line: PlanLine, limits: PlanLimits) -> tuple[Ref, ...]:
     """What the join in `line` names.
 
     Raises: `PlanError` at the place where it is no join of references.
     """
-    return _Parser(line, limits).join()
+    return _CallParser(line, limits).join()
 
 
-class _Parser:
-    def __init__(self, line: Line, limits: PlanLimits) -> None:
+class _CallParser:
+    def __init__(self, line: PlanLine, limits: PlanLimits) -> None:
         self._line = line
-        self._cursor = Cursor(line.text, at=line.at, line=line.line, step=line.number)
-        self._values = Values(self._cursor, limits.depth)
+        self._cursor = PlanCursor(line.text, at=line.at, line=line.line, step=line.number)
+        self._values = ValueParser(self._cursor, limits.depth)
 
-    def call(self, thought: str) -> Call:
+    def call(self, thought: str) -> ParsedCall:
         line, cursor = self._line, self._cursor
         assert line.number is not None
         places: dict[str, tuple[int, int]] = {}
@@ -73,8 +70,8 @@ class _Parser:
                 "only `for each $1` and then `if $1 > 0` may follow, and one call is in one line",
             )
         thought = "\n".join(part for part in (thought, remark[1].strip() if remark else "") if part)
-        step = Step(line.number, tool, arguments, over, when, thought, line=line.line)
-        return Call(step, positional, places)
+        step = PlanStep(line.number, tool, arguments, over, when, thought, line=line.line)
+        return ParsedCall(step, positional, places)
 
     def join(self) -> tuple[Ref, ...]:
         cursor = self._cursor
@@ -150,7 +147,7 @@ class _Parser:
         places["for"] = cursor.place(start)
         return self._values.reference()
 
-    def _when(self, places: dict[str, tuple[int, int]]) -> Condition | None:
+    def _when(self, places: dict[str, tuple[int, int]]) -> StepCondition | None:
         cursor = self._cursor
         cursor.space()
         start = cursor.at
@@ -158,23 +155,23 @@ class _Parser:
             return None
         places["if"] = cursor.place(start)
         if cursor.match(_NOT):
-            condition = Condition(self._values.reference(), "not")
+            condition = StepCondition(self._values.reference(), "not")
         else:
             condition = self._comparison()
         cursor.space()
         return condition
 
-    def _comparison(self) -> Condition:
+    def _comparison(self) -> StepCondition:
         cursor = self._cursor
         ref = self._values.reference()
         cursor.space()
         found = cursor.match(_OPERATOR)
         if found is None:
-            return Condition(ref)
+            return StepCondition(ref)
         cursor.space()
         start = cursor.at
         literal = self._values.value()
         if next(refs_in(literal), None) is not None:
             raise cursor.error("a condition compares a reference with a literal", at=start)
         operator: Operator = next(word for word in get_args(Operator) if word == found[0])
-        return Condition(ref, operator, literal)
+        return StepCondition(ref, operator, literal)

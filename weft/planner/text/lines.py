@@ -1,8 +1,4 @@
-"""Cuts the text of a plan into its lines while it arrives. Knows no values and no tools.
-
-A line of a call ends at the newline outside of strings and brackets, so that it may span several;
-the line of the join ends with its closing parenthesis; any other line is a thought.
-"""
+"""A place in one line of a plan, and errors that name it. Knows no syntax."""
 
 from __future__ import annotations
 
@@ -12,8 +8,54 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from weft.core.errors import PlanError
-from weft.planner.limits import PlanLimits
-from weft.planner.text.cursor import Cursor
+from weft.planner.plan import PlanLimits
+
+
+class PlanCursor:
+    """Goes through `text`, which begins in line `line` of the plan and belongs to `step`."""
+
+    def __init__(self, text: str, *, at: int = 0, line: int = 1, step: int | None = None) -> None:
+        self.text = text
+        self.at = at
+        self._line = line
+        self._step = step
+
+    def peek(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.at : self.at + 1]
+
+    def take(self, literal: str) -> bool:
+        """Go past `literal` if it is next."""
+        found = self.text.startswith(literal, self.at)
+        self.at += len(literal) if found else 0
+        return found
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Go past what `pattern` finds here, if anything."""
+        found = pattern.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return found
+
+    def space(self) -> None:
+        """Go past blanks and newlines."""
+        while self.peek().isspace():
+            self.at += 1
+
+    def place(self, at: int | None = None) -> tuple[int, int]:
+        """Line and column, from 1, of index `at`, or of where the cursor is."""
+        at = self.at if at is None else at
+        return self._line + self.text.count("\n", 0, at), at - self.text.rfind("\n", 0, at)
+
+    def error(self, message: str, hint: str | None = None, at: int | None = None) -> PlanError:
+        """The error that something is wrong here, or at index `at`."""
+        line, column = self.place(at)
+        return PlanError(message, line=line, column=column, step=self._step, hint=hint)
+
+    def ahead(self) -> str:
+        """What comes next, quoted for a message."""
+        word = self.text[self.at : self.at + 20].split("\n")[0]
+        return repr(word) if word else "the end of the line"
+
 
 PLAIN: Final = r"[^\W\d][\w.\-/]*+"
 QUOTED: Final = r'"(?:[^"\\\n]|\\.)*+"'
@@ -30,18 +72,18 @@ _THINKING, _DECIDED = "<think>", "</think>"
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
 
-Kind = Literal["thought", "call", "join"]
+LineKind = Literal["thought", "call", "join"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlanLine:
     """One line; `text` without its newline, `line` where it begins, from 1.
 
     Of a call or the join, `number` (None: it has none) and `name` as written stand before `at`,
     where the arguments begin.
     """
 
-    kind: Kind
+    kind: LineKind
     text: str
     line: int
     number: int | None = None
@@ -49,7 +91,7 @@ class Line:
     at: int = 0
 
 
-class Lines:
+class LineSplitter:
     """Collects pieces of text and gives lines as soon as they are complete."""
 
     def __init__(self, limits: PlanLimits) -> None:
@@ -59,7 +101,7 @@ class Lines:
         self._thinking = False
         self._begin()
 
-    def cut(self, piece: str) -> Iterator[Line]:
+    def cut(self, piece: str) -> Iterator[PlanLine]:
         """The lines that `piece` completes.
 
         Raises: `PlanError` when a line or the text is too long, or is no Unicode.
@@ -78,7 +120,7 @@ class Lines:
             elif len(self._held) > self._limits.step:
                 raise self._too_long("the line", self._limits.step)
 
-    def rest(self) -> Line | None:
+    def rest(self) -> PlanLine | None:
         """The last line when the text ends without a newline.
 
         Raises: `PlanError` when it ends inside a string or a bracket.
@@ -91,12 +133,12 @@ class Lines:
 
     def error(self, message: str, hint: str | None = None, at: int | None = None) -> PlanError:
         """The error that something is wrong at index `at` of the line, or where the text ends."""
-        cursor = Cursor("".join(self._held), line=self._line, step=self._number)
+        cursor = PlanCursor("".join(self._held), line=self._line, step=self._number)
         return cursor.error(message, hint, len(self._held) if at is None else at)
 
     def _begin(self) -> None:
         self._held: list[str] = []
-        self._kind: Kind | None = "thought" if self._thinking else None  # None: not yet known
+        self._kind: LineKind | None = "thought" if self._thinking else None  # None: not yet known
         self._number: int | None = None
         self._name = ""
         self._at = 0
@@ -106,11 +148,11 @@ class Lines:
         self._escaped = False
         self._comment = False
 
-    def _complete(self) -> Line:
+    def _complete(self) -> PlanLine:
         kind, text = self._kind or "thought", "".join(self._held)
         if kind == "thought":
             text = self._outside_of_thinking(text)
-        return Line(kind, text, self._line, self._number, self._name, self._at)
+        return PlanLine(kind, text, self._line, self._number, self._name, self._at)
 
     def _outside_of_thinking(self, text: str) -> str:
         """What is left of a line without reasoning that began in it or before."""

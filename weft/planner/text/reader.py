@@ -1,23 +1,55 @@
-"""Reads a plan while it is being written: a step is there as soon as its own line is complete.
-
-Knows no model and runs nothing. Readers share no state.
-"""
+"""Gives the arguments that a model wrote without names the names of the tool's parameters."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from weft.core.errors import PlanError
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.check import check_form, check_results, check_step, tool_of
-from weft.planner.limits import LIMITS, PlanLimits
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import LIMITS, Plan, PlanLimits, PlanStep, Ref
+from weft.planner.signature import parameters_of
 from weft.planner.text import calls
-from weft.planner.text.lines import JOIN, PLAIN, Line, Lines
-from weft.planner.text.positional import named
+from weft.planner.text.calls import ParsedCall
+from weft.planner.text.lines import JOIN, PLAIN, LineSplitter, PlanLine
+
+
+def name_arguments(call: ParsedCall, tool: ToolSpec | None) -> PlanStep:
+    """The step of `call` with all arguments named, in the order of the parameters of `tool`.
+
+    Adds their places to those of `call`.
+
+    Raises: `PlanError` when there are more arguments than parameters, or one is given twice.
+    """
+    if not call.positional:
+        return call.step
+    names = () if tool is None else tuple(parameters_of(tool))
+    arguments = {}
+    for index, value in enumerate(call.positional):
+        if index == len(names):
+            raise _error(call, index, "is one too many" if names else "has no name", names)
+        if names[index] in call.step.arguments:
+            raise _error(call, index, f"gives {names[index]} a second time", names)
+        arguments[names[index]] = value
+        call.places[f"={names[index]}"] = call.places[f"={index}"]
+    return replace(call.step, arguments={**arguments, **call.step.arguments})
+
+
+def _error(call: ParsedCall, index: int, what: str, names: tuple[str, ...]) -> PlanError:
+    line, column = call.places[f"={index}"]
+    takes = f"; {call.step.tool} takes {', '.join(names)}" if names else ""
+    return PlanError(
+        f"argument {index + 1} {what}",
+        line=line,
+        column=column,
+        step=call.step.number,
+        hint=f"name the arguments: {call.step.tool}(name=value){takes}",
+    )
+
 
 _FENCE: Final = "```"
 # What is probably meant as a call, but cannot be read as one: without a number, or inside `quotes`.
@@ -44,8 +76,8 @@ class PlanReader:
         self._limits = limits
         # What is no UTF-8 becomes half characters, which are refused at their place.
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._lines = Lines(limits)
-        self._steps: list[Step] = []
+        self._lines = LineSplitter(limits)
+        self._steps: list[PlanStep] = []
         self._thought: list[str] = []
         self._results: tuple[Ref, ...] | None = None
         self._failed: PlanError | None = None
@@ -56,7 +88,7 @@ class PlanReader:
         return self._results is not None
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PlanStep, ...]:
         """All steps so far, also those before an error."""
         return tuple(self._steps)
 
@@ -70,7 +102,7 @@ class PlanReader:
         """The result schemas of all steps that may be referred to by now, by number."""
         return dict(self._known)
 
-    def feed(self, piece: str | bytes) -> tuple[Step, ...]:
+    def feed(self, piece: str | bytes) -> tuple[PlanStep, ...]:
         """The steps that became complete with `piece`: text, or its UTF-8 bytes.
 
         Raises: `PlanError` at the first thing that is wrong, and again at every later call. The
@@ -123,7 +155,7 @@ class PlanReader:
             self._failed = error
             raise
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: PlanLine) -> None:
         if line.kind == "thought":
             self._think(line)
         elif line.kind == "call":
@@ -134,7 +166,7 @@ class PlanReader:
                 check_results(results, self._known, line.line)
             self._results = results
 
-    def _think(self, line: Line) -> None:
+    def _think(self, line: PlanLine) -> None:
         text = line.text.lstrip()
         if text.startswith("#"):
             self._thought.append(text[1:].removeprefix(" "))
@@ -150,10 +182,10 @@ class PlanReader:
         if text and not text.startswith(_FENCE):
             self._thought.append(text)
 
-    def _step(self, line: Line) -> None:
+    def _step(self, line: PlanLine) -> None:
         call = calls.call(line, self.thought, self._limits)
         tool = None if self._tools is None else tool_of(call.step, self._tools, call.places)
-        step = named(call, tool)
+        step = name_arguments(call, tool)
         last = self._steps[-1].number if self._steps else max(self._known, default=0)
         check_form(step, last, len(self._steps), self._limits, call.places)
         if self._tools is not None:

@@ -1,4 +1,4 @@
-"""Values in a plan: JSON in which references may stand. Knows no tools and no steps."""
+"""Strings of a plan: JSON's, and what models write in their place. Knows nothing around them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,58 @@ import re
 from typing import Any, Final
 
 from weft.planner.plan import Here, Ref, Value
-from weft.planner.text.cursor import Cursor
-from weft.planner.text.strings import string
+from weft.planner.text.lines import PlanCursor
+
+_ORDINARY: Final = {quote: re.compile(rf"[^{quote}\\]+") for quote in "\"'"}
+_HEX: Final = re.compile(r"[0-9a-fA-F]{4}")
+_ESCAPES: Final = {
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+    "/": "/",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+}
+
+
+def string(cursor: PlanCursor) -> str:
+    """The string whose opening quote is next. Newlines in it may be written as they are.
+
+    Raises: `PlanError` for an escape that JSON does not have, and for half a character.
+    """
+    start = cursor.at
+    quote = cursor.peek()
+    cursor.at += 1
+    pieces: list[str] = []
+    while not cursor.take(quote):
+        if ordinary := cursor.match(_ORDINARY[quote]):
+            pieces.append(ordinary[0])
+        elif cursor.take("\\"):
+            pieces.append(_escaped(cursor))
+        else:
+            raise cursor.error("the string is not closed", f"end it with {quote}", start)
+    try:
+        return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise cursor.error("the string holds half a character", at=start) from None
+
+
+def _escaped(cursor: PlanCursor) -> str:
+    letter = cursor.peek()
+    cursor.at += 1
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter == "u" and (code := cursor.match(_HEX)):
+        return chr(int(code[0], 16))
+    raise cursor.error(
+        f"there is no escape \\{letter}",
+        'a backslash is written twice: "\\\\"',
+        cursor.at - 2,
+    )
+
 
 _WORDS: Final = {
     "true": True,
@@ -29,10 +79,10 @@ _CALL: Final = re.compile(r"[^\W\d][\w.]*+\(")
 _BARE_KEY: Final = re.compile(r"([^\W\d]\w*)\s*(?=:)")
 
 
-class Values:
+class ValueParser:
     """Reads values at a cursor; lists, objects and paths go at most `depth` levels deep."""
 
-    def __init__(self, cursor: Cursor, depth: int) -> None:
+    def __init__(self, cursor: PlanCursor, depth: int) -> None:
         self._cursor = cursor
         self._depth = depth
 
@@ -161,7 +211,7 @@ class Values:
         raise cursor.error(f"a value is expected, here is {cursor.ahead()}", hint)
 
 
-def _number(found: re.Match[str], cursor: Cursor, start: int) -> int | float:
+def _number(found: re.Match[str], cursor: PlanCursor, start: int) -> int | float:
     text, fraction, exponent = found[0], found[1], found[2]
     if len(text) > _NUMBER_LENGTH:
         raise cursor.error("the number is too long", at=start)

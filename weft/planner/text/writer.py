@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.core.errors import PlanError
-from weft.planner.plan import Plan, Ref, Step, Value
+from weft.planner.plan import Plan, PlanStep, Ref, Value
 from weft.planner.text.lines import JOIN
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,7 +29,7 @@ def write(plan: Plan) -> str:
     return _unicode("\n".join(lines) + "\n")
 
 
-def write_step(step: Step) -> str:
+def write_step(step: PlanStep) -> str:
     """The line of one step, without its thought and without a newline.
 
     Raises: `PlanError`, as `write` does.
@@ -95,7 +95,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _condition(step: Step) -> str:
+def _condition(step: PlanStep) -> str:
     match step.when:
         case None:
             return ""

@@ -4,6 +4,7 @@
 never is a class of votes.
 """
 
+from weft.reasoning.answers.extraction import answer_text
 from weft.reasoning.answers.key import (
     Reader,
     answer_key,
@@ -12,6 +13,5 @@ from weft.reasoning.answers.key import (
     reader,
     schema_key,
 )
-from weft.reasoning.answers.place import answer_text
 
 __all__ = ["Reader", "answer_key", "answer_text", "canonical", "choice_key", "reader", "schema_key"]

@@ -1,39 +1,104 @@
-"""Runs programs on inputs, each pair once. Knows problems and a runner, and no model."""
+"""How a function is called in a sandbox: the program around it, which reads and prints JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from weft.core.errors import SandboxError
 from weft.core.events import Outcome
 from weft.core.ids import inside, item
 from weft.engine import Inputs, Node, NodeContext, Policy
-from weft.reasoning.code.calling import SOLUTION, caller
-from weft.reasoning.code.outputs import Output, canonical, output_of
-from weft.reasoning.code.problem import Problem
-from weft.reasoning.code.sandbox.outcome import Ran
+from weft.reasoning.code.problem import CodeProblem, digest
+from weft.reasoning.code.sandbox.outcome import SandboxResult
+from weft.reasoning.thought import Sample
+
+SOLUTION: Final = "solution.py"
+"""The file that holds the function."""
+_CALLER: Final = """\
+import json, sys
+sys.path.insert(0, "")
+given = json.load(sys.stdin)
+printed, sys.stdout = sys.stdout, sys.stderr
+import solution
+found = solution
+for name in {path!r}:
+    found = getattr(found() if isinstance(found, type) else found, name)
+result = found(*given)
+json.dump(result, printed, default=list, sort_keys=True)
+printed.flush()
+"""
 
 
-class Runner(Protocol):
+def caller(function: str) -> str:
+    """A program that calls `function` of `SOLUTION` and prints its result.
+
+    `Class.method` is called on a new object. What the function prints goes to standard error.
+    """
+    return _CALLER.format(path=tuple(function.split(".")))
+
+
+_REAL: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE][-+]?\d))(?:[eE][-+]?\d+)?")
+_SHOWN_CHARS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramOutput:
+    """What came of one program with one input: `text` as `canonical` writes it, if `ok`.
+
+    `why`: in words, why there is no output; it is no part of what is compared.
+    """
+
+    text: str
+    ok: bool = True
+    why: str = field(default="", compare=False)
+
+    def shown(self) -> str:
+        """For a prompt: the beginning, or what went wrong."""
+        if not self.ok:
+            return f"(no output: {self.why[:_SHOWN_CHARS]})"
+        cut = "..." if len(self.text) > _SHOWN_CHARS else ""
+        return self.text[:_SHOWN_CHARS] + cut or "(empty)"
+
+
+def output_of(ran: SandboxResult) -> ProgramOutput:
+    """The output of a run; one that did not finish has none."""
+    if not ran.ok:
+        return ProgramOutput("", ok=False, why=ran.why)
+    return ProgramOutput(canonical(ran.stdout))
+
+
+def canonical(text: str) -> str:
+    """`text` with one blank or line break between words, and reals of six significant digits."""
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return _REAL.sub(_rounded, "\n".join(line for line in lines if line))
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return format(float(number[0]), ".6g")
+
+
+class ProgramRunner(Protocol):
     """Runs Python programs that nobody trusts; a `Sandbox` does."""
 
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
-    ) -> Ran:
+    ) -> SandboxResult:
         """Run `source` in a directory with `files`. Raises: `SandboxError`."""
 
 
-class Bench:
+class ProgramBench:
     """Programs for one problem, tried side by side on as many cores as there are."""
 
-    def __init__(self, runner: Runner, problem: Problem) -> None:
+    def __init__(self, runner: ProgramRunner, problem: CodeProblem) -> None:
         self._runner = runner
         self._problem = problem
         self._slots = asyncio.Semaphore(os.cpu_count() or 1)
-        self._known: dict[tuple[str, str], Output] = {}
+        self._known: dict[tuple[str, str], ProgramOutput] = {}
 
     @property
     def tests(self) -> int:
@@ -44,7 +109,7 @@ class Bench:
         """See whether programs can be run at all. Raises: `SandboxError`, which says why not."""
         await self._runner.run("")
 
-    async def output(self, program: str, given: str) -> Output:
+    async def output(self, program: str, given: str) -> ProgramOutput:
         """What comes of `program` with the input `given`. Raises: `SandboxError`."""
         known = self._known.get((program, given))
         if known is None:
@@ -53,7 +118,7 @@ class Bench:
             self._known[program, given] = known
         return known
 
-    async def _ran(self, program: str, given: str) -> Ran:
+    async def _ran(self, program: str, given: str) -> SandboxResult:
         if not self._problem.function:
             return await self._runner.run(program, given)
         around = caller(self._problem.function)
@@ -61,7 +126,7 @@ class Bench:
 
     async def table(
         self, context: NodeContext, name: str, programs: Sequence[str], inputs: Sequence[str]
-    ) -> list[list[Output]]:
+    ) -> list[list[ProgramOutput]]:
         """For each program its outputs in order; each program is a node `name[...]` of `context`.
 
         Raises: `SandboxError`.
@@ -69,7 +134,7 @@ class Bench:
         place = inside(context.scope, name)
 
         def node(number: int, program: str) -> Node:
-            async def work(_: NodeContext, __: Inputs) -> list[Output]:
+            async def work(_: NodeContext, __: Inputs) -> list[ProgramOutput]:
                 return [await self.output(program, given) for given in inputs]
 
             policy = Policy(resource="sandbox", on_failure="skip")
@@ -93,12 +158,36 @@ class Bench:
         return found
 
 
-def passes(output: Output, expected: str | None) -> bool:
+def passes(output: ProgramOutput, expected: str | None) -> bool:
     """Whether `output` is what was expected; nothing expected: whether there is any."""
     return output.ok and (expected is None or output.text == canonical(expected))
 
 
-def _value(outcome: Outcome) -> list[Output]:
+def _value(outcome: Outcome) -> list[ProgramOutput]:
     if isinstance(outcome.value, list):
         return outcome.value
     raise SandboxError(f"programs could not be run: {outcome.failure or outcome.status}")
+
+
+async def key_by_output(
+    context: NodeContext,
+    name: str,
+    bench: ProgramBench,
+    samples: Sequence[Sample],
+    inputs: Sequence[str],
+) -> list[Sample]:
+    """`samples` with keys that are equal where all outputs on `inputs` are.
+
+    The texts of samples are programs; one without any output has the key None. Runs are nodes
+    `name[...]` of `context`. Raises: `SandboxError`.
+    """
+    programs = list(dict.fromkeys(sample.text for sample in samples))
+    rows = await bench.table(context, name, programs, inputs)
+    keys = {program: _key(row) for program, row in zip(programs, rows, strict=True)}
+    return [replace(sample, key=keys[sample.text]) for sample in samples]
+
+
+def _key(row: Sequence[ProgramOutput]) -> str | None:
+    if not any(output.ok for output in row):
+        return None
+    return digest("\0".join(output.text if output.ok else "\1" for output in row))

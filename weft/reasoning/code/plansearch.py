@@ -12,8 +12,9 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.engine import Work
-from weft.reasoning.code.bench import Runner
+from weft.engine import NodeFn
+from weft.reasoning.chat.thread import ChatThread, Job
+from weft.reasoning.code.bench import ProgramRunner
 from weft.reasoning.code.prompts import (
     criticise_messages,
     deepen_messages,
@@ -22,12 +23,10 @@ from weft.reasoning.code.prompts import (
     sketch_messages,
     write_messages,
 )
-from weft.reasoning.code.solving import Solver, Task
-from weft.reasoning.code.writing import Draft, writing
+from weft.reasoning.code.solver import CodeSolver, CodeTask, ProgramDraft, write_job
 from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parsing import read_points
 from weft.reasoning.question import Question
-from weft.reasoning.reading import read_points
-from weft.reasoning.thread.asking import Asking, Job
 
 _DEEPER: Final = 5
 _CHARS: Final = 400
@@ -40,26 +39,26 @@ class PlanSearchStrategy:
     Observations are asked for, and of each of several subsets of one or two of them, what follows.
     Every such combination becomes a plan and a criticised plan, each of them pseudo-code and a
     program. Settings: `observations`, how many; and those in
-    `weft.reasoning.code.solving.SETTINGS`, but that programs are mended only when asked (`debug`).
+    `weft.reasoning.code.solver.SETTINGS`, but that programs are mended only when asked (`debug`).
     """
 
     name = "plansearch"
 
     def __init__(
-        self, model: ModelClient, options: ThinkOptions, runner: Runner | None = None
+        self, model: ModelClient, options: ThinkOptions, runner: ProgramRunner | None = None
     ) -> None:
         defaults = {"observations": 8, "debug": 0}
-        self._solver = Solver(self.name, model, options, defaults, runner)
+        self._solver = CodeSolver(self.name, model, options, defaults, runner)
         self._options = options
         self._observations: int = self._solver.settings["observations"]
         if self._observations < 1:
             raise BuildError("plansearch needs one observation or more")
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`. Raises: `BuildError` for tests that are none."""
         return self._solver.work(question, self._write)
 
-    async def _write(self, thread: Asking, task: Task) -> Sequence[Draft | None]:
+    async def _write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
         asked = observe_messages(task.problem, self._observations)
         said = await thread.ask("observe", asked, keep=task.keep)
         known = read_points(said.text, most=self._observations, chars=_CHARS).points
@@ -73,9 +72,9 @@ class PlanSearchStrategy:
         return [draft for pair in found for draft in pair or (None,)][: self._options.width]
 
     def _combining(
-        self, task: Task, subset: Sequence[str], number: int
-    ) -> Job[Sequence[Draft | None]]:
-        async def combine(thread: Asking) -> Sequence[Draft | None]:
+        self, task: CodeTask, subset: Sequence[str], number: int
+    ) -> Job[Sequence[ProgramDraft | None]]:
+        async def combine(thread: ChatThread) -> Sequence[ProgramDraft | None]:
             asked = deepen_messages(task.problem, subset, _DEEPER)
             said = await thread.ask("deepen", asked, keep=task.keep)
             deeper = read_points(said.text, most=_DEEPER, chars=_CHARS).points
@@ -89,8 +88,8 @@ class PlanSearchStrategy:
 
         return combine
 
-    def _coding(self, task: Task, plan: str, *, criticise: bool) -> Job[Draft]:
-        async def code(thread: Asking) -> Draft:
+    def _coding(self, task: CodeTask, plan: str, *, criticise: bool) -> Job[ProgramDraft]:
+        async def code(thread: ChatThread) -> ProgramDraft:
             followed = plan
             if criticise:
                 asked = criticise_messages(task.problem, plan)
@@ -102,7 +101,7 @@ class PlanSearchStrategy:
             messages = write_messages(
                 task.problem, task.system, [part for part in guide if part[1]]
             )
-            job = writing(task.bench, messages, self._solver.settings["debug"], task.keep)
+            job = write_job(task.bench, messages, self._solver.settings["debug"], task.keep)
             return await job(thread)
 
         return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ _HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class CodeExample:
     """An input, and what comes of it; None: nobody knows.
 
     Text that the program reads and prints; for a function JSON, a list of arguments and the result.
@@ -34,7 +35,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CodeProblem:
     """`statement` in words, `tests` that everybody may see.
 
     `function`: the name of what is called (`name`, or `Class.method`); empty: a program that reads
@@ -42,7 +43,7 @@ class Problem:
     """
 
     statement: str
-    tests: tuple[Example, ...] = ()
+    tests: tuple[CodeExample, ...] = ()
     function: str = ""
 
     def shown(self, given: str) -> str:
@@ -50,41 +51,41 @@ class Problem:
         return f"{self.function}({given[1:-1]})" if self.function else given
 
 
-def problem_of(question: Question) -> Problem:
+def problem_of(question: Question) -> CodeProblem:
     """The problem in `question`; its tests are in the document `tests.json`, if there is one.
 
     Other documents belong to the statement. Raises: `BuildError` for tests that are none.
     """
     parts = [question.text]
-    tests: tuple[Example, ...] = ()
+    tests: tuple[CodeExample, ...] = ()
     function = ""
     for document in question.documents:
         if document.name == TESTS:
             function, tests = _read(document.text)
         else:
             parts.append(f"{document.name}:\n{document.text}")
-    return Problem("\n\n".join(parts), tests, function)
+    return CodeProblem("\n\n".join(parts), tests, function)
 
 
-def example(given: object, expected: object, *, called: bool) -> Example | None:
+def example(given: object, expected: object, *, called: bool) -> CodeExample | None:
     """An example of plain data, `called` for a function; None when it cannot be one."""
     if called:
         if not isinstance(given, list):
             return None
         try:
-            return Example(json.dumps(given), None if expected is None else _result(expected))
+            return CodeExample(json.dumps(given), None if expected is None else _result(expected))
         except RecursionError:  # as deep as it could just be read
             return None
     if not isinstance(given, str) or not isinstance(expected, str | None):
         return None
-    return Example(given, expected)
+    return CodeExample(given, expected)
 
 
 def _result(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _read(text: str) -> tuple[str, tuple[Example, ...]]:
+def _read(text: str) -> tuple[str, tuple[CodeExample, ...]]:
     try:
         plain = json.loads(text) if len(text) <= _MOST_CHARS else None
     except (ValueError, RecursionError) as error:
@@ -99,7 +100,7 @@ def _read(text: str) -> tuple[str, tuple[Example, ...]]:
     return function, tuple(_examples(listed, called=bool(function)))
 
 
-def _examples(listed: Sequence[Any], *, called: bool) -> Sequence[Example]:
+def _examples(listed: Sequence[Any], *, called: bool) -> Sequence[CodeExample]:
     found = []
     for number, test in enumerate(listed, 1):
         if not isinstance(test, dict) or not {"input", "expected"} <= test.keys():
@@ -111,8 +112,52 @@ def _examples(listed: Sequence[Any], *, called: bool) -> Sequence[Example]:
     return found
 
 
-def _expecting(given: object, expected: object, *, called: bool) -> Example | None:
+def _expecting(given: object, expected: object, *, called: bool) -> CodeExample | None:
     """Like `example`; here None is a result that is expected."""
     if called and expected is None and isinstance(given, list):
-        return Example(json.dumps(given), "null")
+        return CodeExample(json.dumps(given), "null")
     return example(given, expected, called=called)
+
+
+_FENCE: Final = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+([\w+.-]*+)[^\n]*+\n", re.MULTILINE)
+_PYTHON: Final = frozenset({"python", "py", "python3", "py3"})
+_BEGINS: Final = re.compile(r"^(?:def |class |import |from \w[\w.]* import |@)", re.MULTILINE)
+_MOST_PROGRAM_CHARS: Final = 65_536
+
+
+def program_in(text: str) -> str | None:
+    """The program in `text`: the last block marked as Python, else the last block of code.
+
+    A block that does not end goes to the end of the text. Without blocks: from the first line that
+    begins like a definition or an import. None when there is none, or one longer than 64 Ki
+    characters.
+    """
+    blocks = _blocks(text)
+    marked = [code for language, code in blocks if language in _PYTHON]
+    found = marked or [code for language, code in blocks if not language]
+    if found:
+        program = found[-1]
+    else:
+        begins = None if blocks else _BEGINS.search(text)
+        program = text[begins.start() :] if begins else ""
+    program = program.strip("\n")
+    return program + "\n" if program.strip() and len(program) < _MOST_PROGRAM_CHARS else None
+
+
+def digest(program: str) -> str:
+    """A short name of a program, by which equal ones are equal."""
+    return hashlib.sha256(program.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _blocks(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    place = 0
+    while opening := _FENCE.search(text, place):
+        closing = re.compile(rf"^[ \t]*{re.escape(opening[1])}[ \t]*$", re.MULTILINE)
+        end = closing.search(text, opening.end())
+        code = text[opening.end() : end.start() if end else len(text)]
+        found.append((opening[2].lower(), code))
+        if end is None:
+            break
+        place = end.end()
+    return found

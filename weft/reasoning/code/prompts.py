@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import JsonSchema, Message
-from weft.reasoning.code.problem import Example, Problem
-from weft.reasoning.reading import fenced
+from weft.reasoning.code.problem import CodeExample, CodeProblem
+from weft.reasoning.parsing import fence
 
 PROMPT_VERSION: Final = "code-2"
 
@@ -92,7 +92,7 @@ Messages = tuple[Message, ...]
 
 
 def write_messages(
-    problem: Problem, system: str, guide: Sequence[tuple[str, str]] = ()
+    problem: CodeProblem, system: str, guide: Sequence[tuple[str, str]] = ()
 ) -> Messages:
     """Asks for a program; `guide` holds titles and texts that it should follow."""
     return _messages(system, _WRITE, problem, guide, f"Write the program. {_defined(problem)}")
@@ -100,67 +100,67 @@ def write_messages(
 
 def mend_messages(before: Messages, answer: str, failures: Sequence[str]) -> Messages:
     """The conversation `before`, the model's `answer` to it, and what went wrong with that."""
-    told = _MEND.format(failures=fenced("\n\n".join(failures)))
+    told = _MEND.format(failures=fence("\n\n".join(failures)))
     return (*before, Message("assistant", answer), Message("user", told))
 
 
-def observe_messages(problem: Problem, number: int) -> Messages:
+def observe_messages(problem: CodeProblem, number: int) -> Messages:
     """Asks for observations."""
     return _messages("", _OBSERVE.format(number=number), problem, (), "Write the observations.")
 
 
-def deepen_messages(problem: Problem, known: Sequence[str], number: int) -> Messages:
+def deepen_messages(problem: CodeProblem, known: Sequence[str], number: int) -> Messages:
     """Asks for observations that follow from those known."""
     rules = _DEEPEN.format(number=number)
     return _messages("", rules, problem, [_observed(known)], "Write the new observations.")
 
 
-def plan_messages(problem: Problem, known: Sequence[str]) -> Messages:
+def plan_messages(problem: CodeProblem, known: Sequence[str]) -> Messages:
     """Asks for a plan on observations."""
     return _messages("", _PLAN, problem, [_observed(known)], "Write the plan.")
 
 
-def criticise_messages(problem: Problem, plan: str) -> Messages:
+def criticise_messages(problem: CodeProblem, plan: str) -> Messages:
     """Asks for a better plan."""
     return _messages("", _CRITICISE, problem, [("Plan", plan)], "Write the right plan.")
 
 
-def sketch_messages(problem: Problem, plan: str) -> Messages:
+def sketch_messages(problem: CodeProblem, plan: str) -> Messages:
     """Asks for pseudo-code."""
     return _messages("", _SKETCH, problem, [("Plan", plan)], "Write the pseudo-code.")
 
 
-def inputs_messages(problem: Problem, number: int) -> Messages:
+def inputs_messages(problem: CodeProblem, number: int) -> Messages:
     """Asks for inputs, without results."""
     rules = _INPUTS.format(number=number, form=_form(problem))
     return _messages("", rules, problem, (), "Write the inputs.")
 
 
-def tests_messages(problem: Problem, number: int) -> Messages:
+def tests_messages(problem: CodeProblem, number: int) -> Messages:
     """Asks for inputs and their results."""
     rules = _TESTS.format(number=number, form=_form(problem))
     return _messages("", rules, problem, (), "Write the tests.")
 
 
-def separate_messages(problem: Problem, one: str, other: str) -> Messages:
+def separate_messages(problem: CodeProblem, one: str, other: str) -> Messages:
     """Asks for inputs that tell two programs apart."""
     rules = _SEPARATE.format(form=_form(problem))
     guide = [("Program A", one), ("Program B", other)]
     return _messages("", rules, problem, guide, "Write the inputs.")
 
 
-def judge_messages(problem: Problem, cases: Sequence[tuple[str, str, str]]) -> Messages:
+def judge_messages(problem: CodeProblem, cases: Sequence[tuple[str, str, str]]) -> Messages:
     """Asks which of two programs is right; a case is an input, and the results of A and B."""
     titles = ("Input", "Result of A", "Result of B")
     guide = [part for case in cases for part in zip(titles, case, strict=True)]
     return _messages("", _JUDGE, problem, guide, "Which program is right?")
 
 
-def _form(problem: Problem) -> str:
+def _form(problem: CodeProblem) -> str:
     return _CALLS.format(function=problem.function) if problem.function else _READS
 
 
-def _defined(problem: Problem) -> str:
+def _defined(problem: CodeProblem) -> str:
     if not problem.function:
         return "It reads its input from standard input and prints the result, and nothing else."
     return (
@@ -173,22 +173,22 @@ def _observed(known: Sequence[str]) -> tuple[str, str]:
 
 
 def _messages(
-    system: str, rules: str, problem: Problem, guide: Sequence[tuple[str, str]], asked: str
+    system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], asked: str
 ) -> Messages:
-    shown = [("Problem", problem.statement), *_examples(problem), *guide]
-    parts = [f"{title}:\n{fenced(text)}" for title, text in shown]
+    shown = [("CodeProblem", problem.statement), *_examples(problem), *guide]
+    parts = [f"{title}:\n{fence(text)}" for title, text in shown]
     told = "\n\n".join(part for part in (system.strip(), rules) if part)
     return Message("system", told), Message("user", "\n\n".join((*parts, asked)))
 
 
-def _examples(problem: Problem) -> list[tuple[str, str]]:
+def _examples(problem: CodeProblem) -> list[tuple[str, str]]:
     """The first few public tests; a problem may have hundreds."""
     shown = problem.tests[:3]
     text = "\n".join(_example(problem, test) for test in shown)
     return [("Examples", text)] if shown else []
 
 
-def _example(problem: Problem, test: Example) -> str:
+def _example(problem: CodeProblem, test: CodeExample) -> str:
     if problem.function:
         return f"{problem.shown(test.given)} returns {test.expected}"
     return f"Input:\n{test.given}\nResult:\n{test.expected}\n"

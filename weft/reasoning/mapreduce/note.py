@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.core.values import JsonSchema
 from weft.reasoning.evidence import Evidence
-from weft.reasoning.reading import labelled, object_with
+from weft.reasoning.parsing import object_with, read_labels
 
 NOTHING: Final = "NO INFORMATION"
 """What a model writes where a part says nothing about the question."""
@@ -36,7 +37,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class UncheckedNote:
     """A note as it was written: `quotes` and `sources` are claims that nobody has checked yet."""
 
     note: Note
@@ -67,7 +68,7 @@ def _text(chars: int) -> JsonSchema:
     return {"type": "string", "maxLength": chars}
 
 
-def read_note(text: str) -> Written | None:
+def read_note(text: str) -> UncheckedNote | None:
     """The note in what a model wrote: JSON, labelled lines, or any words. None: nothing was found.
 
     Words in no form at all are information of which the model is unsure.
@@ -78,7 +79,7 @@ def read_note(text: str) -> Written | None:
         return None
     confidence = min(HIGHEST, max(0.0, float(parts["confidence"])))
     note = Note(information, parts["answer"].strip(), confidence, parts["rationale"].strip())
-    return Written(note, tuple(parts["quotes"][:MOST_QUOTES]), parts["sources"])
+    return UncheckedNote(note, tuple(parts["quotes"][:MOST_QUOTES]), parts["sources"])
 
 
 def _says_nothing(text: str) -> bool:
@@ -102,7 +103,7 @@ def _from_json(text: str) -> dict[str, Any] | None:
 
 
 def _from_labels(text: str) -> dict[str, Any]:
-    found = labelled(text, _LABELS)
+    found = read_labels(text, _LABELS)
     if not found:
         found = {"Information": [text]}
     first = {label: found.get(label, [""])[0] for label in _LABELS}
@@ -124,3 +125,43 @@ def _words(value: object) -> str:
 def _confidence(text: str) -> float:
     number = _NUMBER.search(text)
     return float(number[0]) if number else UNSURE
+
+
+_WORDS: Final = re.compile(r"\w+")
+
+
+def weigh(notes: Sequence[Note]) -> tuple[tuple[str, float], ...]:
+    """Each answer of `notes` with the sum of the confidence behind it, the heaviest first.
+
+    Answers of the same words, in whatever case, are one, spelt as its surest note spells it; at
+    equal weight the one that was read first comes first.
+    """
+    weights: dict[str, float] = {}
+    spelt: dict[str, Note] = {}
+    for note in notes:
+        words = " ".join(_WORDS.findall(note.answer.casefold()))
+        if not words or note.answer.upper().startswith(NOTHING):
+            continue
+        weights[words] = weights.get(words, 0.0) + note.confidence
+        if words not in spelt or note.confidence > spelt[words].confidence:
+            spelt[words] = note
+    order = sorted(weights, key=lambda words: -weights[words])
+    return tuple((spelt[words].answer, weights[words]) for words in order)
+
+
+def surest(notes: Sequence[Note], keep: int) -> list[Note]:
+    """The `keep` notes of the highest confidence, in their old order; of equals the earlier."""
+    order = sorted(range(len(notes)), key=lambda place: -notes[place].confidence)
+    return [notes[place] for place in sorted(order[:keep])]
+
+
+def fitting_groups(sizes: Sequence[int], room: int) -> list[range]:
+    """Neighbours in groups that fit into `room` together; one that fits into none is alone."""
+    groups: list[range] = []
+    start = filled = 0
+    for place, size in enumerate(sizes):
+        if place > start and filled + size > room:
+            groups.append(range(start, place))
+            start, filled = place, 0
+        filled += size
+    return [*groups, range(start, len(sizes))] if sizes else []

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import Message
-from weft.reasoning.asked import conversation
 from weft.reasoning.evidence import without_markers
-from weft.reasoning.mapreduce.note import HIGHEST, NOTHING, Note
-from weft.reasoning.mapreduce.weighing import weigh
-from weft.reasoning.question import Question
-from weft.reasoning.reading import fenced
+from weft.reasoning.mapreduce.note import HIGHEST, NOTHING, Note, weigh
+from weft.reasoning.parsing import fence
+from weft.reasoning.question import Question, conversation
 
 PROMPT_VERSION: Final = "map-reduce-1"
 
@@ -70,7 +68,7 @@ _FORM: Final = "Write one JSON object with these keys in lower case{plural}."
 
 def map_messages(question: Question, name: str, part: str, *, json: bool) -> tuple[Message, ...]:
     """Asks for a note on `part` of the document `name`; `json`: the output is held to a schema."""
-    asked = f"A part of {_named(name)}:\n{fenced(part)}\n\nQuestion:\n{fenced(question.text)}"
+    asked = f"A part of {_named(name)}:\n{fence(part)}\n\nQuestion:\n{fence(question.text)}"
     return conversation(question, _MAP + _form(json, ", and quotes as a list"), asked)
 
 
@@ -95,7 +93,7 @@ def conflicts(notes: Sequence[Note]) -> str:
     if len(ranked) < 2:
         return ""
     lines = (f"{weight:g}: {_line(answer)}" for answer, weight in ranked)
-    listed = fenced("\n".join(lines))
+    listed = fence("\n".join(lines))
     return f"They do not agree. Their answers, each after the sum of its confidence:\n{listed}"
 
 
@@ -117,8 +115,8 @@ def shown(note: Note, number: int) -> str:
 
 def _asked(question: Question, notes: Sequence[Note], weighed: str = "") -> str:
     listed = "\n\n".join(shown(note, number) for number, note in enumerate(notes, 1))
-    listed = fenced(listed or "No part of the text says anything about the question.")
-    parts = (f"Notes:\n{listed}", weighed, f"Question:\n{fenced(question.text)}")
+    listed = fence(listed or "No part of the text says anything about the question.")
+    parts = (f"Notes:\n{listed}", weighed, f"Question:\n{fence(question.text)}")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -12,9 +12,18 @@ from typing import Final
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ports import ModelClient
 from weft.core.values import Message
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.evidence import Cited, check_markers
-from weft.reasoning.mapreduce.note import Note, note_schema, read_note
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.thread import ChatThread, Job
+from weft.reasoning.evidence import CitedAnswer, check_markers
+from weft.reasoning.mapreduce.note import (
+    Note,
+    fitting_groups,
+    note_schema,
+    read_note,
+    surest,
+    weigh,
+)
+from weft.reasoning.mapreduce.parts import DocumentPart, looked_up, merged, numbered, parts_of
 from weft.reasoning.mapreduce.prompts import (
     collapse_messages,
     conflicts,
@@ -22,13 +31,9 @@ from weft.reasoning.mapreduce.prompts import (
     reduce_messages,
     shown,
 )
-from weft.reasoning.mapreduce.reading import Part, looked_up, merged, numbered, parts_of
-from weft.reasoning.mapreduce.weighing import grouped, surest, weigh
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
-from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking, Job
 
 _DEFAULTS: Final = {"part_tokens": 2000, "note_tokens": 320, "parts": 512}
 _LEAST_PART: Final = 32
@@ -61,12 +66,12 @@ class MapReduceStrategy:
         self.note_tokens: int = settings["note_tokens"]
         self.parts: int = settings["parts"]
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await Asking.begin(context, self.model, self.options)
-            return await _Reading(self, thread, question).answer()
+            thread = await ChatThread.begin(context, self.model, self.options)
+            return await _MapReduceRun(self, thread, question).answer()
 
         return work
 
@@ -76,10 +81,10 @@ def make(model: ModelClient, options: ThinkOptions) -> MapReduceStrategy:
     return MapReduceStrategy(model, options)
 
 
-class _Reading:
+class _MapReduceRun:
     """The work on one question."""
 
-    def __init__(self, strategy: MapReduceStrategy, thread: Asking, question: Question) -> None:
+    def __init__(self, strategy: MapReduceStrategy, thread: ChatThread, question: Question) -> None:
         self._strategy = strategy
         self._options = strategy.options
         self._thread = thread
@@ -92,7 +97,7 @@ class _Reading:
         notes = await self._fitting(numbered(notes))
         return await self._reduced(notes)
 
-    async def _parts(self) -> list[Part]:
+    async def _parts(self) -> list[DocumentPart]:
         room = await self._room(map_messages(self._question, "", "", json=True), self._note_tokens)
         if room < _LEAST_PART:
             raise ReasoningError(
@@ -112,7 +117,7 @@ class _Reading:
             )
         return parts[:most]
 
-    async def _mapped(self, parts: Sequence[Part]) -> list[Note]:
+    async def _mapped(self, parts: Sequence[DocumentPart]) -> list[Note]:
         """A note on each of `parts` that says something, in their order."""
         share = min(self._note_tokens, self._spendable // max(1, len(parts)))
         jobs = [(f"part{n}", self._mapping(part, share)) for n, part in enumerate(parts, 1)]
@@ -122,8 +127,8 @@ class _Reading:
             self._lost.append(f"{failed} of {len(parts)} parts could not be read")
         return [note for notes in found for note in notes or ()]
 
-    def _mapping(self, part: Part, share: int) -> Job[tuple[Note, ...]]:
-        async def read(thread: Asking) -> tuple[Note, ...]:
+    def _mapping(self, part: DocumentPart, share: int) -> Job[tuple[Note, ...]]:
+        async def read(thread: ChatThread) -> tuple[Note, ...]:
             messages = map_messages(
                 self._question, part.document.name, part.text, json=thread.constrains
             )
@@ -145,7 +150,7 @@ class _Reading:
             inside = await self._room(
                 collapse_messages(self._question, (), json=True), self._note_tokens
             )
-            groups = grouped(sizes, inside)
+            groups = fitting_groups(sizes, inside)
             if len(groups) == len(notes):
                 break
             notes = await self._collapsed(number, [[notes[n] for n in group] for group in groups])
@@ -165,7 +170,7 @@ class _Reading:
         return kept
 
     def _merging(self, group: list[Note], share: int) -> Job[Note]:
-        async def merge(thread: Asking) -> Note:
+        async def merge(thread: ChatThread) -> Note:
             if len(group) == 1:
                 return group[0]
             messages = collapse_messages(self._question, group, json=thread.constrains)
@@ -215,7 +220,7 @@ class _Reading:
             answer = ranked[0][0]
             why = f"the surest answer of {len(notes)} notes: {said.reason or 'nothing was written'}"
         known = tuple(piece for note in notes for piece in note.evidence)
-        cited = Cited(answer) if self._question.schema else check_markers(answer, known)
+        cited = CitedAnswer(answer) if self._question.schema else check_markers(answer, known)
         why += cited.remarks(known, "all that it was made of is listed")
         tree, counts = self._thread.finish(cited.answer, why)
         return Thought(
@@ -231,7 +236,7 @@ class _Reading:
 
     async def _said(
         self,
-        thread: Asking,
+        thread: ChatThread,
         name: str,
         messages: tuple[Message, ...],
         share: int,

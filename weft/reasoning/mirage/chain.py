@@ -1,18 +1,110 @@
-"""One retrieval chain: think, ask the graph, read its facts, until there is an answer."""
+"""What a retrieval chain does next, as a model writes it: look up, connect, or answer.
+
+Two spellings are read: JSON and labelled lines. Runs nothing of it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from weft.core.values import Message
+from weft.core.values import JsonSchema, Message
+from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.mirage.graph import KnowledgeGraph
-from weft.reasoning.mirage.prompts import LAST, UNREADABLE, Finding, chain_messages, told
-from weft.reasoning.mirage.query import LAST_SCHEMA, STEP_SCHEMA, Step, read_step
+from weft.reasoning.mirage.prompts import LAST, UNREADABLE, ChainFinding, chain_messages, told
+from weft.reasoning.parsing import object_with, read_labels
 from weft.reasoning.question import Question
-from weft.reasoning.thread.asking import Asking
+
+_TEXT: Final = {"type": "string", "maxLength": 200}
+_ANSWER: Final = {"type": "string", "minLength": 1, "maxLength": 400}
+_ACTIONS: Final = ("look up", "connect", "answer")
+_BETWEEN: Final = re.compile(r"\||->|\u2192|\band\b(?=[^|]*$)")
+_LINE_CHARS: Final = 400
+_QUOTED: Final = " \t\n\"'`*<>[]()."
+_NAME_CHARS: Final = 120
+
+STEP_SCHEMA: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {
+        "thought": _TEXT,
+        "action": {"type": "string", "enum": list(_ACTIONS)},
+        "entity": _TEXT,
+        "other": _TEXT,
+        "answer": {"type": "string", "maxLength": 400},
+    },
+    "required": ["thought", "action", "entity", "other", "answer"],
+    "additionalProperties": False,
+}
+"""What a model's step can be held to. `other` is a relation to look for, or a second entity."""
+
+LAST_SCHEMA: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {
+        "thought": _TEXT,
+        "action": {"type": "string", "enum": ["answer"]},
+        "answer": _ANSWER,
+    },
+    "required": ["thought", "action", "answer"],
+    "additionalProperties": False,
+}
+"""What a model's last step can be held to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalStep:
+    """One step of a chain. `answer` is set for "answer", else `entity` and perhaps `other`."""
+
+    action: Literal["look up", "connect", "answer"]
+    entity: str = ""
+    other: str = ""
+    answer: str = ""
+    thought: str = ""
+
+
+def read_step(text: str) -> RetrievalStep | None:
+    """The first step in `text`; None: there is none. A call counts more than an answer after it:
+
+    the answer was written before its result was known.
+    """
+    written = object_with(("action",), text)
+    if written is not None:
+        return _from_json({key: str(value or "") for key, value in written.items()})
+    found = read_labels(text, ("Thought", "Look up", "Connect", "Answer"))
+    thought = found.get("Thought", [""])[0]
+    for label, action in (("Look up", "look up"), ("Connect", "connect")):
+        for names in found.get(label, []):
+            line = names.partition("\n")[0][:_LINE_CHARS]
+            entity, _, other = _BETWEEN.sub("|", line, count=1).partition("|")
+            if action == "look up":
+                entity, _, other = line.partition("|")
+            if _name(entity):
+                return _call(action, entity, other, thought)
+    if found.get("Answer", [""])[0]:
+        return RetrievalStep("answer", answer=found["Answer"][0], thought=thought)
+    return None
+
+
+def _from_json(written: dict[str, str]) -> RetrievalStep | None:
+    thought, action = written.get("thought", ""), written["action"].casefold().replace("_", " ")
+    entity, other = written.get("entity", ""), written.get("other", "")
+    if action in ("look up", "connect") and _name(entity):
+        return _call(action, entity, other, thought)
+    answer = written.get("answer", "").strip()
+    return RetrievalStep("answer", answer=answer, thought=thought) if answer else None
+
+
+def _call(action: str, entity: str, other: str, thought: str) -> RetrievalStep:
+    connects = action == "connect" and _name(other)
+    return RetrievalStep(
+        "connect" if connects else "look up", _name(entity), _name(other), thought=thought
+    )
+
+
+def _name(text: str) -> str:
+    return " ".join(text.strip(_QUOTED).split())[:_NAME_CHARS]
+
 
 MOST_NAMED: Final = 12
 """Entities that a prompt lists because the question names them."""
@@ -22,7 +114,7 @@ _MISSING: Final = "The graph has nothing of that name."
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChainLimits:
     """How far a chain may go: `steps` of at most `step_tokens`, ways of `hops` facts.
 
     A look-up tells `facts` at most. `keep` tokens are left for others.
@@ -35,11 +127,11 @@ class Limits:
     keep: int
 
 
-class Chain:
+class RetrievalChain:
     """The chain that answers `part` of `question` from `graph`."""
 
     def __init__(
-        self, graph: KnowledgeGraph, question: Question, part: str, limits: Limits
+        self, graph: KnowledgeGraph, question: Question, part: str, limits: ChainLimits
     ) -> None:
         self._graph = graph
         self._question = question
@@ -47,7 +139,7 @@ class Chain:
         self._limits = limits
         self._told: dict[int, None] = {}
 
-    async def run(self, thread: Asking) -> Finding:
+    async def run(self, thread: ChatThread) -> ChainFinding:
         """What it comes to. A chain that never answers has no answer, but the facts it was told."""
         limits = self._limits
         named = self._graph.named_in(self._part, MOST_NAMED)
@@ -75,9 +167,9 @@ class Chain:
             reply = UNREADABLE if step is None else self._reply(step)
             messages += [Message("assistant", said.text), Message("user", reply)]
         thread.returns(answer)
-        return Finding(self._part, answer, self._cited(answer), tuple(self._told), number)
+        return ChainFinding(self._part, answer, self._cited(answer), tuple(self._told), number)
 
-    def _reply(self, step: Step) -> str:
+    def _reply(self, step: RetrievalStep) -> str:
         """What the graph says to `step`."""
         limits, graph = self._limits, self._graph
         entity = graph.find(step.entity)
@@ -99,7 +191,7 @@ class Chain:
         return tuple(number for number in named if number in self._told)
 
 
-def facts_of(findings: Sequence[Finding], most: int) -> list[int]:
+def facts_of(findings: Sequence[ChainFinding], most: int) -> list[int]:
     """The facts that `findings` rest on: those they cite first, and then those they were told."""
     cited = [number for finding in findings for number in finding.cited]
     seen = [number for finding in findings for number in finding.told]

@@ -1,19 +1,151 @@
-"""A knowledge graph of triples: find an entity by its name, its neighbours, the way to another.
+"""Triples of subject, relation and object, read from JSON, JSON lines, CSV or TSV.
 
-Held in networkx. Knows no model; answers come in the order in which triples were given.
+Every triple knows which characters of which document state it. Opens no file.
 """
 
 from __future__ import annotations
 
+import csv
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice, pairwise
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import networkx as nx
 
-from weft.reasoning.mirage.triples import Triple
+from weft.core.errors import BuildError, InputError
+from weft.reasoning.question import Document
+
+MOST_TRIPLES: Final = 200_000
+
+_NAMES: Final = (
+    ("subject", "head", "source", "from", "s"),
+    ("relation", "predicate", "type", "edge", "r", "p"),
+    ("object", "tail", "target", "to", "o"),
+)
+_REMEDY: Final = 'a triple is ["Bonn", "lies on", "Rhine"], or has "subject", "relation", "object"'
+_BLANK: Final = "\ufeff \t\r\n"
+_LIST: Final = re.compile(r'\A[\ufeff\s]*(?:\{\s*"\w+"\s*:\s*)?\[(?=\s*[\[{\]])')
+"""The beginning of a list of triples, alone or as the first member of an object."""
+
+_DECODER: Final = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A fact, and the characters `start` to `end` of the document that state it."""
+
+    subject: str
+    relation: str
+    object: str
+    document: str
+    start: int
+    end: int
+    text: str
+
+
+def read_triples(document: Document) -> tuple[Triple, ...]:
+    """The triples of `document`, in order.
+
+    JSON is a list of triples, alone or the first member of an object, or a triple on each line.
+    Anything else is CSV, separated by tabs, semicolons or commas, with a header or without.
+
+    Raises: `InputError`, which names the place, for what is no triple.
+    """
+    is_json = document.text.lstrip(_BLANK).startswith(("[", "{"))
+    spans = _from_json(document) if is_json else _from_csv(document)
+    triples = []
+    for parts, start, end in spans:
+        triples.append(Triple(*parts, document.name, start, end, document.text[start:end]))
+        if len(triples) > MOST_TRIPLES:
+            raise InputError(f"{document.name} has more than {MOST_TRIPLES:,} triples")
+    return tuple(triples)
+
+
+TripleSpan = tuple[tuple[str, str, str], int, int]
+
+
+def _from_json(document: Document) -> Iterator[TripleSpan]:
+    text = document.text
+    opening = _LIST.match(text)
+    place = opening.end() if opening else len(text) - len(text.lstrip(_BLANK))
+    while True:
+        place = _skip(text, place)
+        if place >= len(text) or text[place] == "]":
+            return
+        try:
+            value, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            raise _wrong(document, place, f"is not JSON: {error}") from None
+        parts = _triple(value)
+        if parts is None:
+            raise _wrong(document, place, "is no triple")
+        yield parts, place, end
+        place = end
+
+
+def _skip(text: str, place: int) -> int:
+    while place < len(text) and text[place] in " \t\r\n,":
+        place += 1
+    return place
+
+
+def _triple(value: Any) -> tuple[str, str, str] | None:
+    """The three texts of a triple as JSON has it; None: it is none."""
+    if isinstance(value, Mapping):
+        value = [next((value[n] for n in names if n in value), None) for names in _NAMES]
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != len(_NAMES):
+        return None
+    if not all(isinstance(part, (str, int, float)) for part in value):
+        return None
+    subject, relation, of = (" ".join(str(part).split()) for part in value)
+    return (subject, relation, of) if subject and relation and of else None
+
+
+def _from_csv(document: Document) -> Iterator[TripleSpan]:
+    lines = document.text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    first = next((line for line in lines if line.strip()), "")
+    separator = next((mark for mark in "\t;" if mark in first), ",")
+    reader = csv.reader(lines, delimiter=separator)
+    columns: tuple[int, ...] | None = None
+    begun = 0
+    try:
+        for row in reader:
+            start, begun = starts[begun], reader.line_num
+            if not any(cell.strip() for cell in row):
+                continue
+            if columns is None:
+                columns = _header(row)
+                if columns is not None:
+                    continue
+                columns = (0, 1, 2)
+            parts = _triple([row[n] if n < len(row) else "" for n in columns])
+            if parts is None:
+                raise _wrong(document, start, "is no triple")
+            yield parts, start, start + len(document.text[start : starts[begun]].rstrip("\r\n"))
+    except csv.Error as error:
+        raise _wrong(document, starts[begun], f"is not CSV: {error}") from None
+
+
+def _header(row: Sequence[str]) -> tuple[int, ...] | None:
+    """The columns of the three parts, when `row` names them."""
+    cells = [cell.strip().lstrip("\ufeff").casefold() for cell in row]
+    found = [next((cells.index(n) for n in names if n in cells), None) for names in _NAMES]
+    return tuple(place for place in found if place is not None) if None not in found else None
+
+
+def _wrong(document: Document, place: int, what: str) -> InputError:
+    line = document.text.count("\n", 0, place) + 1
+    said = " ".join(document.text[place : place + 60].split())
+    return InputError(f"{document.name}:{line}: {said!r} {what}", hint=_REMEDY)
+
 
 _WORD: Final = re.compile(r"\w+")
 _LEAST_OVERLAP: Final = 0.5
@@ -114,3 +246,66 @@ def _overlap(one: Iterable[str], other: Iterable[str]) -> float:
     """The share of the words of both that both have."""
     first, second = set(one), set(other)
     return len(first & second) / len(first | second) if first and second else 0.0
+
+
+MOST_BYTES: Final = 16 * 2**20
+"""Of a file of triples: it is read at once, while the run waits."""
+
+GraphSource = str | Sequence[Sequence[str]] | None
+"""The path of a file, triples, or None: only the documents."""
+
+
+def check_source(given: Any) -> GraphSource:
+    """`given`, if it is a source. Raises: `BuildError`."""
+    if given is None or (isinstance(given, str) and given):
+        return given
+    if isinstance(given, Sequence) and all(map(_is_triple, given)):
+        return tuple(given)
+    raise BuildError(
+        "mirage: setting 'graph' is neither a file nor a list of triples",
+        hint='for example graph: facts.csv, or graph: [["Bonn", "lies on", "Rhine"]]',
+    )
+
+
+def graph_of(source: GraphSource, documents: Sequence[Document]) -> KnowledgeGraph:
+    """The graph of all triples in `source`, and after them in `documents`.
+
+    Raises: `InputError`, which names the place, when there is something else in them.
+    """
+    triples: list[Triple] = []
+    if isinstance(source, str):
+        triples += read_triples(Document(Path(source).name, _text_of(Path(source))))
+    elif source is not None:
+        triples += [_stated(number, triple) for number, triple in enumerate(source, 1)]
+    for document in documents:
+        triples += read_triples(document)
+    return KnowledgeGraph(triples)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            held = file.read(MOST_BYTES + 1)
+        if len(held) > MOST_BYTES:
+            raise InputError(f"{path} is larger than {MOST_BYTES // 2**20} MiB")
+        return held.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the knowledge graph {path} cannot be read: {error}",
+            hint="give a file of triples as JSON or CSV, in UTF-8",
+        ) from None
+
+
+def _is_triple(given: Any) -> bool:
+    return (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and len(given) == len(("subject", "relation", "object"))
+        and all(isinstance(part, str) and part.strip() for part in given)
+    )
+
+
+def _stated(number: int, triple: Sequence[str]) -> Triple:
+    subject, relation, of = (" ".join(part.split()) for part in triple)
+    text = f"{subject} | {relation} | {of}"
+    return Triple(subject, relation, of, f"graph[{number}]", 0, len(text), text)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.core.values import Message
-from weft.reasoning.asked import conversation
 from weft.reasoning.evidence import without_markers
-from weft.reasoning.mirage.triples import Triple
-from weft.reasoning.question import Question
-from weft.reasoning.reading import fenced
+from weft.reasoning.mirage.graph import Triple
+from weft.reasoning.parsing import fence
+from weft.reasoning.question import Question, conversation
 
 PROMPT_VERSION: Final = "mirage-1"
 
@@ -65,7 +64,7 @@ UNREADABLE: Final = "That is no step. Write Look up:, Connect: or Answer: and wh
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChainFinding:
     """What one chain came to. `cited` are the facts that its answer names and that it was told."""
 
     question: str
@@ -77,10 +76,10 @@ class Finding:
 
 def decompose_messages(question: Question, most: int, named: Sequence[str]) -> tuple[Message, ...]:
     """Asks for at most `most` sub-questions; `named` are entities that the question names."""
-    asked = f"Question:\n{fenced(question.text)}"
+    asked = f"Question:\n{fence(question.text)}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fenced(listed)}"
+        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
     return conversation(question, _DECOMPOSE.format(most=most), asked)
 
 
@@ -88,12 +87,12 @@ def chain_messages(
     question: Question, part: str, named: Sequence[str], *, json: bool
 ) -> tuple[Message, ...]:
     """Opens a chain that answers `part` of the question."""
-    asked = f"Question:\n{fenced(part)}"
+    asked = f"Question:\n{fence(part)}"
     if part != question.text:
-        asked = f"It is part of a larger question:\n{fenced(question.text)}\n\n{asked}"
+        asked = f"It is part of a larger question:\n{fence(question.text)}\n\n{asked}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fenced(listed)}"
+        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
     return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
 
 
@@ -101,7 +100,7 @@ def told(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact
     """`facts` as a chain is told them, each with its mark."""
     if not facts:
         return nothing
-    return f"Facts:\n{fenced(verbalised(facts))}"
+    return f"Facts:\n{fence(verbalised(facts))}"
 
 
 def verbalised(facts: Mapping[int, Triple]) -> str:
@@ -118,20 +117,22 @@ def mark(number: int) -> str:
 
 
 def verify_messages(
-    question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]
+    question: Question, findings: Sequence[ChainFinding], facts: Mapping[int, Triple]
 ) -> tuple[Message, ...]:
     """Asks which of `findings` to keep."""
     return conversation(question, _VERIFY, _found(question, findings, facts))
 
 
 def answer_messages(
-    question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]
+    question: Question, findings: Sequence[ChainFinding], facts: Mapping[int, Triple]
 ) -> tuple[Message, ...]:
     """Asks for the answer."""
     return conversation(question, _ANSWER, _found(question, findings, facts))
 
 
-def _found(question: Question, findings: Sequence[Finding], facts: Mapping[int, Triple]) -> str:
+def _found(
+    question: Question, findings: Sequence[ChainFinding], facts: Mapping[int, Triple]
+) -> str:
     parts = []
     for number, finding in enumerate(findings, 1):
         proof = ", ".join(f"[{mark(n)}]" for n in finding.cited) or "no fact"
@@ -142,8 +143,8 @@ def _found(question: Question, findings: Sequence[Finding], facts: Mapping[int, 
         )
     listed = "\n\n".join(parts)
     return (
-        f"Findings:\n{fenced(listed)}\n\n{told(facts, 'No fact was found.')}\n\n"
-        f"Question:\n{fenced(question.text)}"
+        f"Findings:\n{fence(listed)}\n\n{told(facts, 'No fact was found.')}\n\n"
+        f"Question:\n{fence(question.text)}"
     )
 
 

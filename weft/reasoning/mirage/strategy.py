@@ -1,35 +1,49 @@
-"""MIRAGE: decompose, retrieval chains side by side, checks across chains, answer with provenance.
-
-After MIRAGE (arXiv 2508.18260). Knows no server.
-"""
+"""Which chains are believed: a model's verdict, within what their evidence allows. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ports import ModelClient
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.evidence import Cited, Evidence, check_markers
-from weft.reasoning.mirage.chain import MOST_NAMED, Chain, Limits, facts_of
-from weft.reasoning.mirage.graph import KnowledgeGraph
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.thread import ChatThread, Job, stop_before
+from weft.reasoning.evidence import CitedAnswer, Evidence, check_markers
+from weft.reasoning.mirage.chain import MOST_NAMED, ChainLimits, RetrievalChain, facts_of
+from weft.reasoning.mirage.graph import GraphSource, KnowledgeGraph, Triple, check_source, graph_of
 from weft.reasoning.mirage.prompts import (
-    Finding,
+    ChainFinding,
     answer_messages,
     decompose_messages,
     mark,
     verify_messages,
 )
-from weft.reasoning.mirage.source import GraphSource, check_source, graph_of
-from weft.reasoning.mirage.triples import Triple
-from weft.reasoning.mirage.verdict import believed
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.parsing import read_points
 from weft.reasoning.question import Question
-from weft.reasoning.reading import read_points
-from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.asking import Asking, Job, stopping
+
+_LINE: Final = re.compile(
+    r"^\W{0,8}chain ?(\d{1,3})\W{0,8}(keep|drop)\b", re.IGNORECASE | re.MULTILINE
+)
+
+
+def believed(findings: Sequence[ChainFinding], verdict: str) -> tuple[int, ...]:
+    """The places of the findings that are kept, from 0, in order.
+
+    A chain that the verdict drops is out, unless that would leave none with evidence while there
+    is some: then all that have evidence stay. A chain without an answer is always out, and when
+    nothing else is left, all are kept.
+    """
+    dropped = {int(number) - 1 for number, word in _LINE.findall(verdict) if word.lower() == "drop"}
+    answered = [place for place, finding in enumerate(findings) if finding.answer]
+    kept = [place for place in answered if place not in dropped]
+    if not any(findings[place].cited for place in kept):
+        kept = [place for place in answered if findings[place].cited] or kept
+    return tuple(kept or answered or range(len(findings)))
+
 
 _DEFAULTS: Final = {
     "graph": None,
@@ -72,13 +86,13 @@ class MirageStrategy:
         self.hops: int = settings["hops"]
         self.facts: int = settings["facts"]
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
             graph = graph_of(self.source, question.documents)
-            thread = await Asking.begin(context, self.model, self.options)
-            return await _Inquiry(self, thread, question, graph).answer()
+            thread = await ChatThread.begin(context, self.model, self.options)
+            return await _MirageRun(self, thread, question, graph).answer()
 
         return work
 
@@ -88,11 +102,15 @@ def make(model: ModelClient, options: ThinkOptions) -> MirageStrategy:
     return MirageStrategy(model, options)
 
 
-class _Inquiry:
+class _MirageRun:
     """The work on one question."""
 
     def __init__(
-        self, strategy: MirageStrategy, thread: Asking, question: Question, graph: KnowledgeGraph
+        self,
+        strategy: MirageStrategy,
+        thread: ChatThread,
+        question: Question,
+        graph: KnowledgeGraph,
     ) -> None:
         self._strategy = strategy
         self._thread = thread
@@ -122,32 +140,34 @@ class _Inquiry:
             max_tokens=most * _TOKENS_PER_QUESTION,
             keep=self._keep,
             lead="1.",
-            amend=stopping(f"\n{most + 1}."),
+            amend=stop_before(f"\n{most + 1}."),
         )
         read = read_points(said.text, most=most, chars=_QUESTION_CHARS)
         if read.left_out:
             self._lost.append(f"{read.left_out} sub-questions were left out")
         return read.points or (self._question.text,)
 
-    async def _found(self, parts: Sequence[str]) -> list[Finding]:
+    async def _found(self, parts: Sequence[str]) -> list[ChainFinding]:
         """What the chains come to, in the order of `parts`."""
         spendable = self._thread.tokens_left - self._keep
         share = spendable // (len(parts) * self._strategy.steps)
-        limits = Limits(
+        limits = ChainLimits(
             self._strategy.steps,
             max(1, min(self._strategy.step_tokens, share)),
             self._strategy.hops,
             self._strategy.facts,
             self._keep,
         )
-        jobs: list[tuple[str, Job[Finding]]] = [
-            (f"chain{number}", Chain(self._graph, self._question, part, limits).run)
+        jobs: list[tuple[str, Job[ChainFinding]]] = [
+            (f"chain{number}", RetrievalChain(self._graph, self._question, part, limits).run)
             for number, part in enumerate(parts, 1)
         ]
         found = await self._thread.fork("chains", jobs, role="chain")
-        return [finding or Finding(part, "") for part, finding in zip(parts, found, strict=True)]
+        return [
+            finding or ChainFinding(part, "") for part, finding in zip(parts, found, strict=True)
+        ]
 
-    async def _verified(self, findings: Sequence[Finding]) -> list[Finding]:
+    async def _verified(self, findings: Sequence[ChainFinding]) -> list[ChainFinding]:
         """Those of `findings` that are believed."""
         verdict = ""
         if sum(bool(finding.answer) for finding in findings) > 1:
@@ -161,7 +181,9 @@ class _Inquiry:
             verdict = said.text
         return [findings[place] for place in believed(findings, verdict)]
 
-    async def _answered(self, findings: Sequence[Finding], kept: Sequence[Finding]) -> Thought:
+    async def _answered(
+        self, findings: Sequence[ChainFinding], kept: Sequence[ChainFinding]
+    ) -> Thought:
         facts = self._facts(kept)
         said = await self._thread.ask(
             "answer",
@@ -180,7 +202,9 @@ class _Inquiry:
                 raise ReasoningError(f"there is no answer: {said.reason}")
             why += f"; the answer is a chain's: {said.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
-        cited = Cited(answer) if self._question.schema else check_markers(answer, known, r"T\d+")
+        cited = (
+            CitedAnswer(answer) if self._question.schema else check_markers(answer, known, r"T\d+")
+        )
         proof = {mark(number) for finding in kept for number in finding.cited}
         made_of = tuple(piece for piece in known if piece.marker in proof) or known
         why += cited.remarks(known, "the facts that it was made of are listed")
@@ -196,7 +220,7 @@ class _Inquiry:
             cut=cut,
         )
 
-    def _facts(self, findings: Sequence[Finding]) -> dict[int, Triple]:
+    def _facts(self, findings: Sequence[ChainFinding]) -> dict[int, Triple]:
         return {number: self._graph.triple(number) for number in facts_of(findings, _FACTS)}
 
 

@@ -9,21 +9,27 @@ from collections.abc import Sequence
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Grammar, NewRoot
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import THINK, without
 from weft.reasoning.protocols.synthesis import synthesis
-from weft.reasoning.protocols.tags import THINK, without
-from weft.reasoning.question import Question
+from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import NewRootJoin, ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Return,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 
-class A2r(Grammar):
+class A2r(ProtocolGrammar):
     """As many answers as `paths`, all to the same prompt, and one thread that reads them."""
 
     name = "a2r"
@@ -33,22 +39,22 @@ class A2r(Grammar):
         self._paths = paths
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
-        return Opening(conversation(question, "", asked(question)))
+        return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
         """The question forks before anything is written."""
         if thread.depth:
             return Continue()
         keys = map(str, range(1, self._paths + 1))
-        return Fork(tuple(ChildSpec(key, role="attempt") for key in keys), appends=False)
+        return ForkMove(tuple(ChildSpec(key, role="attempt") for key in keys), appends=False)
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
             return Return(thread.text)
         return Continue() if output.ended == "length" else Answer(self.answer(thread))
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> NewRoot:
-        return NewRoot(synthesis(parent, children))
+    def join(self, parent: Thread, children: Sequence[Thread]) -> NewRootJoin:
+        return NewRootJoin(synthesis(parent, children))
 
     def answer(self, thread: Thread) -> str:
         """What stands behind the thought, if there is one."""

@@ -1,27 +1,225 @@
-"""APR, Adaptive Parallel Reasoning (arXiv 2504.15466): the model calls sub-searches by itself.
+"""What passes between an APR search and its sub-searches: one port, two realisations.
 
-Knows the spawn block and how results take its place; not what a message to a sub-search looks like.
+See `apr_nodes` for models trained on traces, `apr_text` for those that are told how.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Grammar, Replace
-from weft.reasoning.moves import Continue, Fork, Move, Opening, Output, Return
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Parts, Text
-from weft.reasoning.protocols.apr_messages import Call, Messages
-from weft.reasoning.question import Question
+from weft.core.values import Message
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import ProtocolGrammar, ReplaceJoin
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Parts,
+    ProtocolText,
+    Return,
+    UntrustedText,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
+
+
+@dataclass(frozen=True, slots=True)
+class SubSearchCall:
+    """One line of a spawn block: the number that the model gave it, and what it says."""
+
+    number: str
+    line: str
+
+
+class SubSearchMessages(Protocol):
+    """What passes between a search and its sub-searches, in one realisation of APR."""
+
+    stops: tuple[str, ...]
+    """Where decoding pauses besides at the model's own end."""
+
+    guard: str
+    """What the model must not write, since results are the runtime's to write."""
+
+    lead: str
+    """What makes a search answer at once; empty: nothing does."""
+
+    def opening(self, question: Question) -> Opening:
+        """How the main search begins."""
+
+    def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:
+        """The sub-search that `call` asks for; None: it asks for none that can be started."""
+
+    def returned(self, child: Thread) -> str:
+        """What a sub-search hands to its parent; empty: nothing."""
+
+    def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:
+        """How the parent reads what came of `call`; `child` None: it was not started."""
+
+    def answer(self, thread: Thread) -> str:
+        """The answer of a main search."""
+
+
+GOAL: Final = "equal: Goal Reached\n"
+
+_NUMBER: Final = r"\d{1,18}"
+_ID: Final = r"0(?:,\d{1,3}){0,8}"
+_NUMBERS: Final = rf"{_NUMBER}(?:, {_NUMBER}){{0,15}}"
+_STEP: Final = rf"{_NUMBER}[-+*/]{_NUMBER}={_NUMBER}"
+_MOVING: Final = re.compile(rf"Moving to Node #({_ID})")
+_GENERATED: Final = re.compile(
+    rf"^Generated Node #({_ID}): ({_NUMBER}:\[{_NUMBERS}\]) Operation: ({_STEP})$", re.MULTILINE
+)
+
+
+class NodeMessages:
+    """Implements `Messages` for models that were trained on traces with numbered nodes.
+
+    `begin` is the token that begins a text. `children`: so many sub-searches a spawn are asked for
+    with the condition `Sub Call Budget`, which sub-searches do not read; 0: it is left out.
+    """
+
+    stops: tuple[str, ...] = ()
+    guard = "<Sub Searches>\n"  # the whole line: one token in the models' tokenizers
+    lead = ""
+
+    def __init__(self, begin: str, children: int = 0) -> None:
+        self._begin = begin
+        self._condition = f"Sub Call Budget: {children} " if children else ""
+
+    def opening(self, question: Question) -> Opening:
+        """The condition, if any, and the opening lines of a trace, which are the question."""
+        return Opening(
+            parts=(
+                ControlTag(self._begin),
+                ProtocolText(self._condition),
+                UntrustedText(question.text),
+            )
+        )
+
+    def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:
+        """A fresh context with the opening lines of the node, rebuilt from what was generated."""
+        named = _MOVING.fullmatch(call.line)
+        opening = None if named is None else node_opening(named[1], parent.text)
+        if opening is None:
+            return None
+        header = (ControlTag(self._begin), UntrustedText(opening))
+        return ChildSpec(call.number, inherit="none", header=header, state=named)
+
+    def returned(self, child: Thread) -> str:
+        """The path to the goal, which a search that reaches it writes again at its end."""
+        return final_path(child.text)
+
+    def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:  # noqa: ARG002
+        """The line that says how the sub-search ended, and the path that it found."""
+        named = _MOVING.fullmatch(call.line)
+        found = "" if child is None else child.result
+        word = "Goal Reached" if found else "No Solution"
+        node = "" if named is None else f" at Node #{named[1]}"
+        line = f"<{word} in Sub Search {call.number} at level 1{node}>\n"
+        return (ProtocolText(line), UntrustedText(found)) if found else (ProtocolText(line),)
+
+    def answer(self, thread: Thread) -> str:
+        """The path from the root, as `returned`."""
+        return final_path(thread.text)
+
+
+def final_path(trace: str) -> str:
+    """The text after the last but one goal of a trace; empty with fewer than two."""
+    parts = trace.split(GOAL)
+    return f"{parts[-2]}{GOAL}" if len(parts) >= 3 else ""
+
+
+def node_opening(node: str, trace: str) -> str | None:
+    """The lines that a search at `node` opens with; None when `trace` did not generate it.
+
+    A node's operations are those of its parents and its own; of a node that was generated twice the
+    last counts.
+    """
+    generated = {found[1]: (found[2], found[3]) for found in _GENERATED.finditer(trace)}
+    parts = node.split(",")
+    chain = [",".join(parts[: end + 1]) for end in range(1, len(parts))]
+    if not chain or any(ancestor not in generated for ancestor in chain):
+        return None
+    steps = ", ".join(f"'{generated[ancestor][1]}'" for ancestor in chain)
+    return f"Moving to Node #{node}\nCurrent State: {generated[node][0]}, Operations: [{steps}]\n"
+
+
+ANSWER: Final = "Answer:"
+
+_MAIN: Final = """\
+You can have parts of the work done by helpers, who work at the same time and see nothing but the \
+message that you give them. To call helpers, write exactly this, with one line for each of them, \
+and stop:
+<Calling Sub Searches>
+<Start Sub Search 0> a complete task, with every fact that it needs
+<Start Sub Search 1> another complete task
+<End Calling Sub Searches>
+What they found then stands in the place of these lines, and you go on. Call helpers only for \
+parts that do not depend on one another; what is quick, do yourself. Never write results of \
+helpers. When you are done, write the answer on a last line that begins with "Answer:"."""
+_CHILD: Final = """\
+You do one part of a larger piece of work; somebody else puts the parts together and sees only \
+your last line. Work it out briefly. Write the complete result on a last line that begins with \
+"Answer:"."""
+_NOT_STARTED: Final = "(was not started; do this part yourself)\n"
+_NOTHING: Final = "(found nothing)\n"
+
+
+class TextMessages:
+    """Implements `Messages` for chat models that know no sub-searches."""
+
+    stops: tuple[str, ...] = ("<End Calling Sub Searches>",)
+    guard = "<Sub Searches>"
+    lead = f"\n{ANSWER}"
+
+    def __init__(self, options: ThinkOptions) -> None:
+        self._result_tokens = options.answer_tokens
+
+    def opening(self, question: Question) -> Opening:
+        """The question, and how helpers are called."""
+        return Opening(conversation(question, _MAIN, question_text(question)))
+
+    def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:  # noqa: ARG002
+        """A fresh conversation about the message."""
+        if not call.line:
+            return None
+        messages = (Message("system", _CHILD), Message("user", call.line))
+        return ChildSpec(call.number, inherit="none", messages=messages)
+
+    def returned(self, child: Thread) -> str:
+        """What stands after the last `Answer:`; all of it without one."""
+        return stated(child.text)
+
+    def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:  # noqa: ARG002
+        """A line that names the call, and what its helper stated."""
+        line = ProtocolText(f"<Result of Sub Search {call.number}>\n")
+        if child is None:
+            return line, ProtocolText(_NOT_STARTED)
+        if not child.result.strip():
+            return line, ProtocolText(_NOTHING)
+        return line, UntrustedText(child.result.strip(), self._result_tokens), ProtocolText("\n")
+
+    def answer(self, thread: Thread) -> str:
+        """What stands after the last `Answer:`; all of it without one."""
+        return stated(thread.text)
+
+
+def stated(text: str) -> str:
+    """The text after the last `Answer:`, without white space around it; all of it without one."""
+    return text.rpartition(ANSWER)[2].strip()
+
 
 CALLING: Final = "<Calling Sub Searches>"
 CALLING_END: Final = "<End Calling Sub Searches>"
@@ -33,7 +231,7 @@ _CALL: Final = re.compile(r"<Start Sub Search (\d{1,4})(?: at level \d{1,2})?>[ 
 _CALLED: Final = "apr.called"
 
 
-class Apr(Grammar):
+class Apr(ProtocolGrammar):
     """Spawn blocks are replaced by results, as published; what a message is, `messages` knows.
 
     In sub-searches below `levels` a spawn block is plain text; None: the caps of the thought decide
@@ -44,7 +242,7 @@ class Apr(Grammar):
     marks = TAGS
 
     def __init__(
-        self, messages: Messages, *, levels: int | None = None, also: tuple[str, ...] = ()
+        self, messages: SubSearchMessages, *, levels: int | None = None, also: tuple[str, ...] = ()
     ) -> None:
         self.messages = messages
         self.levels = levels
@@ -59,10 +257,10 @@ class Apr(Grammar):
         """The model's calls, and the guard: where it begins to write results itself."""
         return (*self.messages.stops, self.messages.guard)
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         """A spawn block at the end calls sub-searches; any other end is the search's own."""
         if output.stop == self.messages.guard:
-            return Continue(cut=RESULTS, parts=(Text(f"{CALLING}\n"),))
+            return Continue(cut=RESULTS, parts=(ProtocolText(f"{CALLING}\n"),))
         spawns = self.levels is None or thread.depth < self.levels
         calls = _calls(thread.text) if spawns else None
         if calls is None or output.ended not in ("end", "stop"):
@@ -72,25 +270,25 @@ class Apr(Grammar):
         started = tuple(child for child in children.values() if child is not None)
         if not started:
             return Continue(cut=CALLING, parts=self._results(thread, ()))
-        return Fork(started, appends=False)
+        return ForkMove(started, appends=False)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Replace:
+    def join(self, parent: Thread, children: Sequence[Thread]) -> ReplaceJoin:
         """Results stand where the spawn block stood; the parent never reads its own calls again."""
-        return Replace(CALLING, self._results(parent, children))
+        return ReplaceJoin(CALLING, self._results(parent, children))
 
-    def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
+    def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
         """Sub-searches that may not be started are results too."""
         return Continue(cut=CALLING, parts=self._results(thread, ()))
 
     def conclude(self, thread: Thread) -> Parts:
         """A lead-in, where the realisation has one."""
-        return (Text(self.lead),) if self.lead and thread.depth == 0 else ()
+        return (ProtocolText(self.lead),) if self.lead and thread.depth == 0 else ()
 
     def answer(self, thread: Thread) -> str:
         """What the main search has found so far."""
         return self.messages.answer(thread)
 
-    def _ended(self, thread: Thread, output: Output) -> Move:
+    def _ended(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
             return Return(self.messages.returned(thread))
         if self.lead and output.ended == "length":
@@ -100,21 +298,21 @@ class Apr(Grammar):
     def _results(self, parent: Thread, children: Sequence[Thread]) -> Parts:
         """The block of results: one for each call, in the order of the calls."""
         by_key = {child.key: child for child in children}
-        parts: Parts = (Text(f"{RESULTS}\n"),)
+        parts: Parts = (ProtocolText(f"{RESULTS}\n"),)
         for call in parent.memory[_CALLED]:
             parts += self.messages.result(parent, call, by_key.get(call.number))
-        return (*parts, Text(f"{RESULTS_END}\n"))
+        return (*parts, ProtocolText(f"{RESULTS_END}\n"))
 
 
-def _calls(text: str) -> tuple[Call, ...] | None:
+def _calls(text: str) -> tuple[SubSearchCall, ...] | None:
     """The calls of the spawn block that `text` ends in, one for each number; None without one."""
     _, called, block = text.rpartition(CALLING)
     block, ended, after = block.partition(CALLING_END)
     if not called or not ended or after.strip():
         return None
-    first: dict[str, Call] = {}
+    first: dict[str, SubSearchCall] = {}
     for found in _CALL.finditer(block):
-        first.setdefault(found[1], Call(found[1], found[2].strip()))
+        first.setdefault(found[1], SubSearchCall(found[1], found[2].strip()))
     return tuple(first.values())
 
 
@@ -135,14 +333,10 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     given = read_settings("apr", options.settings, _SETTINGS)
     match given["messages"]:
         case "text":
-            from weft.reasoning.protocols.apr_text import TextMessages
-
             grammar = Apr(TextMessages(options))
             lost = "the model was told about sub-searches, not trained to search with them"
             return GrammarStrategy(grammar, model, options, lost_by_prompt=lost)
         case "nodes":
-            from weft.reasoning.protocols.apr_nodes import NodeMessages
-
             begin, children = str(given["begin"]), int(given["children"])
             if children < 0:
                 raise BuildError(f"children is {children}", hint="0 leaves it to the model")

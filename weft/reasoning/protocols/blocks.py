@@ -1,23 +1,85 @@
-"""What protocols of tagged blocks have in common: where they pause, how they close and answer.
-
-Knows no tag of any of them.
-"""
+"""Tags in what a model wrote: numbered items, what is open, what stands outside. Pure."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
 
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Grammar
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.parts import Parts, Tag, Text
-from weft.reasoning.protocols.tags import THINK, answer_text, closers
-from weft.reasoning.question import Question
-from weft.reasoning.thread.thread import Thread
+from weft.reasoning.question import Question, conversation, question_text
+from weft.reasoning.runtime.grammar import ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Parts,
+    ProtocolText,
+    Return,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
+
+_NUMBER: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,3}){0,5})\s*[:.)]")
+_LINE: Final = re.compile(r"^[ \t]*(\d{1,3}(?:\.\d{1,3}){0,5})[ \t]*[:.)]", re.MULTILINE)
+THINK: Final = ("<think>", "</think>")
+"""The tags of models that think before they answer."""
 
 
-class Blocks(Grammar):
+def tags_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """All tags of `pairs`."""
+    return tuple(tag for pair in pairs for tag in pair)
+
+
+def numbers(output: ParsedOutput, block: str, item: str) -> tuple[str, ...]:
+    """The numbers of the items in the last `block`: `<item> 1: ...`, or lines that begin so.
+
+    In the order they were written, each once; where items are tagged, lines do not count.
+    """
+    inside = output.after(block)
+    tagged = [
+        match.group(1)
+        for tag, said in pairwise(inside)
+        if tag == ControlTag(item) and isinstance(said, str) and (match := _NUMBER.match(said))
+    ]
+    words = "".join(piece if isinstance(piece, str) else "\n" for piece in inside)
+    return tuple(dict.fromkeys(tagged or _LINE.findall(words)))
+
+
+def closers(text: str, pairs: Sequence[tuple[str, str]]) -> Parts:
+    """Closing tags for the blocks of `pairs` that are open at the end of `text`, inner ones first.
+
+    A closing tag closes what was opened inside its block too; one without a block closes nothing.
+    """
+    closing = dict(pairs)
+    open_: list[str] = []
+    for tag in re.findall("|".join(map(re.escape, tags_of(pairs))), text):
+        if tag in closing:
+            open_.append(closing[tag])
+        elif tag in open_:
+            del open_[len(open_) - 1 - open_[::-1].index(tag) :]
+    return tuple(part for tag in reversed(open_) for part in (ProtocolText("\n"), ControlTag(tag)))
+
+
+def answer_text(text: str, tags: Sequence[str]) -> str:
+    """What stands behind the last block in `text`; when nothing does, what stands in it."""
+    between = re.split("|".join(map(re.escape, (*tags, *THINK))), text)
+    return next((part.strip() for part in reversed(between) if part.strip()), "")
+
+
+def without(text: str, tags: Sequence[str]) -> str:
+    """`text` without `tags`, and without blanks around it."""
+    for tag in (*tags, *THINK):
+        text = text.replace(tag, "")
+    return text.strip()
+
+
+class BlockGrammar(ProtocolGrammar):
     """`pairs` are its opening and closing tags; `rules` tell them to a model that lacks them.
 
     A thread pauses at `fork_at`, behind a list of `item`s. A child ends at `child_end`, which comes
@@ -32,7 +94,7 @@ class Blocks(Grammar):
     pairs: tuple[tuple[str, str], ...]
     rules: str
     fork_at: str
-    item: Tag
+    item: ControlTag
     child_end: str
     before_end: str = ""
     opener: Parts
@@ -45,11 +107,13 @@ class Blocks(Grammar):
         self.opened = opened
 
     @abstractmethod
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
         """The threads that an output asks for, which ended with `fork_at`."""
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
-        return Opening(conversation(question, self.rules if prompted else "", asked(question)))
+        return Opening(
+            conversation(question, self.rules if prompted else "", question_text(question))
+        )
 
     def first(self, thread: Thread) -> Move:
         opened = self.opened and thread.prompted and not thread.depth
@@ -62,11 +126,11 @@ class Blocks(Grammar):
         ends = (self.child_end, *(self.past_end if thread.prompted else ()))
         return (*forks, *ends) if self.nests else ends
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         stop = output.stop
         if stop == self.fork_at:
             children = self.children(output)
-            return Fork(children) if children else Continue()
+            return ForkMove(children) if children else Continue()
         mended = self._mended(thread, output)
         if mended is not None:
             return mended
@@ -76,7 +140,7 @@ class Blocks(Grammar):
             return Return(thread.text.removesuffix(stop or ""), cut=stop)
         return Continue() if stop or output.ended == "length" else Answer(self.answer(thread))
 
-    def _mended(self, thread: Thread, output: Output) -> Fork | None:
+    def _mended(self, thread: Thread, output: ParsedOutput) -> ForkMove | None:
         """The fork of an output that lists items, but goes on, or ends, without `fork_at`."""
         forks = thread.prompted and bool(self.past_fork) and (self.nests or not thread.depth)
         if not forks or output.stop == self.child_end or output.ended == "length":
@@ -86,17 +150,23 @@ class Blocks(Grammar):
         if not children:
             return None
         own = next(pair for pair in self.pairs if pair[0] == self.item.text)
-        behind = (p.text for p in output.pieces[at:] if isinstance(p, Tag) and p.text not in own)
-        return Fork(children, cut=next(behind, None), parts=(Tag(self.fork_at),))
+        behind = (
+            p.text for p in output.pieces[at:] if isinstance(p, ControlTag) and p.text not in own
+        )
+        return ForkMove(children, cut=next(behind, None), parts=(ControlTag(self.fork_at),))
 
     def close(self, child: Thread) -> Parts:
         if child.text.endswith(self.child_end):
             return ()
-        return (*closers(child.text, self.pairs), Text(self.before_end), Tag(self.child_end))
+        return (
+            *closers(child.text, self.pairs),
+            ProtocolText(self.before_end),
+            ControlTag(self.child_end),
+        )
 
     def conclude(self, thread: Thread) -> Parts:
         pairs = (*self.pairs, *zip(self.also[::2], self.also[1::2], strict=True))
-        return (*closers(thread.text, pairs), Text(self.lead))
+        return (*closers(thread.text, pairs), ProtocolText(self.lead))
 
     def answer(self, thread: Thread) -> str:
         return answer_text(thread.text, self.marks)

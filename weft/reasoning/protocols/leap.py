@@ -1,33 +1,72 @@
-"""LeaP, Learning from Peers (arXiv 2505.07787): paths pause and read what the others found.
-
-Every `turn` tokens each path sums up what it has, some of its peers' summaries are put behind that,
-and all go on. In the end the answer that most paths come to is taken. Works by prompt; the trained
-models of the paper (LeaP-T) only follow it better.
-"""
+"""Which peers' summaries a path reads (LeaP): the most alike, the least alike, or some of both."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from difflib import SequenceMatcher
+from typing import Final, Literal
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.answers import answer_key
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Append, Grammar
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Part, Parts, Said, Tag, Text
-from weft.reasoning.protocols.routing import ROUTES, Route, routed
-from weft.reasoning.protocols.tags import THINK, without
-from weft.reasoning.question import Question
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import THINK, without
+from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import AppendJoin, ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Part,
+    Parts,
+    ProtocolText,
+    Return,
+    UntrustedText,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
+
+PeerSelection = Literal["clustered", "dispersed", "hybrid"]
+PEER_SELECTIONS: Final = ("clustered", "dispersed", "hybrid")
+
+_COMPARED_CHARS: Final = 2000
+
+
+def select_peers(
+    key: str, summaries: Mapping[str, str], route: PeerSelection, most: int
+) -> tuple[str, ...]:
+    """The keys of at most `most` of the other `summaries` for the path `key`, in declared order.
+
+    clustered: those most like its own; dispersed: those least like it; hybrid: both in turn, the
+    most alike first. At equal likeness the earlier one.
+    """
+    others = [other for other in summaries if other != key]
+    own = summaries.get(key, "")[:_COMPARED_CHARS]
+    likeness = {other: _alike(own, summaries[other][:_COMPARED_CHARS]) for other in others}
+    near = sorted(others, key=lambda other: -likeness[other])
+    chosen = set(_in_turn(near, route)[:most])
+    return tuple(other for other in others if other in chosen)
+
+
+def _in_turn(near: Sequence[str], route: PeerSelection) -> list[str]:
+    far = list(reversed(near))
+    if route == "hybrid":
+        both = (key for pair in zip(near, far, strict=True) for key in pair)
+        return list(dict.fromkeys(both))
+    return list(near) if route == "clustered" else far
+
+
+def _alike(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
 
 SUMMARY: Final = "<summary>"
 SUMMARY_END: Final = "</summary>"
@@ -50,7 +89,7 @@ _FOUND: Final = "\n\nWhat those who worked on it found:\n"
 
 
 @dataclass(slots=True)
-class _Path:
+class _LeapPath:
     """One path so far: all that stands behind the prompt in its context, and whether it ended."""
 
     parts: Parts = ()
@@ -59,7 +98,7 @@ class _Path:
     summary: str = ""
 
 
-class Leap(Grammar):
+class Leap(ProtocolGrammar):
     """`paths` side by side. A turn is two forks: the paths, and their summaries."""
 
     name = "leap"
@@ -68,7 +107,7 @@ class Leap(Grammar):
     lead = "\n\nAnswer:"
 
     def __init__(
-        self, options: ThinkOptions, *, paths: int, turn: int, route: Route, peers: int
+        self, options: ThinkOptions, *, paths: int, turn: int, route: PeerSelection, peers: int
     ) -> None:
         self._options = options
         self._paths = paths
@@ -77,19 +116,19 @@ class Leap(Grammar):
         self._peers = peers
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
-        return Opening(conversation(question, _RULES if prompted else "", asked(question)))
+        return Opening(conversation(question, _RULES if prompted else "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
         """The root writes nothing before the paths are at their end."""
         if thread.depth:
             return Continue()
-        thread.memory[_PATHS] = {str(number): _Path() for number in range(1, self._paths + 1)}
+        thread.memory[_PATHS] = {str(number): _LeapPath() for number in range(1, self._paths + 1)}
         return self._go_on(thread)
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         return (SUMMARY_END,) if thread.role == "summary" else ()
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if not thread.depth:
             return Answer(without(output.text, self.marks))
         thread.memory["ended"] = output.ended == "end"
@@ -98,11 +137,11 @@ class Leap(Grammar):
     def close(self, child: Thread) -> Parts:
         if child.role != "summary" or child.text.endswith(SUMMARY_END):
             return ()
-        return (Tag(SUMMARY_END),)
+        return (ControlTag(SUMMARY_END),)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:
+    def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:
         """After the paths come summaries, after the summaries the paths go on, or it is over."""
-        paths: dict[str, _Path] = parent.memory[_PATHS]
+        paths: dict[str, _LeapPath] = parent.memory[_PATHS]
         for child in children:
             path = paths[child.key]
             path.parts = (child.context.ids,)
@@ -113,14 +152,14 @@ class Leap(Grammar):
             path.ended = bool(child.memory.get("ended"))
         summed_up = bool(children) and children[0].role == "summary"
         if not any(not path.ended for path in paths.values()):
-            return Append((), self._last(parent))
+            return AppendJoin((), self._last(parent))
         if summed_up:
-            return Append((), self._go_on(parent))
+            return AppendJoin((), self._go_on(parent))
         if not parent.memory[_PAUSES]:
-            return Append((), self._last(parent))
-        return Append((), self._sum_up(paths))
+            return AppendJoin((), self._last(parent))
+        return AppendJoin((), self._sum_up(paths))
 
-    def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
+    def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
         """Paths that may not go on have said what they had to say."""
         return self._last(thread)
 
@@ -134,9 +173,9 @@ class Leap(Grammar):
 
     # -- turns -------------------------------------------------------------------------------
 
-    def _go_on(self, thread: Thread) -> Fork:
+    def _go_on(self, thread: Thread) -> ForkMove:
         """The next turn of all paths that have not ended; the last one has no pause."""
-        paths: dict[str, _Path] = thread.memory[_PATHS]
+        paths: dict[str, _LeapPath] = thread.memory[_PATHS]
         left = self._options.max_tokens - self._turn * (thread.rounds // 2)
         pauses = len(paths) > 1 and thread.rounds + 3 <= self._options.rounds and left > self._turn
         most = self._turn if pauses else max(left, self._turn)
@@ -146,36 +185,42 @@ class Leap(Grammar):
             for key, path in paths.items()
             if not path.ended
         )
-        return Fork(children, appends=False)
+        return ForkMove(children, appends=False)
 
-    def _sum_up(self, paths: dict[str, _Path]) -> Fork:
+    def _sum_up(self, paths: dict[str, _LeapPath]) -> ForkMove:
         children = tuple(
             ChildSpec(
                 key,
                 "prompt",
-                (*path.parts, Text("\n\n"), Tag(SUMMARY), Text("\n")),
+                (*path.parts, ProtocolText("\n\n"), ControlTag(SUMMARY), ProtocolText("\n")),
                 role="summary",
                 max_tokens=_SUMMARY_TOKENS,
             )
             for key, path in paths.items()
             if not path.ended
         )
-        return Fork(children, appends=False)
+        return ForkMove(children, appends=False)
 
-    def _read(self, key: str, paths: dict[str, _Path]) -> Parts:
+    def _read(self, key: str, paths: dict[str, _LeapPath]) -> Parts:
         """The context of a path that goes on: what it wrote, and what some of its peers sum up.
 
         A path that has ended is summed up by its last words.
         """
         own = paths[key].parts
         said = {k: path.text if path.ended else path.summary for k, path in paths.items()}
-        peers = routed(key, {k: text for k, text in said.items() if text}, self._route, self._peers)
+        peers = select_peers(
+            key, {k: text for k, text in said.items() if text}, self._route, self._peers
+        )
         if not peers:
-            return (*own, Text("\n\n")) if own else ()
-        parts: list[Part] = [*own, Text("\n"), Tag(PEERS), Text("\n")]
+            return (*own, ProtocolText("\n\n")) if own else ()
+        parts: list[Part] = [*own, ProtocolText("\n"), ControlTag(PEERS), ProtocolText("\n")]
         for peer in peers:
-            parts += [Text(f"Peer {peer}: "), Said(said[peer], _SUMMARY_TOKENS), Text("\n")]
-        return (*parts, Tag(PEERS_END), Text("\n\n"))
+            parts += [
+                ProtocolText(f"Peer {peer}: "),
+                UntrustedText(said[peer], _SUMMARY_TOKENS),
+                ProtocolText("\n"),
+            ]
+        return (*parts, ControlTag(PEERS_END), ProtocolText("\n\n"))
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -184,11 +229,11 @@ class Leap(Grammar):
         voted = self._voted(self._written(thread))
         return Answer(voted) if voted else Continue(self._tails(thread))
 
-    def _written(self, thread: Thread) -> list[_Path]:
-        paths: dict[str, _Path] = thread.memory.get(_PATHS, {})
+    def _written(self, thread: Thread) -> list[_LeapPath]:
+        paths: dict[str, _LeapPath] = thread.memory.get(_PATHS, {})
         return [path for path in paths.values() if path.text.strip()]
 
-    def _voted(self, paths: Sequence[_Path]) -> str:
+    def _voted(self, paths: Sequence[_LeapPath]) -> str:
         """The first path with the answer that most come to; empty: none has any."""
         keys = [answer_key(path.text, path.ended) for path in paths]
         votes = Counter(key for key in keys if key is not None)
@@ -199,10 +244,14 @@ class Leap(Grammar):
 
     def _tails(self, thread: Thread) -> Parts:
         """What makes the root answer: the last words of all paths, and a lead-in."""
-        parts: list[Part] = [Text(_FOUND)]
+        parts: list[Part] = [ProtocolText(_FOUND)]
         for path in self._written(thread):
-            parts += [Text("- "), Said(path.text.strip(), _SUMMARY_TOKENS), Text("\n")]
-        return (*(parts if len(parts) > 1 else ()), Text(self.lead))
+            parts += [
+                ProtocolText("- "),
+                UntrustedText(path.text.strip(), _SUMMARY_TOKENS),
+                ProtocolText("\n"),
+            ]
+        return (*(parts if len(parts) > 1 else ()), ProtocolText(self.lead))
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
@@ -216,9 +265,9 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """
     defaults = {"paths": 4, "turn": 256, "route": "dispersed", "peers": 4}
     given = read_settings("leap", options.settings, defaults)
-    if given["route"] not in ROUTES:
+    if given["route"] not in PEER_SELECTIONS:
         raise BuildError(
-            f"leap has no route {given['route']!r}", hint=f"there are: {', '.join(ROUTES)}"
+            f"leap has no route {given['route']!r}", hint=f"there are: {', '.join(PEER_SELECTIONS)}"
         )
     for setting, least in (("paths", 0), ("turn", 1), ("peers", 0)):
         if given[setting] < least:

@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Splice
-from weft.reasoning.moves import ChildSpec, Output
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Tag, Text
-from weft.reasoning.protocols.blocks import Blocks
-from weft.reasoning.protocols.tags import THINK, answer_text, numbers, tags_of
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import THINK, BlockGrammar, answer_text, numbers, tags_of
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import SpliceJoin
+from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, ProtocolText
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 _RULES: Final = """\
 Think step by step. When a goal splits into parts that do not need each other, write a block:
@@ -54,7 +51,7 @@ _LOST: Final = (
 )
 
 
-class Multiverse(Blocks):
+class Multiverse(BlockGrammar):
     """A block may stand inside a path; its outlines have numbers of their own."""
 
     name = "multiverse"
@@ -70,20 +67,25 @@ class Multiverse(Blocks):
     rules = _RULES
     fork_at = "</Goal>"
     child_end = "</Path>"
-    item = Tag("<Outline>")
+    item = ControlTag("<Outline>")
     past_fork = ("<Path>", "<Conclusion>")
     past_end = ("<Path>", "<Conclusion>")
-    opener = (Tag("<Parallel>"), Text("\n"), Tag("<Goal>"), Text("\n"))
+    opener = (
+        ControlTag("<Parallel>"),
+        ProtocolText("\n"),
+        ControlTag("<Goal>"),
+        ProtocolText("\n"),
+    )
     nests = True
 
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
         return tuple(
-            ChildSpec(key, header=(Tag("<Path>"), Text(f"\n{key}:")), role="path")
+            ChildSpec(key, header=(ControlTag("<Path>"), ProtocolText(f"\n{key}:")), role="path")
             for key in numbers(output, "<Goal>", "<Outline>")
         )
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Splice:  # noqa: ARG002
-        return Splice(tuple(children), (Tag("<Conclusion>"), Text("\n")))
+    def join(self, parent: Thread, children: Sequence[Thread]) -> SpliceJoin:  # noqa: ARG002
+        return SpliceJoin(tuple(children), (ControlTag("<Conclusion>"), ProtocolText("\n")))
 
     def answer(self, thread: Thread) -> str:
         """What stands behind the thought, which this model's tags spell with a capital letter."""

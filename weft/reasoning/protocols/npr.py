@@ -9,17 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Splice
-from weft.reasoning.moves import ChildSpec, Output
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Tag, Text
-from weft.reasoning.protocols.blocks import Blocks
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
 from weft.reasoning.protocols.multiverse import LOST_FLAT
-from weft.reasoning.protocols.tags import numbers, tags_of
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import SpliceJoin
+from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, ProtocolText
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 _RULES: Final = """\
 Work in rounds. A round begins with a guideline: one plan for each thing that can be done now
@@ -43,7 +40,7 @@ _LOST: Final = (
 )
 
 
-class Npr(Blocks):
+class Npr(BlockGrammar):
     """As many steps as plans, each with the number of its plan."""
 
     name = "npr"
@@ -57,19 +54,19 @@ class Npr(Blocks):
     rules = _RULES
     fork_at = "</guideline>"
     child_end = "</step>"
-    item = Tag("<plan>")
+    item = ControlTag("<plan>")
     past_fork = ("<step>", "<takeaway>")
     past_end = ("<step>", "<takeaway>")
-    opener = (Tag("<guideline>"), Text("\n"))
+    opener = (ControlTag("<guideline>"), ProtocolText("\n"))
 
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
         return tuple(
-            ChildSpec(key, header=(Tag("<step>"), Text(f"\n{key}:")), role="step")
+            ChildSpec(key, header=(ControlTag("<step>"), ProtocolText(f"\n{key}:")), role="step")
             for key in numbers(output, "<guideline>", "<plan>")
         )
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Splice:  # noqa: ARG002
-        return Splice(tuple(children), (Tag("<takeaway>"),))
+    def join(self, parent: Thread, children: Sequence[Thread]) -> SpliceJoin:  # noqa: ARG002
+        return SpliceJoin(tuple(children), (ControlTag("<takeaway>"),))
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:

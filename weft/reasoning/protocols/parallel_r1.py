@@ -10,16 +10,23 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append, Joined, Splice
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Output
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Part, Parts, Tag, Text
-from weft.reasoning.protocols.blocks import Blocks
-from weft.reasoning.protocols.tags import tags_of
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import BlockGrammar, tags_of
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import AppendJoin, JoinMove, SpliceJoin
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    ParsedOutput,
+    Part,
+    Parts,
+    ProtocolText,
+)
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 _RULES: Final = """\
 Think step by step. At a step that is hard or easy to get wrong, write <Parallel>: several
@@ -43,7 +50,7 @@ SEEN: Final = "seen"
 UNSEEN: Final = "unseen"
 
 
-class ParallelR1(Blocks):
+class ParallelR1(BlockGrammar):
     """`paths` in a block, at most `blocks` of them.
 
     variant: seen, the model was trained with earlier paths in sight of later ones, as any server
@@ -61,7 +68,7 @@ class ParallelR1(Blocks):
     fork_at = "<Parallel>"
     child_end = "</Path>"
     past_end = ("<Path>", "</Parallel>", "<Parallel>")
-    opener = (Text("Let me look at this in more than one way.\n"), Tag("<Parallel>"))
+    opener = (ProtocolText("Let me look at this in more than one way.\n"), ControlTag("<Parallel>"))
 
     def __init__(
         self, paths: int = 2, blocks: int = 4, variant: str = SEEN, *, opened: bool = False
@@ -74,29 +81,29 @@ class ParallelR1(Blocks):
     def first(self, thread: Thread) -> Move:
         """A block that is opened for the model forks at once."""
         if self.opened and thread.prompted and not thread.depth:
-            return Fork(self._children(), parts=self.opener)
+            return ForkMove(self._children(), parts=self.opener)
         return Continue()
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         """After so many blocks the model writes any others by itself."""
         return () if thread.rounds >= self._blocks else super().stops(thread)
 
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:  # noqa: ARG002
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:  # noqa: ARG002
         return self._children()
 
     def _children(self) -> tuple[ChildSpec, ...]:
         keys = map(str, range(1, self._paths + 1))
-        return tuple(ChildSpec(key, header=(Tag("<Path>"),), role="path") for key in keys)
+        return tuple(ChildSpec(key, header=(ControlTag("<Path>"),), role="path") for key in keys)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:  # noqa: ARG002
+    def join(self, parent: Thread, children: Sequence[Thread]) -> JoinMove:  # noqa: ARG002
         """All paths, and then the beginning of the summary, which the model writes."""
-        tail: Parts = (Tag("</Parallel>"), Text("\n"), Tag("<Summary>"))
+        tail: Parts = (ControlTag("</Parallel>"), ProtocolText("\n"), ControlTag("<Summary>"))
         if self._variant == UNSEEN:
-            return Splice(tuple(children), tail)
+            return SpliceJoin(tuple(children), tail)
         parts: list[Part] = []
         for child in children:
-            parts += (Tag("<Path>"), child.body)
-        return Append((*parts, *tail))
+            parts += (ControlTag("<Path>"), child.body)
+        return AppendJoin((*parts, *tail))
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:

@@ -11,19 +11,27 @@ from typing import Final
 
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Grammar, Joined, NewRoot, Splice
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Parts, Tag, Text
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import THINK, without
 from weft.reasoning.protocols.synthesis import synthesis
-from weft.reasoning.protocols.tags import THINK, without
-from weft.reasoning.question import Question
+from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import JoinMove, NewRootJoin, ProtocolGrammar, SpliceJoin
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Parts,
+    ProtocolText,
+    Return,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 THOUGHTS: Final = 8
 """How many thoughts the published models have tokens for."""
@@ -42,7 +50,7 @@ _LOST_TRAINED: Final = (
 )
 
 
-class ParaThinker(Grammar):
+class ParaThinker(ProtocolGrammar):
     """As many thoughts as `paths`. `first`: when one ends the others are cut off where they are."""
 
     name = "parathinker"
@@ -59,7 +67,7 @@ class ParaThinker(Grammar):
         self.lead = lead
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
-        return Opening(conversation(question, "", asked(question)))
+        return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
         """The question forks before anything is written."""
@@ -68,38 +76,44 @@ class ParaThinker(Grammar):
         keys = [str(number) for number in range(1, self._paths + 1)]
         children = tuple(
             ChildSpec(
-                key, header=() if thread.prompted else (Tag(f"<think{key}>"),), role="thought"
+                key,
+                header=() if thread.prompted else (ControlTag(f"<think{key}>"),),
+                role="thought",
             )
             for key in keys
         )
         enough = 1 if self._first else None
-        return Fork(children, enough=enough, appends=not thread.prompted)
+        return ForkMove(children, enough=enough, appends=not thread.prompted)
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         if thread.prompted:
             return ()
         return (f"</think{thread.key}>", THINK[1]) if thread.depth else ("</summary>",)
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
             return Return(thread.text)
         return Continue() if output.ended == "length" else Answer(self.answer(thread))
 
     def close(self, child: Thread) -> Parts:
         tag = f"</think{child.key}>"
-        return () if child.prompted or child.text.endswith(tag) else (Tag(tag),)
+        return () if child.prompted or child.text.endswith(tag) else (ControlTag(tag),)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Joined:
+    def join(self, parent: Thread, children: Sequence[Thread]) -> JoinMove:
         if parent.prompted:
-            return NewRoot(synthesis(parent, children))
-        return Splice(tuple(children), (Tag("<summary>"), Text(self.lead)))
+            return NewRootJoin(synthesis(parent, children))
+        return SpliceJoin(tuple(children), (ControlTag("<summary>"), ProtocolText(self.lead)))
 
     def conclude(self, thread: Thread) -> Parts:
         """The summary, with or without thoughts."""
         if thread.prompted:
-            return (Text("\n\nFinal answer: "),)
+            return (ProtocolText("\n\nFinal answer: "),)
         begun = "<summary>" in thread.text
-        return (Text(f"\n{self.lead}"),) if begun else (Tag("<summary>"), Text(self.lead))
+        return (
+            (ProtocolText(f"\n{self.lead}"),)
+            if begun
+            else (ControlTag("<summary>"), ProtocolText(self.lead))
+        )
 
     def answer(self, thread: Thread) -> str:
         _, begun, summary = thread.text.rpartition("<summary>")
@@ -108,7 +122,7 @@ class ParaThinker(Grammar):
 
 
 def _header(root: Thread, key: str) -> Parts:
-    return () if root.prompted else (Tag(f"<think{key}>"),)
+    return () if root.prompted else (ControlTag(f"<think{key}>"),)
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:

@@ -12,18 +12,29 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from weft.core.ports import ModelClient
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.grammar import Append, Grammar
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Opening, Output, Return, Sync
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Part, Parts, Said, Tag, Text
-from weft.reasoning.protocols.tags import THINK, without
-from weft.reasoning.question import Question
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import THINK, without
+from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import AppendJoin, ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    Opening,
+    ParsedOutput,
+    Part,
+    Parts,
+    ProtocolText,
+    Return,
+    Sync,
+    UntrustedText,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 PROMISE: Final = "<promise"
 SYNC: Final = "<sync/>"
@@ -42,7 +53,7 @@ _LEAST: Final = 32
 _BEFORE, _NOW, _OPEN, _PLACES, _ENDED = "before", "now", "open", "places", "ended"
 
 
-class _Place(NamedTuple):
+class _PromisePlace(NamedTuple):
     """Where in the main text a promise stands, and the key of the thread that keeps it."""
 
     start: int
@@ -70,7 +81,7 @@ _LOST: Final = (
 )
 
 
-class Pasta(Grammar):
+class Pasta(ProtocolGrammar):
     """Promises fork and do not wait. Those of a topic that was promised before are only text."""
 
     name = "pasta"
@@ -78,14 +89,14 @@ class Pasta(Grammar):
     also = THINK
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
-        return Opening(conversation(question, _RULES if prompted else "", asked(question)))
+        return Opening(conversation(question, _RULES if prompted else "", question_text(question)))
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         if thread.depth:
             return (ASYNC_END, PROMISE, SYNC)
         return (_END, "\n") if thread.memory.get(_OPEN) else (PROMISE, SYNC)
 
-    def classify(self, thread: Thread, output: Output) -> Move:
+    def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
             return Return(_kept(thread))
         memory = thread.memory
@@ -104,31 +115,36 @@ class Pasta(Grammar):
         """
         text = _text(thread)
         start = text.rindex(PROMISE)
-        places: list[_Place] = thread.memory.setdefault(_PLACES, [])
+        places: list[_PromisePlace] = thread.memory.setdefault(_PLACES, [])
         words = _topic(text[start:]) if made else ""
         if not words or any(place.key == words for place in places):
-            places.append(_Place(start, len(text), ""))
+            places.append(_PromisePlace(start, len(text), ""))
             return Continue()
-        places.append(_Place(start, len(text), words))
+        places.append(_PromisePlace(start, len(text), words))
         tokens = _TOKENS.search(text, start)
         most = None if tokens is None else max(_LEAST, _SLACK * int(tokens[1]))
         lead = f"\n{words[0].upper()}{words[1:]}: " if thread.prompted else ""
-        header = (Text("\n"), Tag(ASYNC), Said(lead))
+        header = (ProtocolText("\n"), ControlTag(ASYNC), UntrustedText(lead))
         child = ChildSpec(words, header=header, role="promise", max_tokens=most, state=lead)
-        return Fork((child,), detach=True)
+        return ForkMove((child,), detach=True)
 
     def close(self, child: Thread) -> Parts:
-        return () if child.text.endswith(ASYNC_END) else (Tag(ASYNC_END),)
+        return () if child.text.endswith(ASYNC_END) else (ControlTag(ASYNC_END),)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:
+    def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:
         """What was promised follows `<sync/>`, in the order of the promises."""
         memory = parent.memory
         memory[_BEFORE] = memory.get(_BEFORE, "") + memory.pop(_NOW, "")
         parts: list[Part] = []
         for child in children:
-            parts += (Text("\n"), Tag(ASYNC), Said(str(child.spec.state)), child.body)
-        parts.append(Text("\n"))
-        return Append(
+            parts += (
+                ProtocolText("\n"),
+                ControlTag(ASYNC),
+                UntrustedText(str(child.spec.state)),
+                child.body,
+            )
+        parts.append(ProtocolText("\n"))
+        return AppendJoin(
             tuple(parts), Answer(self.answer(parent)) if memory.get(_ENDED) else Continue()
         )
 

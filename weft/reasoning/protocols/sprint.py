@@ -10,16 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append
-from weft.reasoning.moves import ChildSpec, Output
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Parts, Tag, Text
-from weft.reasoning.protocols.blocks import Blocks
-from weft.reasoning.protocols.tags import numbers, tags_of
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import AppendJoin
+from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, Parts, ProtocolText
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 PROMPT_VERSION: Final = "sprint-1"
 _RULES: Final = """\
@@ -47,7 +44,7 @@ _LOST: Final = (
 )
 
 
-class Sprint(Blocks):
+class Sprint(BlockGrammar):
     """As many executions as plans, each with the number of its plan."""
 
     name = "sprint"
@@ -55,27 +52,29 @@ class Sprint(Blocks):
     marks = tags_of(pairs)
     rules = _RULES
     fork_at = "</plans>"
-    item = Tag("<plan>")
+    item = ControlTag("<plan>")
     child_end = "</execution>"
-    opener = (Tag("<plans>"), Text("\n"))
+    opener = (ControlTag("<plans>"), ProtocolText("\n"))
     past_fork = ("<execution>",)
     past_end = ("<execution>", "<plans>")
 
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
         return tuple(
-            ChildSpec(key, header=(Text("\n"), *_header(key)), role="execution")
+            ChildSpec(key, header=(ProtocolText("\n"), *_header(key)), role="execution")
             for key in numbers(output, "<plans>", "<plan>")
         )
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:  # noqa: ARG002
+    def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:  # noqa: ARG002
         written = (
-            part for child in children for part in (Text("\n"), *_header(child.key), child.body)
+            part
+            for child in children
+            for part in (ProtocolText("\n"), *_header(child.key), child.body)
         )
-        return Append((*written, Text("\n")))
+        return AppendJoin((*written, ProtocolText("\n")))
 
 
 def _header(key: str) -> Parts:
-    return Tag("<execution>"), Text(f"\n{key}:")
+    return ControlTag("<execution>"), ProtocolText(f"\n{key}:")
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:

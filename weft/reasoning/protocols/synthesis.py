@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.moves import Opening
-from weft.reasoning.protocols.tags import THINK
-from weft.reasoning.reading import fenced
-from weft.reasoning.thread.thread import Thread
+from weft.reasoning.parsing import fence
+from weft.reasoning.protocols.blocks import THINK
+from weft.reasoning.question import conversation, question_text
+from weft.reasoning.runtime.moves import Opening
+from weft.reasoning.runtime.thread import Thread
 
 _RULES: Final = """\
 You are given a question and several independent attempts at it. They were made without knowledge of
@@ -28,8 +28,8 @@ def synthesis(parent: Thread, attempts: Sequence[Thread]) -> Opening:
     """
     wrote = [attempt for attempt in attempts if attempt.said.strip()]
     most = _share_chars(parent.room, wrote)
-    shown = (f"Attempt {attempt.key}:\n{fenced(_kept(attempt, most))}" for attempt in wrote)
-    text = "\n\n".join((asked(parent.question), *shown))
+    shown = (f"Attempt {attempt.key}:\n{fence(_kept(attempt, most))}" for attempt in wrote)
+    text = "\n\n".join((question_text(parent.question), *shown))
     return Opening(conversation(parent.question, _RULES, text))
 
 

@@ -9,16 +9,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.ports import ModelClient
-from weft.reasoning.grammar import Append
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Move, Output
-from weft.reasoning.options import ThinkOptions
-from weft.reasoning.parts import Part, Parts, Tag, Text
-from weft.reasoning.protocols.blocks import Blocks
-from weft.reasoning.protocols.tags import numbers, tags_of
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
 from weft.reasoning.runtime import GrammarStrategy
-from weft.reasoning.settings import read_settings
+from weft.reasoning.runtime.grammar import AppendJoin
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ControlTag,
+    ForkMove,
+    Move,
+    ParsedOutput,
+    Part,
+    Parts,
+    ProtocolText,
+)
+from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.strategy import Strategy
-from weft.reasoning.thread.thread import Thread
 
 _RULES: Final = """\
 Think step by step. Where parts of the work do not need each other's results, do them in parallel:
@@ -45,10 +52,10 @@ _LOST: Final = (
 )
 
 
-_CLOSED: Final[Parts] = (Text("\n"), Tag("</Parallel>"), Text("\n"))
+_CLOSED: Final[Parts] = (ProtocolText("\n"), ControlTag("</Parallel>"), ProtocolText("\n"))
 
 
-class ThreadWeaver(Blocks):
+class ThreadWeaver(BlockGrammar):
     """Flat: a parallel block inside a thread is text. Threads see all that was before them."""
 
     name = "threadweaver"
@@ -63,34 +70,39 @@ class ThreadWeaver(Blocks):
     fork_at = "</Outlines>"
     child_end = "</Thread>"
     before_end = "\n"
-    item = Tag("<Outline>")
+    item = ControlTag("<Outline>")
     past_fork = ("<Thread>",)
     past_end = ("<Thread>", "</Parallel>")
-    opener = (Tag("<Parallel>"), Text("\n"), Tag("<Outlines>"), Text("\n"))
+    opener = (
+        ControlTag("<Parallel>"),
+        ProtocolText("\n"),
+        ControlTag("<Outlines>"),
+        ProtocolText("\n"),
+    )
 
-    def children(self, output: Output) -> tuple[ChildSpec, ...]:
+    def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
         keys = numbers(output, "<Outlines>", "<Outline>")
-        return tuple(ChildSpec(key, header=(Text("\n"), *_header(key))) for key in keys)
+        return tuple(ChildSpec(key, header=(ProtocolText("\n"), *_header(key))) for key in keys)
 
-    def join(self, parent: Thread, children: Sequence[Thread]) -> Append:  # noqa: ARG002
+    def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:  # noqa: ARG002
         """The threads as they were written; only the first header begins on a new line.
 
         After a thread that was cut off the runtime closes the block, else the model does.
         """
-        parts: list[Part] = [Text("\n")]
+        parts: list[Part] = [ProtocolText("\n")]
         for child in children:
             parts += (*_header(child.key), child.body)
         whole = all(child.finished and not child.reason for child in children)
-        parts += (Text("\n"),) if whole else _CLOSED
-        return Append(tuple(parts))
+        parts += (ProtocolText("\n"),) if whole else _CLOSED
+        return AppendJoin(tuple(parts))
 
-    def refuse(self, thread: Thread, fork: Fork, reason: str) -> Move:  # noqa: ARG002
+    def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
         """The block is closed without threads, and the model goes on by itself."""
         return Continue(_CLOSED)
 
 
 def _header(key: str) -> Parts:
-    return (Tag("<Thread>"), Text(f"\n{key}:"))
+    return (ControlTag("<Thread>"), ProtocolText(f"\n{key}:"))
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:

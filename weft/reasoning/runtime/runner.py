@@ -9,18 +9,26 @@ from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside, item
 from weft.core.values import JsonSchema
 from weft.engine import Inputs, Node, NodeContext, Policy
-from weft.reasoning.allowance import Allowance
-from weft.reasoning.moves import ChildSpec, Continue, Fork, Malformed, Move, Opening, Return, Sync
-from weft.reasoning.moves import Final as Answer
-from weft.reasoning.parts import Parts, Text
-from weft.reasoning.runtime.fork_plan import ForkPlan, plan_fork
-from weft.reasoning.runtime.joining import join
-from weft.reasoning.runtime.speaker import Speaker
-from weft.reasoning.runtime.tree import Tree
-from weft.reasoning.runtime.waiting import run_all
-from weft.reasoning.thread.context import Context
-from weft.reasoning.thread.record import Segment, ThreadState
-from weft.reasoning.thread.thread import Thread
+from weft.reasoning.runtime.context import TokenContext
+from weft.reasoning.runtime.decoder import ThreadDecoder
+from weft.reasoning.runtime.fork_join import ForkPlan, join, plan_fork, run_all
+from weft.reasoning.runtime.moves import (
+    ChildSpec,
+    Continue,
+    ForkMove,
+    Malformed,
+    Move,
+    Opening,
+    Parts,
+    ProtocolText,
+    Return,
+    Sync,
+)
+from weft.reasoning.runtime.moves import FinalAnswer as Answer
+from weft.reasoning.runtime.thread import Thread
+from weft.reasoning.runtime.tree import ThreadTree
+from weft.reasoning.thought import ThreadSegment, ThreadState
+from weft.reasoning.token_budget import BudgetLedger
 
 PRIMER_TOKENS: Final = 256
 """A fresh prompt as long as this is computed for one child before the others are sent."""
@@ -31,7 +39,7 @@ _CUT_OFF: Final = {"Cancelled", "NodeTimeout", "BudgetExceeded", "DeadlineExceed
 _JSON: Final = "\n\nThe answer as JSON:\n"
 
 
-class Runner:
+class ThreadRunner:
     """Runs `thread`, which begins with `base`, on the tokens of `purse`.
 
     `place` is its node. The root has neither: it begins with the question, in its strategy's node,
@@ -40,19 +48,19 @@ class Runner:
 
     def __init__(
         self,
-        tree: Tree,
+        tree: ThreadTree,
         thread: Thread,
-        purse: Allowance,
-        base: Context | None = None,
+        purse: BudgetLedger,
+        base: TokenContext | None = None,
         place: NodeId | None = None,
     ) -> None:
         self.thread = thread
         self.purse = purse
         self.place = place
-        self.speaker = Speaker(tree, thread, purse)
+        self.speaker = ThreadDecoder(tree, thread, purse)
         self._tree = tree
         self._base = base
-        self._children: list[Runner] = []
+        self._children: list[ThreadRunner] = []
         self._pauses = 0
 
     # -- the loop ----------------------------------------------------------------------------
@@ -73,7 +81,7 @@ class Runner:
         match move:
             case Continue():
                 return await self._decode(move)
-            case Fork():
+            case ForkMove():
                 return await self._fork(move)
             case Sync(otherwise=otherwise):
                 return await self._join(None) if self._children else otherwise
@@ -137,7 +145,7 @@ class Runner:
 
     # -- fork --------------------------------------------------------------------------------
 
-    async def _fork(self, fork: Fork) -> Move:
+    async def _fork(self, fork: ForkMove) -> Move:
         """Start the children that the caps allow, and join them unless they are detached."""
         tree, thread = self._tree, self.thread
         await self._rewrite(fork.cut, fork.parts)
@@ -157,7 +165,7 @@ class Runner:
         thread.move(ThreadState.READY)
         return Continue()
 
-    async def _refuse(self, fork: Fork, reason: str) -> Move:
+    async def _refuse(self, fork: ForkMove, reason: str) -> Move:
         thread = self.thread
         thread.move(ThreadState.READY)
         thread.refused += 1
@@ -166,7 +174,7 @@ class Runner:
             return await self._exhausted(f"it may fork no more: {reason}")
         return self._tree.grammar.refuse(thread, fork, reason)
 
-    def _planned(self, plan: ForkPlan) -> list[Runner]:
+    def _planned(self, plan: ForkPlan) -> list[ThreadRunner]:
         """The runners of the children of `plan`, each with its share of the purse."""
         scope = inside(self._context.scope, f"fork{self.thread.rounds + 1}")
         runners = []
@@ -175,12 +183,12 @@ class Runner:
             limit = plan.limit if spec.max_tokens is None else min(plan.limit, spec.max_tokens)
             thread = self._tree.thread(place, spec, self.thread.depth + 1, limit)
             purse = self.purse.share(plan.share)
-            runners.append(Runner(self._tree, thread, purse, self._inherited(spec), place))
+            runners.append(ThreadRunner(self._tree, thread, purse, self._inherited(spec), place))
         return runners
 
-    def _inherited(self, spec: ChildSpec) -> Context:
+    def _inherited(self, spec: ChildSpec) -> TokenContext:
         if spec.inherit == "none":
-            return Context(())
+            return TokenContext(())
         context = self.thread.context
         return (context if spec.inherit == "full" else context.cut(0, "")).inherited()
 
@@ -217,14 +225,14 @@ class Runner:
             thread.move(state, outcome.status if failure is None else failure.message)
         await self.speaker.write(self._tree.grammar.close(thread), "close")
 
-    def _close(self, child: Runner) -> None:
+    def _close(self, child: ThreadRunner) -> None:
         """`child` is reaped: it gives back what it did not spend."""
         self.purse.close(child.purse)
         self._children.remove(child)
 
     # -- join --------------------------------------------------------------------------------
 
-    async def _join(self, fork: Fork | None, begun: list[Runner] | None = None) -> Move:
+    async def _join(self, fork: ForkMove | None, begun: list[ThreadRunner] | None = None) -> Move:
         """Wait for all children that are open, those of `begun` only now beginning, and join."""
         thread = self.thread
         thread.move(ThreadState.WAITING)
@@ -239,12 +247,14 @@ class Runner:
         if room is not None and room < _LEAST_ROOM:
             return await self._exhausted("its window has no room for what its children wrote")
         thread.restart(made.context)
-        self.speaker.went_on(Segment(made.added.ids, made.added.text, forced=True, role="join"))
+        self.speaker.went_on(
+            ThreadSegment(made.added.ids, made.added.text, forced=True, role="join")
+        )
         self.speaker.weight = 2.0 * self._tree.options.depth + 3
         self._tree.joined(made)
         return asked.then
 
-    async def _wait(self, fork: Fork | None, begun: list[Runner]) -> None:
+    async def _wait(self, fork: ForkMove | None, begun: list[ThreadRunner]) -> None:
         """Wait for the end of all children, in whatever order, and reap them in declared order."""
         context = self._context
         fresh = self.thread.generated == 0 and len(self.thread.context) >= PRIMER_TOKENS
@@ -265,7 +275,7 @@ class Runner:
         await self._let_go()
         schema = self._tree.question.schema
         if self.place is None and schema is not None:
-            await self.speaker.write((Text(_JSON),), "conclude")
+            await self.speaker.write((ProtocolText(_JSON),), "conclude")
             text = await self._said(schema) or text
         self.thread.result = text
         self.thread.move(ThreadState.DONE)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from weft.core.ports import Capabilities, ModelClient, Startable
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.allowance import Allowance
-from weft.reasoning.grammar import Grammar
-from weft.reasoning.moves import ChildSpec
+from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
-from weft.reasoning.runtime.runner import Runner
-from weft.reasoning.runtime.tree import Tree
+from weft.reasoning.runtime.grammar import ProtocolGrammar
+from weft.reasoning.runtime.moves import ChildSpec
+from weft.reasoning.runtime.runner import ThreadRunner
+from weft.reasoning.runtime.special_tokens import SpecialTokens
+from weft.reasoning.runtime.token_codec import TokenCodec
+from weft.reasoning.runtime.tree import ThreadTree
 from weft.reasoning.thought import Thought
-from weft.reasoning.thread.marks import Marks
-from weft.reasoning.thread.tokens import Tokens
+from weft.reasoning.token_budget import BudgetLedger
 
 _OPTIONS = ThinkOptions()
 
@@ -29,7 +29,7 @@ class GrammarStrategy:
 
     def __init__(
         self,
-        grammar: Grammar,
+        grammar: ProtocolGrammar,
         model: ModelClient,
         options: ThinkOptions = _OPTIONS,
         *,
@@ -48,7 +48,7 @@ class GrammarStrategy:
     def name(self) -> str:
         return self.grammar.name
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
@@ -58,8 +58,8 @@ class GrammarStrategy:
 
     async def _think(self, context: NodeContext, question: Question) -> Thought:
         capabilities = await ready(context, self.model)
-        tokens = await Tokens.of(self.model, self.grammar, capabilities)
-        tree = Tree(
+        tokens = await TokenCodec.of(self.model, self.grammar, capabilities)
+        tree = ThreadTree(
             f"{context.program.id}/{context.scope}",
             self.model,
             self.grammar,
@@ -69,8 +69,8 @@ class GrammarStrategy:
             capabilities,
         )
         thread = tree.thread(context.scope, ChildSpec("", role="root"), 0, self.options.max_tokens)
-        purse = Allowance(self.options.cap, self.options.answer_tokens)
-        await Runner(tree, thread, purse).run(context)
+        purse = BudgetLedger(self.options.cap, self.options.answer_tokens)
+        await ThreadRunner(tree, thread, purse).run(context)
         lost = [self._lost_by_prompt if tokens.marks.prompted else self._lost_trained]
         lost += [self._lost_flat] if tree.flat else []
         said = "; ".join(filter(None, lost))
@@ -92,7 +92,7 @@ async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
     return await model.capabilities()
 
 
-def guarded(question: Question, marks: Marks) -> Question:
+def guarded(question: Question, marks: SpecialTokens) -> Question:
     """`question` with no tag spelt in it."""
     documents = tuple(
         Document(marks.guarded(document.name), marks.guarded(document.text))

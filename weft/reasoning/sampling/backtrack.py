@@ -13,19 +13,17 @@ from typing import Any, Final
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
 from weft.core.ports import ModelClient, ModelRequest, Tokenizing
 from weft.core.values import JsonSchema, Message
-from weft.engine import Inputs, NodeContext, Work
+from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.answers import Reader, answer_text, reader, schema_key
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.chat.call import CallProgress, Generation
+from weft.reasoning.chat.thread import ChatThread
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
+from weft.reasoning.samplers.saturation import ChainCosts, ThinkingSplit, split
 from weft.reasoning.sampling.prompts import ENDING, RECHECK, RECHECK_TURN, question_messages
-from weft.reasoning.saturation import Costs, Split, split
-from weft.reasoning.selection.ballots import ballots, elect
+from weft.reasoning.selection.selector import elect, sample_votes
 from weft.reasoning.selection.vote import tally
-from weft.reasoning.settings import read_settings
 from weft.reasoning.thought import Sample, SampleStatus, Thought
-from weft.reasoning.thread.asking import Asking
-from weft.reasoning.thread.chat_call import Spent
-from weft.reasoning.thread.said import Said
 
 Verify = Callable[[Question, str], bool]
 
@@ -42,7 +40,7 @@ _LEAST_TOKENS: Final = 16
 
 
 @dataclass(slots=True)
-class _Chain:
+class _SearchChain:
     """One search: its text and token ids so far, that of the last round, its answers so far."""
 
     index: int
@@ -71,9 +69,9 @@ class BacktrackStrategy:
 
     Settings: `stable`, a search ends when its answer has stayed the same for so many checks (0:
     never); `verify`, a function of question and text that ends it; `chains` side by side, whose
-    majority wins (0: as many chains and rounds as `weft.reasoning.saturation.split` finds best for
-    the budget, from `p`, the chance of a first answer, `q`, that of a check that mends it, and
-    `eps`); `answer`, how answers are read. Rounds and tokens are bounded by the options.
+    majority wins (0: as many chains and rounds as `weft.reasoning.samplers.saturation.split` finds
+    best for the budget, from `p`, the chance of a first answer, `q`, that of a check that mends it,
+    and `eps`); `answer`, how answers are read. Rounds and tokens are bounded by the options.
 
     Raises: `BuildError`.
     """
@@ -93,12 +91,12 @@ class BacktrackStrategy:
         self._read: Reader = reader(settings["answer"] or "auto")
         self._split = _shape(options, settings)
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            root = await Asking.begin(context, self._model, self._options, "backtrack")
-            chains = [_Chain(index) for index in range(self._split.parallel)]
+            root = await ChatThread.begin(context, self._model, self._options, "backtrack")
+            chains = [_SearchChain(index) for index in range(self._split.parallel)]
             share = self._options.cap // len(chains)
             if len(chains) == 1:
                 await self._search(root, question, chains[0], share)
@@ -112,20 +110,24 @@ class BacktrackStrategy:
 
         return work
 
-    def _job(self, question: Question, chain: _Chain, share: int) -> Callable[[Asking], Any]:
-        async def job(thread: Asking) -> None:
+    def _job(
+        self, question: Question, chain: _SearchChain, share: int
+    ) -> Callable[[ChatThread], Any]:
+        async def job(thread: ChatThread) -> None:
             await self._search(thread, question, chain, share)
             thread.returns(chain.text)
 
         return job
 
-    async def _search(self, thread: Asking, question: Question, chain: _Chain, share: int) -> None:
+    async def _search(
+        self, thread: ChatThread, question: Question, chain: _SearchChain, share: int
+    ) -> None:
         """Write round after round into `chain`, of at most `share` tokens in all."""
         messages = question_messages(question)
         typed = question.schema is not None
         read = schema_key if typed and not self._settings["answer"] else self._read
         capabilities = await self._model.capabilities()
-        going_on = _GoingOn(self._model, capabilities.continuation)
+        going_on = _Continuation(self._model, capabilities.continuation)
         for number in range(1, self._split.serial + 1):
             limits = (self._options.max_tokens, share - chain.tokens, thread.tokens_left)
             path_left = thread.path_left
@@ -145,7 +147,7 @@ class BacktrackStrategy:
                 return
         chain.why = f"all {self._split.serial} rounds are used up"
 
-    def _over(self, question: Question, chain: _Chain) -> bool:
+    def _over(self, question: Question, chain: _SearchChain) -> bool:
         verify: Verify | None = self._settings["verify"]
         stable: int = self._settings["stable"]
         if verify is not None and verify(question, chain.text):
@@ -154,11 +156,11 @@ class BacktrackStrategy:
             chain.why = f"the answer stayed the same for {stable} checks"
         return bool(chain.why)
 
-    def _thought(self, root: Asking, question: Question, chains: list[_Chain]) -> Thought:
+    def _thought(self, root: ChatThread, question: Question, chains: list[_SearchChain]) -> Thought:
         samples = tuple(chain.sample() for chain in chains)
         if all(sample.status == "failed" for sample in samples):
             raise ReasoningError(f"there is no answer: {chains[0].why}")
-        chosen = elect(samples, ballots(samples), tally)
+        chosen = elect(samples, sample_votes(samples), tally)
         chain = chains[chosen.index or 0]
         numeric = self._settings["answer"] == "number"
         typed = question.schema is not None
@@ -170,7 +172,7 @@ class BacktrackStrategy:
         return Thought(answer, chosen.key, record, counts, samples, why=why, cut=cut)
 
 
-class _GoingOn:
+class _Continuation:
     """Has a model go on with what it wrote: from its token ids, its text, or in a further turn."""
 
     def __init__(self, model: ModelClient, continuation: bool) -> None:
@@ -179,17 +181,17 @@ class _GoingOn:
 
     async def ask(
         self,
-        thread: Asking,
+        thread: ChatThread,
         name: str,
         messages: tuple[Message, ...],
-        chain: _Chain,
+        chain: _SearchChain,
         wanted: int,
         schema: JsonSchema | None,
-    ) -> Said:
+    ) -> Generation:
         """One more round of `chain`, which it is added to."""
         lead = f"\n\n{RECHECK}\n" if chain.keys and chain.whole else ""
         tail = await self._tail(chain, lead)
-        spent: list[Spent] = []
+        spent: list[CallProgress] = []
 
         def behind(request: ModelRequest) -> ModelRequest:
             if not chain.keys:
@@ -221,7 +223,7 @@ class _GoingOn:
             return (*messages, Message("assistant", text + lead))
         return (*messages, Message("assistant", text), Message("user", RECHECK_TURN + ending))
 
-    async def _tail(self, chain: _Chain, lead: str) -> tuple[int, ...]:
+    async def _tail(self, chain: _SearchChain, lead: str) -> tuple[int, ...]:
         """The ids of the chain so far and of `lead`; what the model wrote is not encoded again."""
         if not isinstance(self._model, Tokenizing) or not chain.keys:
             return ()
@@ -241,13 +243,15 @@ def _same(keys: list[str | None]) -> bool:
     return len(set(keys)) == 1 and keys[0] is not None
 
 
-def _shape(options: ThinkOptions, settings: dict[str, Any]) -> Split:
+def _shape(options: ThinkOptions, settings: dict[str, Any]) -> ThinkingSplit:
     """How many chains of how many rounds."""
     chains: int = settings["chains"]
-    costs = Costs(options.max_tokens, options.max_tokens)
+    costs = ChainCosts(options.max_tokens, options.max_tokens)
     if chains:
         parallel = min(chains, options.width)
-        return Split(parallel, options.rounds, 0.0, options.cap, options.cap, "as it was set")
+        return ThinkingSplit(
+            parallel, options.rounds, 0.0, options.cap, options.cap, "as it was set"
+        )
     longest = options.rounds * options.max_tokens
     try:
         found = split(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from weft.core.errors import ReasoningError
 from weft.core.ports import ModelClient
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.answering import SPENT
+from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.answers import reader, schema_key
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.chat.thread import ChatThread
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
 from weft.reasoning.sampling.prompts import question_messages
-from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, Thought
-from weft.reasoning.thread.asking import Asking
 
 
 class DirectStrategy:
@@ -32,16 +31,16 @@ class DirectStrategy:
         self._plain = settings["answer"] is None
         self._read = reader(settings["answer"] or "auto")
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
         read = schema_key if self._plain and question.schema is not None else self._read
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await Asking.begin(context, self._model, self._options, "direct")
+            thread = await ChatThread.begin(context, self._model, self._options, "direct")
             messages = question_messages(question, self._instruction)
             said = await thread.ask("answer", messages, schema=question.schema)
             if not said.ok:
-                raise ReasoningError(said.reason, hint=SPENT if said.cut else None)
+                raise ReasoningError(said.reason, hint=OUT_OF_TOKENS_HINT if said.cut else None)
             whole = said.status == "finished"
             why = "the model came to its end" if whole else "the answer was cut off"
             key = read(said.text, whole)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.core.values import Message
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.question import Question
+from weft.reasoning.question import Question, conversation, question_text
 
 PROMPT_VERSION: Final = "sample-1"
 
@@ -34,7 +33,7 @@ INSTRUCTION: Final = f"Think step by step. {ENDING}"
 
 def question_messages(question: Question, instruction: str = INSTRUCTION) -> tuple[Message, ...]:
     """The question after its documents, then the instruction, unless it has a schema."""
-    text = asked(question)
+    text = question_text(question)
     if instruction and question.schema is None:
         text += f"\n\n{instruction}"
     return conversation(question, "", text)

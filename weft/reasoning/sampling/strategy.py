@@ -8,27 +8,25 @@ from typing import Any, Final
 
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
 from weft.core.ports import Capabilities, ModelClient
-from weft.engine import Inputs, NodeContext, Work
-from weft.reasoning.answering import SPENT
+from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.answers import Reader, answer_text, reader, schema_key
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.chat.thread import Amend, ChatThread
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
-from weft.reasoning.sampling.confidence import TOP_LOGPROBS
-from weft.reasoning.sampling.live import Drawing, Drawn, Order, ask_logprobs
-from weft.reasoning.sampling.probe import Prober
+from weft.reasoning.samplers.deepconf import TOP_LOGPROBS
+from weft.reasoning.samplers.parallel_probe import Prober
+from weft.reasoning.samplers.registry import DEFAULTS as SAMPLER_DEFAULTS
+from weft.reasoning.samplers.registry import sampler_maker
+from weft.reasoning.samplers.sampler import Sampler
 from weft.reasoning.sampling.prompts import INSTRUCTION, question_messages
-from weft.reasoning.sampling.sampler import Sampler
-from weft.reasoning.sampling.samplers import DEFAULTS as SAMPLER_DEFAULTS
-from weft.reasoning.sampling.samplers import sampler_maker
-from weft.reasoning.selection.ballots import ballots, elect
-from weft.reasoning.selection.grouping import grouped
-from weft.reasoning.selection.selector import Selected
+from weft.reasoning.sampling.sample_run import SampleRequest, SampleRun, SampleSet, ask_logprobs
+from weft.reasoning.selection.grouping import group_answers
+from weft.reasoning.selection.selector import Selection, elect, sample_votes
 from weft.reasoning.selection.selectors import DEFAULTS as SELECTOR_DEFAULTS
-from weft.reasoning.selection.selectors import Needs, asks_model, make_selector
+from weft.reasoning.selection.selectors import SelectorSettings, asks_model, make_selector
 from weft.reasoning.selection.vote import tally
-from weft.reasoning.settings import read_settings
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, Thought
-from weft.reasoning.thread.asking import Amend, Asking
 
 _MEASURES: Final = ("tail", "bottom", "lowest")
 _GROUPINGS: Final = ("exact", "model")
@@ -81,24 +79,24 @@ class SampleStrategy:
         self._settings = settings
         self._read: Reader = reader(settings["answer"] or "auto")
         self._make = sampler_maker(settings["sampler"], options.width, settings)
-        make_selector(settings["selector"], Needs(options, self._read, settings))
+        make_selector(settings["selector"], SelectorSettings(options, self._read, settings))
 
     @property
     def name(self) -> str:
         """See `Strategy.name`."""
         return self._name
 
-    def work(self, question: Question) -> Work:
+    def work(self, question: Question) -> NodeFn:
         """See `Strategy.work`."""
 
         async def work(context: NodeContext, _: Inputs) -> Thought:
-            root = await Asking.begin(context, self._model, self._options, "samples")
+            root = await ChatThread.begin(context, self._model, self._options, "samples")
             sampler = self._make()
             order = await self._order(question, sampler)
-            drawn = await Drawing(root, sampler, order).run()
+            drawn = await SampleRun(root, sampler, order).run()
             if drawn.samples and all(sample.status == "failed" for sample in drawn.samples):
                 why = (drawn.failures or ("no reason",))[0]
-                hint = SPENT if drawn.cut else None
+                hint = OUT_OF_TOKENS_HINT if drawn.cut else None
                 raise ReasoningError(f"all samples failed: {why}", hint=hint)
             if self._settings["group"] == "model":
                 drawn = await self._grouped(root, question, drawn)
@@ -107,14 +105,14 @@ class SampleStrategy:
 
         return work
 
-    async def _order(self, question: Question, sampler: Sampler) -> Order:
+    async def _order(self, question: Question, sampler: Sampler) -> SampleRequest:
         options, settings = self._options, self._settings
         capabilities = await self._model.capabilities()
         read = self._read if question.schema is None or settings["answer"] else schema_key
         confident = sampler.confidence is not None or settings["selector"] == "confidence"
         asks = asks_model(settings["selector"], settings["scorer"]) or settings["group"] == "model"
         instruction = settings["instruction"]
-        return Order(
+        return SampleRequest(
             question_messages(question, INSTRUCTION if instruction is None else instruction),
             read,
             options.width,
@@ -135,22 +133,24 @@ class SampleStrategy:
             )
         return ask_logprobs(min(TOP_LOGPROBS, capabilities.top_logprobs))
 
-    async def _grouped(self, root: Asking, question: Question, drawn: Drawn) -> Drawn:
-        samples, how = await grouped(root, question, drawn.samples)
+    async def _grouped(self, root: ChatThread, question: Question, drawn: SampleSet) -> SampleSet:
+        samples, how = await group_answers(root, question, drawn.samples)
         return replace(drawn, samples=samples, why=f"{drawn.why}; {how}" if how else drawn.why)
 
     async def _select(
-        self, root: Asking, question: Question, drawn: Drawn, read: Reader
-    ) -> Selected:
+        self, root: ChatThread, question: Question, drawn: SampleSet, read: Reader
+    ) -> Selection:
         voters = [drawn.samples[index] for index in drawn.voters]
         if drawn.weights is not None:
             read_ones = [sample for sample in voters if sample.key is not None]
-            cast = ballots(read_ones, drawn.weights)
+            cast = sample_votes(read_ones, drawn.weights)
             return elect(voters, cast, tally, "votes, by confidence,")
-        needs = Needs(self._options, read, self._settings)
+        needs = SelectorSettings(self._options, read, self._settings)
         return await make_selector(self._settings["selector"], needs).select(root, question, voters)
 
-    def _thought(self, root: Asking, question: Question, drawn: Drawn, chosen: Selected) -> Thought:
+    def _thought(
+        self, root: ChatThread, question: Question, drawn: SampleSet, chosen: Selection
+    ) -> Thought:
         answer = chosen.answer or ""
         if not answer and chosen.index is not None:
             answer = self._answer(drawn.samples[chosen.index], question)

@@ -9,17 +9,17 @@ from typing import Final
 
 from weft.core.values import JsonSchema
 from weft.reasoning.answers.number import number
+from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.question import Question
 from weft.reasoning.selection.prompts import group_messages
 from weft.reasoning.thought import Sample
-from weft.reasoning.thread.asking import Asking
 
 _MOST: Final = 40
 _TOKENS_PER_ANSWER: Final = 8
 
 
-async def grouped(
-    thread: Asking, question: Question, samples: Sequence[Sample]
+async def group_answers(
+    thread: ChatThread, question: Question, samples: Sequence[Sample]
 ) -> tuple[tuple[Sample, ...], str]:
     """`samples` in which answers that mean the same have one key, and what was done, in words.
 

@@ -1,16 +1,44 @@
-"""A tournament of pairs (S*, arXiv 2502.14382). Knows no way to tell two samples apart."""
+"""A model that compares two samples, in both orders, since models favour a place. Knows no vote."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Final
 
+from weft.core.values import JsonSchema
+from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.question import Question
-from weft.reasoning.selection.ballots import unread
-from weft.reasoning.selection.selector import Distinguisher, Selected
+from weft.reasoning.selection.prompts import EXCERPT_CHARS, excerpt, judge_messages
+from weft.reasoning.selection.selector import PairwiseJudge, Selection, shortest_written
 from weft.reasoning.thought import Sample
-from weft.reasoning.thread.asking import Asking, Job
+
+_SCHEMA: Final[JsonSchema] = {"enum": ["A", "B", "C"]}
+_LETTER: Final = re.compile(r"\b([ABC])\b")
+
+
+class ModelPairwiseJudge:
+    """Implements `Distinguisher`: 1, -1, or 0 where the two orders disagree."""
+
+    async def compare(
+        self, thread: ChatThread, question: Question, one: Sample, other: Sample
+    ) -> float:
+        """See `Distinguisher.compare`."""
+        ahead = await self._ahead(thread, "forth", question, one, other)
+        ahead -= await self._ahead(thread, "back", question, other, one)
+        return (ahead > 0) - (ahead < 0)
+
+    async def _ahead(
+        self, thread: ChatThread, name: str, question: Question, one: Sample, other: Sample
+    ) -> int:
+        chars = EXCERPT_CHARS // 2
+        messages = judge_messages(question, excerpt(one.text, chars), excerpt(other.text, chars))
+        reply = await thread.ask(name, messages, schema=_SCHEMA, temperature=0.0)
+        found = _LETTER.findall(reply.text) if reply.ok else []
+        return {"A": 1, "B": -1}.get(found[-1] if found else "C", 0)
+
 
 Group = Callable[[Sample], str | None]
 """What samples have in common that need not be told apart; None: it takes no part."""
@@ -30,14 +58,14 @@ class Pairwise:
 
     name = "pairwise"
 
-    def __init__(self, judge: Distinguisher, group: Group = by_key, most: int = 6) -> None:
+    def __init__(self, judge: PairwiseJudge, group: Group = by_key, most: int = 6) -> None:
         self._judge = judge
         self._group = group
         self._most = most
 
     async def select(
-        self, thread: Asking, question: Question, samples: Sequence[Sample]
-    ) -> Selected:
+        self, thread: ChatThread, question: Question, samples: Sequence[Sample]
+    ) -> Selection:
         """See `Selector.select`."""
         groups: dict[str, list[Sample]] = defaultdict(list)
         for sample in samples:
@@ -45,7 +73,7 @@ class Pairwise:
                 groups[name].append(sample)
         players = sorted(groups.values(), key=_order)[: self._most]
         if not players:
-            return unread(samples)
+            return shortest_written(samples)
         pairs = list(combinations(range(len(players)), 2))
         jobs = [
             (f"{one} or {other}", self._match(question, players[one], players[other]))
@@ -62,12 +90,12 @@ class Pairwise:
         scores = {
             sample.index: points[place] for place, team in enumerate(players) for sample in team
         }
-        return Selected(best.index, best.key, why, scores=scores)
+        return Selection(best.index, best.key, why, scores=scores)
 
     def _match(
         self, question: Question, one: Sequence[Sample], other: Sequence[Sample]
     ) -> Job[float]:
-        async def match(thread: Asking) -> float:
+        async def match(thread: ChatThread) -> float:
             return await self._judge.compare(thread, question, _shortest(one), _shortest(other))
 
         return match

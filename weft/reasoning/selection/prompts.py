@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.core.values import Message
-from weft.reasoning.asked import asked, conversation
-from weft.reasoning.question import Question
-from weft.reasoning.reading import fenced
+from weft.reasoning.parsing import fence
+from weft.reasoning.question import Question, conversation, question_text
 
 PROMPT_VERSION: Final = "select-2"
 
@@ -74,6 +73,6 @@ def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
 def _messages(
     question: Question, rules: str, shown: Sequence[tuple[str, str]], request: str
 ) -> tuple[Message, ...]:
-    blocks = [("Question", asked(question)), *shown]
-    texts = "\n\n".join(f"{title}:\n{fenced(text)}" for title, text in blocks)
+    blocks = [("Question", question_text(question)), *shown]
+    texts = "\n\n".join(f"{title}:\n{fence(text)}" for title, text in blocks)
     return conversation(question, rules, f"{texts}\n\n{request}")

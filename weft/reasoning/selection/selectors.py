@@ -10,18 +10,15 @@ from typing import Any, Final, cast
 from weft.core.errors import BuildError
 from weft.reasoning.answers import Reader
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.selection.judge import ModelJudge
-from weft.reasoning.selection.majority import Majority, ShortestMajority
-from weft.reasoning.selection.pairwise import Pairwise
-from weft.reasoning.selection.scored import BestOf
-from weft.reasoning.selection.scorers import FunctionScorer, ModelScorer
+from weft.reasoning.selection.best_of import BestOf, FunctionScorer, ModelScorer
+from weft.reasoning.selection.majority import ConfidenceVote, Majority, ShortestMajority
+from weft.reasoning.selection.pairwise import ModelPairwiseJudge, Pairwise
 from weft.reasoning.selection.selector import Scorer, Selector
-from weft.reasoning.selection.synthesis import Synthesis
-from weft.reasoning.selection.weighted import ConfidenceWeighted
+from weft.reasoning.selection.synthesis import SynthesisSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class SelectorSettings:
     """What a selector is made from: options, the reader of answers, and the settings it reads."""
 
     options: ThinkOptions
@@ -33,21 +30,21 @@ DEFAULTS: Final[Mapping[str, Any]] = {"scorer": None, "top": 1.0}
 """Settings of selectors: `scorer`, a `Scorer` or a function of question and sample (None: the model
 grades); `top`, the share of samples that `confidence` lets vote."""
 
-_SELECTORS: Final[Mapping[str, Callable[[Needs], Selector]]] = {
+_SELECTORS: Final[Mapping[str, Callable[[SelectorSettings], Selector]]] = {
     "majority": lambda _: Majority(),
     "first-seen": lambda _: Majority("first"),
     "smv": lambda _: ShortestMajority(),
-    "confidence": lambda needs: ConfidenceWeighted(needs.settings["top"]),
+    "confidence": lambda needs: ConfidenceVote(needs.settings["top"]),
     "best": lambda needs: BestOf(make_scorer(needs.settings["scorer"])),
     "best-weighted": lambda needs: BestOf(make_scorer(needs.settings["scorer"]), vote=True),
-    "pairwise": lambda _: Pairwise(ModelJudge()),
-    "synthesis": lambda needs: Synthesis(needs.options.answer_tokens, needs.read),
+    "pairwise": lambda _: Pairwise(ModelPairwiseJudge()),
+    "synthesis": lambda needs: SynthesisSelector(needs.options.answer_tokens, needs.read),
 }
 _SCORING: Final = frozenset(("best", "best-weighted"))
 _ASKING: Final = frozenset(("pairwise", "synthesis"))
 
 
-def make_selector(given: object, needs: Needs) -> Selector:
+def make_selector(given: object, needs: SelectorSettings) -> Selector:
     """The selector that a setting names; the setting itself when it is one, or what makes one.
 
     Raises: `BuildError`, which lists the selectors.

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from weft.reasoning.answers import Reader, answer_key
+from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.question import Question
 from weft.reasoning.selection.majority import Majority
 from weft.reasoning.selection.prompts import EXCERPT_CHARS, excerpt, synthesis_messages
-from weft.reasoning.selection.selector import Selected
+from weft.reasoning.selection.selector import Selection
 from weft.reasoning.thought import Sample
-from weft.reasoning.thread.asking import Asking
 
 _CHARS_PER_TOKEN: Final = 3
 
 
-class Synthesis:
+class SynthesisSelector:
     """The model reads the samples, shortened to fit its window, and writes the answer.
 
     One sample for each answer that was given, the shortest, before further ones. When the call
@@ -31,8 +31,8 @@ class Synthesis:
         self._read = read
 
     async def select(
-        self, thread: Asking, question: Question, samples: Sequence[Sample]
-    ) -> Selected:
+        self, thread: ChatThread, question: Question, samples: Sequence[Sample]
+    ) -> Selection:
         """See `Selector.select`. `index` is the shortest sample that says the same, if any does."""
         written = [sample for sample in samples if sample.text.strip()]
         room = max(0, thread.window - self._tokens) // 2 * _CHARS_PER_TOKEN
@@ -54,7 +54,7 @@ class Synthesis:
         same = [sample for sample in written if key is not None and sample.key == key]
         index = min(same, key=lambda s: (s.tokens, s.index)).index if same else None
         why = f"written after reading {len(attempts)} samples, {len(same)} of which say the same"
-        return Selected(index, key, why, reply.text, cut=reply.cut and key is None)
+        return Selection(index, key, why, reply.text, cut=reply.cut and key is None)
 
 
 def _diverse(samples: Sequence[Sample]) -> list[Sample]:

@@ -12,7 +12,7 @@ Ties = Literal["shorter", "first"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class Vote:
     """The vote of sample `index`, which came to `key` in `tokens`. `score` is a scorer's."""
 
     index: int
@@ -23,14 +23,14 @@ class Ballot:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Tally:
     """How one answer stands: its ballots, and all of their weights together.
 
     `best` is the index of its ballot of the highest score, then of the fewest tokens.
     """
 
     key: str
-    ballots: tuple[Ballot, ...]
+    ballots: tuple[Vote, ...]
     weight: float
 
     @property
@@ -54,30 +54,30 @@ class Standing:
         return min(self.ballots, key=lambda b: (-_score(b), b.tokens, b.index)).index
 
 
-def tally(ballots: Iterable[Ballot], ties: Ties = "shorter") -> tuple[Standing, ...]:
+def tally(ballots: Iterable[Vote], ties: Ties = "shorter") -> tuple[Tally, ...]:
     """The answers, the winner first.
 
     Ties go to the higher mean score, then to the answer with the shortest ballot, then to the one
     with the lowest index; with `ties` "first", at once to the lowest index.
     """
-    by_key: dict[str, list[Ballot]] = defaultdict(list)
+    by_key: dict[str, list[Vote]] = defaultdict(list)
     for ballot in ballots:
         by_key[ballot.key].append(ballot)
     standings = [
-        Standing(key, tuple(cast), math.fsum(ballot.weight for ballot in cast))
+        Tally(key, tuple(cast), math.fsum(ballot.weight for ballot in cast))
         for key, cast in by_key.items()
     ]
     return tuple(sorted(standings, key=lambda standing: rank(standing, ties)))
 
 
-def rank(standing: Standing, ties: Ties = "shorter") -> tuple[float, ...]:
+def rank(standing: Tally, ties: Ties = "shorter") -> tuple[float, ...]:
     """What standings are sorted by, the winner's the least."""
     if ties == "first":
         return (-standing.weight, standing.first)
     return (-standing.weight, -_mean_score(standing), standing.shortest, standing.first)
 
 
-def shortest_majority(ballots: Iterable[Ballot]) -> tuple[Standing, ...]:
+def shortest_majority(ballots: Iterable[Vote]) -> tuple[Tally, ...]:
     """Standings by c / log(mean length): many votes, and short ones, the winner first.
 
     "Revisiting the Test-Time Scaling of o1-like Models" (arXiv 2502.12215). A mean length below e
@@ -87,13 +87,13 @@ def shortest_majority(ballots: Iterable[Ballot]) -> tuple[Standing, ...]:
     for standing in tally(ballots):
         mean = sum(ballot.tokens for ballot in standing.ballots) / standing.count
         weight = standing.count / math.log(max(mean, math.e))
-        reweighed.append(Standing(standing.key, standing.ballots, weight))
+        reweighed.append(Tally(standing.key, standing.ballots, weight))
     return tuple(sorted(reweighed, key=rank))
 
 
-def _score(ballot: Ballot) -> float:
+def _score(ballot: Vote) -> float:
     return 0.0 if ballot.score is None else ballot.score
 
 
-def _mean_score(standing: Standing) -> float:
+def _mean_score(standing: Tally) -> float:
     return math.fsum(map(_score, standing.ballots)) / standing.count

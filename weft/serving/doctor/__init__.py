@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from weft.serving.doctor.accelerator import check_accelerator
 from weft.serving.doctor.check import Check, Status
-from weft.serving.doctor.diffusion import check_diffusion
-from weft.serving.doctor.engine import check_engine, check_plugin
-from weft.serving.doctor.extras import (
+from weft.serving.doctor.engine import (
+    check_diffusion,
+    check_engine,
     check_gateway,
     check_local,
     check_mcp,
+    check_plugin,
     check_ray,
     check_weights,
 )
 from weft.serving.doctor.machine import (
+    check_accelerator,
     check_cores,
     check_disk,
     check_memory,

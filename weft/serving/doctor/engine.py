@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 
 from weft.core.errors import EngineMissing
-from weft.serving.doctor.check import Check
-from weft.serving.doctor.probe import Probe, probe
-from weft.serving.vllm.flags import MODULE
-from weft.serving.vllm.installed import (
+from weft.decoding.diffusion.models import is_diffusion
+from weft.serving.doctor.check import Check, ProbeResult, probe
+from weft.serving.vllm.launch.diffusion import DiffusionSupport, diffusion_support
+from weft.serving.vllm.launch.engine import (
     ADVICE_CPU,
     DISTRIBUTIONS,
+    MODULE,
     distribution_here,
     platform_of,
 )
+from weft.serving.weights import installed
+from weft.serving.weights.model_folder import shipped
 
 _GROUP = "vllm.general_plugins"
 _LOAD = f"""
@@ -26,7 +30,7 @@ print(current_platform.device_type)
 _MISFITS = ("torchvision", "torchaudio", "torchcodec")
 
 
-def check_engine(load: Callable[[str], Probe] = probe) -> Check:
+def check_engine(load: Callable[[str], ProbeResult] = probe) -> Check:
     """Whether a vLLM is installed that loads and finds something to compute on."""
     try:
         distribution, version = distribution_here()
@@ -75,3 +79,55 @@ def _installed(*names: str) -> list[str]:
             continue
         here.append(name)
     return here
+
+
+_LOCAL = ("torch", "transformers", "llguidance", "safetensors")
+_GATEWAY = ("starlette", "uvicorn", "prometheus_client")
+
+
+def check_local() -> Check:
+    """Whether `use: local` runs small models inside the program."""
+    return _extra("local", _LOCAL, "small models inside the program", serves=True)
+
+
+def check_gateway() -> Check:
+    """Whether `weft gateway` can serve workflows."""
+    return _extra("gateway", _GATEWAY, "workflows behind an OpenAI-compatible API")
+
+
+def check_mcp() -> Check:
+    """Whether MCP servers can lend tools, and workflows be an MCP server."""
+    return _extra("mcp", ("mcp",), "tools of MCP servers, workflows as MCP tools")
+
+
+def check_ray() -> Check:
+    """Whether one server can span several machines."""
+    return _extra("ray", ("ray",), "one server over several machines with GPUs")
+
+
+def check_weights() -> Check:
+    """The models on weft's shelf."""
+    names = [f"{model.name} ({model.size / 1e6:,.0f} MB)" for model in installed()]
+    if names:
+        return Check("weights", "ok", ", ".join(names))
+    return Check("weights", "missing", "no model is here", "weft model list, weft model pull NAME")
+
+
+def _extra(name: str, packages: Sequence[str], what: str, *, serves: bool = False) -> Check:
+    lacking = [package for package in packages if find_spec(package) is None]
+    if lacking:
+        found = f"{what}: needs {', '.join(lacking)}"
+        return Check(f"extra {name}", "missing", found, f"pip install 'weft[{name}]'")
+    return Check(f"extra {name}", "ok", what, serves=serves)
+
+
+def check_diffusion(
+    local: Callable[[], Check] = check_local,
+    look: Callable[[], DiffusionSupport] = diffusion_support,
+) -> Check:
+    """Whether `use: local` fills texts in, and whether vLLM's own diffusion path can be tried."""
+    inside = local()
+    names = ", ".join(name for name, path in shipped().items() if is_diffusion(path)) or "none"
+    here = "in this process: yes" if inside.status == "ok" else "in this process: no"
+    found = f"{here} (models that come with weft: {names}); in vLLM: {look().summary}"
+    return Check("diffusion", inside.status, found, inside.advice)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
-from weft.serving.doctor.check import Check
-from weft.serving.vllm.machine import Machine, this_machine
-from weft.serving.vllm.places import state_folder
-from weft.serving.weights.shelf import models_folder
+from weft.serving.doctor.check import Check, ProbeResult, probe
+from weft.serving.vllm.launch.engine import has_nvidia
+from weft.serving.vllm.launch.machine import HostResources, this_machine
+from weft.serving.vllm.supervise.places import state_folder
+from weft.serving.weights.model_folder import models_folder
 
 _GIB = 2**30
 _LEAST_MEMORY = 2 * _GIB
@@ -31,7 +35,7 @@ def check_weft() -> Check:
     return Check("weft", "ok", metadata.version("weft"))
 
 
-def check_cores(machine: Machine | None = None) -> Check:
+def check_cores(machine: HostResources | None = None) -> Check:
     """How many cores servers may compute on."""
     machine = machine or this_machine()
     cores = len(machine.cores)
@@ -73,3 +77,33 @@ def check_state_folder(folder: Path | None = None) -> Check:
 
 def _existing(path: Path) -> Path:
     return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
+
+
+_LOOK = """
+import json, torch
+devices = []
+if torch.cuda.is_available():
+    for index in range(torch.cuda.device_count()):
+        device = torch.cuda.get_device_properties(index)
+        devices.append([device.name, device.total_memory])
+print(json.dumps({"torch": torch.__version__, "devices": devices}))
+"""
+
+
+def check_accelerator(
+    look: Callable[[str], ProbeResult] = probe, driver: Callable[[], bool] = has_nvidia
+) -> Check:
+    """Which torch this is, and the GPUs it can use."""
+    if find_spec("torch") is None:
+        return Check("torch", "missing", "torch is not installed", "pip install 'weft[local]'")
+    tried = look(_LOOK)
+    if not tried.ok:
+        advice = "install torch anew: pip install --force-reinstall torch"
+        return Check("torch", "broken", f"torch does not load: {tried.reason}", advice)
+    said = json.loads(tried.answer)
+    devices = [f"{name} ({size / 2**30:.0f} GiB)" for name, size in said["devices"]]
+    found = f"{said['torch']}, {', '.join(devices) or 'no GPU'}"
+    if driver() and not devices:
+        advice = "this torch cannot use the GPU here: pip install 'weft[vllm]' brings one that can"
+        return Check("torch", "broken", found, advice)
+    return Check("torch", "ok", found)

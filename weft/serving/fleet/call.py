@@ -1,14 +1,16 @@
-"""One call from its arrival to its end: waits its turn, streams, goes on elsewhere if it must."""
+"""What all calls of one fleet share. Knows no single call."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from weft.core.errors import ModelError, ModelOverloaded, ModelUnavailable
+from weft.core.errors import ModelError, ModelOverloaded, ModelTimeout, ModelUnavailable
+from weft.core.ports.clock import Clock
 from weft.core.ports.model import (
+    Capabilities,
     ModelEvent,
     ModelRequest,
     Prefilled,
@@ -16,20 +18,65 @@ from weft.core.ports.model import (
     TextDelta,
 )
 from weft.core.values import Completion
-from weft.serving.fleet.deadline import Deadline
-from weft.serving.fleet.desk import Desk
-from weft.serving.fleet.leg import Diverged, Leg
-from weft.serving.fleet.replica import Replica
-from weft.serving.fleet.resume import may_go_on, next_leg
-from weft.serving.fleet.ticket import Ticket
+from weft.serving.fleet.admission import FleetAdmission
+from weft.serving.fleet.deadline import CallDeadline
+from weft.serving.fleet.health import ReplicaHealth
+from weft.serving.fleet.options import FleetOptions
+from weft.serving.fleet.order import QueuedCall
+from weft.serving.fleet.replica import FleetReplica
+from weft.serving.fleet.resume import StreamDiverged, UpstreamAttempt, may_go_on, next_attempt
+from weft.serving.fleet.stats import FleetStats
 from weft.serving.fleet.transcript import Transcript
 
 
-class Call:
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """The door, the watch over the replicas, the settings and the counts."""
+
+    admission: FleetAdmission
+    health: ReplicaHealth
+    options: FleetOptions
+    stats: FleetStats
+
+    def addressed(
+        self,
+        request: ModelRequest,
+        ticket: QueuedCall,
+        deadline: CallDeadline,
+        offered: Capabilities,
+    ) -> ModelRequest:
+        """`request` with its place in the order, where servers have one, and the time it has."""
+        ordered = offered.priority and self.options.order == "program"
+        return replace(
+            request,
+            priority=ticket.rank.urgency if ordered else request.priority,
+            timeout_s=deadline.left_s(),
+        )
+
+    async def next_event(
+        self,
+        stream: AsyncGenerator[ModelEvent, None],
+        ticket: QueuedCall,
+        replica: FleetReplica,
+        deadline: CallDeadline,
+    ) -> ModelEvent:
+        """The stream's next event; the first one shows that the prompt has been computed.
+
+        Raises: `ModelTimeout`, `ModelUnavailable` when the stream is over, and what it raises.
+        """
+        try:
+            event = await deadline.wait(stream.__anext__)
+        except StopAsyncIteration:
+            raise ModelUnavailable(f"the stream of {replica.name} ended too early") from None
+        self.admission.prefilled(ticket, replica)
+        return event
+
+
+class FleetCall:
     """Streams the answer to one request; see `Fleet.generate` for what it raises."""
 
     def __init__(
-        self, desk: Desk, request: ModelRequest, ticket: Ticket, deadline: Deadline
+        self, desk: FleetState, request: ModelRequest, ticket: QueuedCall, deadline: CallDeadline
     ) -> None:
         self._desk = desk
         self._ticket = ticket
@@ -52,7 +99,7 @@ class Call:
                 async with aclosing(self._on(replica)) as events:
                     async for event in events:
                         yield event
-            except Diverged as error:
+            except StreamDiverged as error:
                 raise ModelUnavailable(error.message, hint=error.hint) from self._broken
             except ModelOverloaded as error:
                 self._refused(replica, error)
@@ -61,16 +108,16 @@ class Call:
             finally:
                 admission.leave(self._ticket, replica)
 
-    async def _on(self, replica: Replica) -> AsyncGenerator[ModelEvent, None]:
+    async def _on(self, replica: FleetReplica) -> AsyncGenerator[ModelEvent, None]:
         offered = await self._deadline.wait(replica.client.capabilities)
-        leg = next_leg(self._transcript, offered)
+        leg = next_attempt(self._transcript, offered)
         if isinstance(leg, Completion):
             self._done = True
             yield replace(leg, model=replica.client.model)
             return
         if leg is None:
             assert self._broken is not None
-            raise Diverged(self._broken.message, hint=self._broken.hint)
+            raise StreamDiverged(self._broken.message, hint=self._broken.hint)
         self._count(leg)
         request = self._desk.addressed(leg.request, self._ticket, self._deadline, offered)
         async with aclosing(replica.client.generate(request)) as stream:
@@ -83,7 +130,7 @@ class Call:
                 for out in seen:
                     yield out
 
-    def _seen(self, event: ModelEvent, leg: Leg) -> list[ModelEvent]:
+    def _seen(self, event: ModelEvent, leg: UpstreamAttempt) -> list[ModelEvent]:
         if isinstance(event, Prefilled):
             return [event] if self._transcript.prefilled(event) else []
         if isinstance(event, TextDelta | ReasoningDelta):
@@ -91,7 +138,7 @@ class Call:
         self._done = isinstance(event, Completion)
         return leg.take(event)
 
-    def _count(self, leg: Leg) -> None:
+    def _count(self, leg: UpstreamAttempt) -> None:
         stats = self._desk.stats
         stats.sent += 1
         if not self._transcript.empty:
@@ -100,7 +147,7 @@ class Call:
             else:
                 stats.resumed += 1
 
-    def _refused(self, replica: Replica, error: ModelOverloaded) -> None:
+    def _refused(self, replica: FleetReplica, error: ModelOverloaded) -> None:
         """Raises `error` unless the call may be asked again."""
         if self._desk.options.retries:
             self._desk.health.overloaded(replica, error)
@@ -110,7 +157,7 @@ class Call:
         self._broken = error
         self._desk.stats.retried += 1
 
-    def _broke(self, replica: Replica, error: ModelUnavailable) -> None:
+    def _broke(self, replica: FleetReplica, error: ModelUnavailable) -> None:
         """Raises `error` unless the call may go on elsewhere."""
         if self._desk.options.failover:
             self._desk.health.failed(replica, error)
@@ -119,3 +166,41 @@ class Call:
         self._moves += 1
         self._broken = error
         self._desk.stats.moved += 1
+
+
+async def warm(desk: FleetState, request: ModelRequest, ticket: QueuedCall, clock: Clock) -> None:
+    """Send `request` if a replica is idle enough. A replica that fails is no error here.
+
+    Raises: what the replica's client raises for a request that it refuses.
+    """
+    replica = desk.admission.try_idle(ticket)
+    if replica is None:
+        return
+    deadline = CallDeadline(clock, request.timeout_s, replica.client.model)
+    try:
+        await _prefill(desk, request, ticket, replica, deadline)
+        desk.stats.warmed += 1
+    except ModelOverloaded as error:
+        desk.health.overloaded(replica, error)
+    except ModelUnavailable as error:
+        desk.health.failed(replica, error)
+    except ModelTimeout:
+        return
+    finally:
+        deadline.close()
+        desk.admission.leave(ticket, replica)
+
+
+async def _prefill(
+    desk: FleetState,
+    request: ModelRequest,
+    ticket: QueuedCall,
+    replica: FleetReplica,
+    deadline: CallDeadline,
+) -> None:
+    offered = await deadline.wait(replica.client.capabilities)
+    request = desk.addressed(request, ticket, deadline, offered)
+    desk.stats.sent += 1
+    async with aclosing(replica.client.generate(request)) as stream:
+        while not isinstance(await desk.next_event(stream, ticket, replica, deadline), Completion):
+            continue

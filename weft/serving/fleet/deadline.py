@@ -12,7 +12,7 @@ from weft.core.ports.clock import Clock
 T = TypeVar("T")
 
 
-class Deadline:
+class CallDeadline:
     """`timeout_s` from now; None never ends. `close` it when the call is over."""
 
     def __init__(self, clock: Clock, timeout_s: float | None, what: str) -> None:

@@ -1,16 +1,19 @@
-"""Many replicas of one model as one client, which knows the programs that its calls are part of.
-
-Does not know how replicas are reached or started.
-"""
+"""What several replicas can all do."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
-from weft.core.errors import ModelError, ModelTimeout, ModelUnavailable
+from weft.core.errors import (
+    CapabilityError,
+    ModelError,
+    ModelOverloaded,
+    ModelTimeout,
+    ModelUnavailable,
+)
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.model import (
     Capabilities,
@@ -21,20 +24,75 @@ from weft.core.ports.model import (
     Tokenizing,
 )
 from weft.core.values import Completion, Message
-from weft.serving.fleet.admission import Admission
-from weft.serving.fleet.call import Call
-from weft.serving.fleet.common import common
-from weft.serving.fleet.deadline import Deadline
-from weft.serving.fleet.desk import Desk
-from weft.serving.fleet.health import Health, Locate
+from weft.serving.fleet.admission import FleetAdmission
+from weft.serving.fleet.call import FleetCall, FleetState, warm
+from weft.serving.fleet.deadline import CallDeadline
+from weft.serving.fleet.health import Locate, ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
-from weft.serving.fleet.order import ProgramOrder
-from weft.serving.fleet.prefixes import Chain, chain_of
-from weft.serving.fleet.replica import Replica
+from weft.serving.fleet.order import ProgramOrder, QueuedCall, group_of
+from weft.serving.fleet.replica import Chain, FleetReplica, chain_of
 from weft.serving.fleet.stats import FleetLoad, FleetStats, fleet_begins, fleet_ends
-from weft.serving.fleet.ticket import Ticket, group_of
-from weft.serving.fleet.tokens import of_any
-from weft.serving.fleet.warming import warm
+
+
+async def common(clients: Sequence[ModelClient]) -> Capabilities:
+    """What every one of `clients` that answers can do; there is at least one client.
+
+    Raises: what the last one raises, when none answers.
+    """
+    found: list[Capabilities] = []
+    for number, client in enumerate(clients, start=1):
+        try:
+            found.append(await client.capabilities())
+        except (ModelUnavailable, ModelOverloaded):
+            if number == len(clients) and not found:
+                raise
+    return intersection(found)
+
+
+def intersection(found: Sequence[Capabilities]) -> Capabilities:
+    """A flag, an adapter or a layout if all have it, and the smallest numbers."""
+    flags: dict[str, Any] = {
+        field.name: all(getattr(one, field.name) for one in found)
+        for field in fields(Capabilities)
+        if isinstance(field.default, bool)
+    }
+    contexts = [one.max_context_tokens for one in found if one.max_context_tokens is not None]
+    first, *others = found
+    return Capabilities(
+        **flags,
+        top_logprobs=min(one.top_logprobs for one in found),
+        layouts=tuple(each for each in first.layouts if all(each in one.layouts for one in others)),
+        adapters=tuple(
+            each for each in first.adapters if all(each in one.adapters for one in others)
+        ),
+        max_context_tokens=min(contexts, default=None),
+        extra_fields=tuple(
+            each for each in first.extra_fields if all(each in one.extra_fields for one in others)
+        ),
+        sampling=first.sampling if all(one.sampling == first.sampling for one in others) else None,
+    )
+
+
+R = TypeVar("R")
+
+
+async def of_any(replicas: Sequence[FleetReplica], ask: Callable[[Tokenizing], Awaitable[R]]) -> R:
+    """What the first of `replicas` says that answers; those put aside are asked last.
+
+    Raises: `CapabilityError` where their clients do not tokenize, and what the last one raises.
+    """
+    failed: ModelError | None = None
+    for replica in sorted(replicas, key=lambda one: not one.usable):
+        client = replica.client
+        if not isinstance(client, Tokenizing):
+            raise CapabilityError(f"{replica.name} does not tokenize")
+        try:
+            return await ask(client)
+        except (ModelUnavailable, ModelOverloaded) as error:
+            failed = error
+    assert failed is not None
+    raise failed
+
 
 T = TypeVar("T")
 _DEFAULTS = FleetOptions()
@@ -70,15 +128,15 @@ class Fleet:
         self._clock = clock
         self._stats = FleetStats()
         self._replicas = [
-            Replica(client, options.in_flight, f"replica {number} of {client!r}")
+            FleetReplica(client, options.in_flight, f"replica {number} of {client!r}")
             for number, client in enumerate(replicas)
         ]
         # On the wall clock, so that all who share a server send it numbers of one scale.
         epoch_s = clock.now() - clock.wall().timestamp()
         self._order = ProgramOrder(options, epoch_s)
-        admission = Admission(self._replicas, options, clock, self._stats)
-        health = Health(self._replicas, options, clock, admission, locate)
-        self._desk = Desk(admission, health, options, self._stats)
+        admission = FleetAdmission(self._replicas, options, clock, self._stats)
+        health = ReplicaHealth(self._replicas, options, clock, admission, locate)
+        self._desk = FleetState(admission, health, options, self._stats)
         self._closed = False
         fleet_begins(self)
 
@@ -111,8 +169,8 @@ class Fleet:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        deadline = Deadline(self._clock, request.timeout_s, self._model)
-        call = Call(self._desk, request, self._ticket(request), deadline)
+        deadline = CallDeadline(self._clock, request.timeout_s, self._model)
+        call = FleetCall(self._desk, request, self._ticket(request), deadline)
         ended = False
         try:
             async with aclosing(call.events()) as events:
@@ -176,11 +234,11 @@ class Fleet:
             for replica in self._replicas:
                 closing.push_async_callback(replica.client.aclose)
 
-    def _ticket(self, request: ModelRequest, warm: bool = False) -> Ticket:
+    def _ticket(self, request: ModelRequest, warm: bool = False) -> QueuedCall:
         rank = self._order.rank(request, self._clock.now(), warm)
         compared = self._options.affinity or self._options.warm_prefix
         chain: Chain = chain_of(request) if compared else ()
-        return Ticket(rank, chain, group_of(request))
+        return QueuedCall(rank, chain, group_of(request))
 
     async def _of_any(self, ask: Callable[[Tokenizing], Awaitable[T]]) -> T:
         self._check_open()

@@ -21,10 +21,10 @@ from weft.core.errors import (
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import Message
-from weft.serving.fleet.admission import Admission
-from weft.serving.fleet.deadline import Deadline
+from weft.serving.fleet.admission import FleetAdmission
+from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.options import FleetOptions
-from weft.serving.fleet.replica import Replica
+from weft.serving.fleet.replica import FleetReplica
 
 _logger = logging.getLogger("weft")
 _PROBE_S = 15.0
@@ -43,15 +43,15 @@ The flag says that calls wait: what is not served anywhere may be started for th
 """
 
 
-class Health:
+class ReplicaHealth:
     """Keeps `broken` and `resting` of every replica, and its client where that is found anew."""
 
     def __init__(
         self,
-        replicas: Sequence[Replica],
+        replicas: Sequence[FleetReplica],
         options: FleetOptions,
         clock: Clock,
-        admission: Admission,
+        admission: FleetAdmission,
         locate: Locate | None = None,
     ) -> None:
         self._replicas = replicas
@@ -83,12 +83,12 @@ class Health:
         for replica in self._replicas:
             self._look_after(replica)
 
-    def succeeded(self, replica: Replica) -> None:
+    def succeeded(self, replica: FleetReplica) -> None:
         """A call on `replica` came to its end."""
         replica.overloads = 0
         replica.limit.succeeded()
 
-    def overloaded(self, replica: Replica, error: ModelOverloaded) -> None:
+    def overloaded(self, replica: FleetReplica, error: ModelOverloaded) -> None:
         """`replica` refused a call: it gets none for a while, and fewer at once after that."""
         if replica.resting is not None or self._closed:
             return  # The call was sent before this was known.
@@ -102,7 +102,7 @@ class Health:
 
         replica.resting = self._clock.call_later(delay_s, rested)
 
-    def failed(self, replica: Replica, error: ModelError) -> None:
+    def failed(self, replica: FleetReplica, error: ModelError) -> None:
         """`replica` broke: it is put aside until it answers again."""
         if replica.broken is not None or self._closed:
             return
@@ -128,12 +128,12 @@ class Health:
         for client in self._replaced:
             await client.aclose()
 
-    def _look_after(self, replica: Replica) -> None:
+    def _look_after(self, replica: FleetReplica) -> None:
         task = asyncio.create_task(self._mend(replica))
         self._mending.add(task)
         task.add_done_callback(self._mending.discard)
 
-    async def _mend(self, replica: Replica) -> None:
+    async def _mend(self, replica: FleetReplica) -> None:
         looks = 0
         while (error := await self._probe(replica)) is not None:
             replica.broken = error
@@ -144,7 +144,7 @@ class Health:
         self._end_outage()
         self._admission.dispatch()
 
-    async def _moved(self, replica: Replica) -> bool:
+    async def _moved(self, replica: FleetReplica) -> bool:
         """True when the replica has another client now. Waiting calls are told why it has none."""
         if self._locate is None:
             return False
@@ -166,9 +166,9 @@ class Health:
         replica.overloads = 0
         return True
 
-    async def _probe(self, replica: Replica) -> ModelError | None:
+    async def _probe(self, replica: FleetReplica) -> ModelError | None:
         """What is wrong with the replica. Any answer shows that it lives, also a refusal."""
-        deadline = Deadline(self._clock, _PROBE_S, replica.name)
+        deadline = CallDeadline(self._clock, _PROBE_S, replica.name)
         try:
             async with aclosing(replica.client.generate(_PROBE)) as stream:
                 await deadline.wait(stream.__anext__)

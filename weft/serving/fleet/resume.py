@@ -1,13 +1,196 @@
-"""How an answer begins on a replica, and how it goes on there after another one broke it off."""
+"""One replica's part in an answer: what is asked of it, and what of its events reaches the caller.
+
+Knows no replica and does no I/O. An answer that no replica breaks off has one leg.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
-from weft.core.ports.model import Capabilities, ModelRequest
+from weft.core.errors import ModelUnavailable
+from weft.core.ports.model import (
+    Capabilities,
+    Delta,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    ToolCallDelta,
+)
 from weft.core.values import Completion, Usage
-from weft.serving.fleet.leg import Direct, Leg, Repeated, Sewn, glued_usage
-from weft.serving.fleet.transcript import Transcript
+from weft.serving.fleet.transcript import StreamSplicer, Transcript
+
+S = TypeVar("S", str, tuple[int, ...])
+
+
+class StreamDiverged(ModelUnavailable):
+    """What another replica says does not go on from what has been delivered."""
+
+
+class UpstreamAttempt(Protocol):
+    """Events of one stream in, events for the caller out; notes them in the transcript."""
+
+    @property
+    def request(self) -> ModelRequest:
+        """What to ask the replica."""
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        """What the caller gets to see of `event`. Raises: `StreamDiverged`."""
+
+
+class DirectStream:
+    """The whole answer as it comes: for what cannot be cut."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.request = transcript.request
+        self._transcript = transcript
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if not isinstance(event, Completion):
+            self._transcript.note(event)
+        return [event]
+
+
+class ResumedStream:
+    """An answer that can be cut at every moment: its beginning, or what follows after a cut."""
+
+    def __init__(self, transcript: Transcript, request: ModelRequest) -> None:
+        self.request = request
+        self._transcript = transcript
+        self._seam = StreamSplicer(request.sampling.stop)
+        self._before = len(transcript.ids)
+        self._echo = "" if transcript.sure else transcript.text
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if isinstance(event, TextDelta):
+            return self._note(self._seam.take(self._without_echo(event)))
+        events = self._note(self._seam.flush())
+        if isinstance(event, Completion):
+            return [*events, self._glued(event)]
+        self._transcript.note(event)
+        return [*events, event]
+
+    def _note(self, delta: TextDelta | None) -> list[ModelEvent]:
+        if delta is None:
+            return []
+        self._transcript.note(delta)
+        self._transcript.sure = self._seam.sure
+        return [delta]
+
+    def _without_echo(self, delta: TextDelta) -> TextDelta:
+        """A prompt that ends within a character makes vLLM say its text again, once it is whole."""
+        echo = self._echo
+        if not (echo and delta.text):
+            return delta
+        self._echo = ""
+        # The prompt's own text comes first: that tells an echo from an answer in circles.
+        shortest = len(echo) + len(self._transcript.prompt_ids) // 2
+        if echo not in delta.text or len(delta.text) < shortest:
+            return delta
+        if self.request.sampling.stop or delta.text.count(echo) > 1:
+            raise StreamDiverged("the answer cannot go on: it was cut within a character")
+        return replace(delta, text=delta.text.partition(echo)[2])
+
+    def _glued(self, end: Completion) -> Completion:
+        if not self._before:
+            return end
+        return replace(
+            end,
+            text=self._transcript.text,
+            token_ids=tuple(self._transcript.ids),
+            usage=joined_usage(self._transcript, self._before, end.usage),
+        )
+
+
+class RepeatedStream:
+    """The same answer once more, without what has been delivered; it is compared instead."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.request = transcript.request
+        self._transcript = transcript
+        self._text = _Delivered(transcript.text)
+        self._reasoning = _Delivered(transcript.reasoning)
+        self._ids = _Delivered(tuple(transcript.ids))
+        self._logprobs = transcript.logprobs
+        self._arguments = {
+            index: _Delivered(call.arguments) for index, call in transcript.calls.items()
+        }
+
+    def take(self, event: Delta | Completion) -> list[ModelEvent]:
+        if isinstance(event, Completion):
+            return [self._end(event)]
+        rest = self._rest(event)
+        if rest is None:
+            return []
+        self._transcript.note(rest)
+        return [rest]
+
+    def _rest(self, delta: Delta) -> Delta | None:
+        if isinstance(delta, ToolCallDelta):
+            return self._rest_of_call(delta)
+        ids = self._ids.news(delta.token_ids)
+        if isinstance(delta, TextDelta):
+            text = self._text.news(delta.text)
+            seen = min(self._logprobs, len(delta.logprobs))
+            self._logprobs -= seen
+            delta = TextDelta(text, ids, delta.logprobs[seen:], delta.top_logprobs[seen:])
+            return delta if text or ids or delta.logprobs else None
+        text = self._reasoning.news(delta.text)
+        return replace(delta, text=text, token_ids=ids) if text or ids else None
+
+    def _rest_of_call(self, delta: ToolCallDelta) -> ToolCallDelta | None:
+        if delta.index not in self._arguments:
+            return delta
+        more = self._arguments[delta.index].news(delta.arguments)
+        return ToolCallDelta(delta.index, more) if more else None
+
+    def _end(self, end: Completion) -> Completion:
+        left = self._text.left + self._reasoning.left + self._ids.left
+        if left or any(arguments.left for arguments in self._arguments.values()):
+            raise StreamDiverged("the answer, asked for again, is shorter than what was delivered")
+        # Servers draw the ids of calls: the caller knows the first ones.
+        known = self._transcript.calls
+        calls = tuple(
+            replace(call, id=known[index].id) if index in known else call
+            for index, call in enumerate(end.tool_calls)
+        )
+        return replace(
+            end, tool_calls=calls, usage=replace(end.usage, requests=self._transcript.legs)
+        )
+
+
+def joined_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
+    """The prompt once, and all tokens: `before` of them from earlier legs, the rest from `last`."""
+    prompt = len(transcript.prompt_ids)
+    return replace(
+        last,
+        prompt_tokens=prompt,
+        completion_tokens=before + last.completion_tokens,
+        cached_tokens=min(last.cached_tokens, prompt),
+        requests=transcript.legs,
+    )
+
+
+class _Delivered(Generic[S]):
+    """A part of the answer that was delivered, while it is compared with the same part again."""
+
+    def __init__(self, whole: S) -> None:
+        self._whole: S = whole
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How much of it has not come again yet."""
+        return len(self._whole) - self._at
+
+    def news(self, piece: S) -> S:
+        """What of `piece`, which comes next, had not been delivered."""
+        length = min(self.left, len(piece))
+        if piece[:length] != self._whole[self._at : self._at + length]:
+            raise StreamDiverged("the answer, asked for again, differs from what was delivered")
+        self._at += length
+        return piece[length:]
+
 
 _HARMLESS = frozenset(
     {"chat_template_kwargs", "ignore_eos", "logit_bias", "min_p", "repetition_penalty"}
@@ -23,7 +206,9 @@ def may_go_on(transcript: Transcript) -> bool:
     return transcript.empty or _greedy(transcript.request) or _has_ids(transcript)
 
 
-def next_leg(transcript: Transcript, offered: Capabilities) -> Leg | Completion | None:
+def next_attempt(
+    transcript: Transcript, offered: Capabilities
+) -> UpstreamAttempt | Completion | None:
     """What to ask a replica that offers `offered`; the answer, if all of it has come already.
 
     None when this replica cannot go on with what has been delivered. In the order of preference:
@@ -34,15 +219,19 @@ def next_leg(transcript: Transcript, offered: Capabilities) -> Leg | Completion 
     cuttable = _cuttable(transcript.request) and offered.token_ids
     if transcript.empty:
         if cuttable:
-            return Sewn(transcript, transcript.request)
-        return Direct(transcript)
+            return ResumedStream(transcript, transcript.request)
+        return DirectStream(transcript)
     if (stop := _stopped_at(transcript)) is not None:
         return _full(transcript, stop)
     room = _room(transcript, offered)
     sewable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
     if sewable and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
-        return Sewn(transcript, _rest(transcript, room)) if room > 0 else _full(transcript, None)
-    return Repeated(transcript) if _greedy(transcript.request) else None
+        return (
+            ResumedStream(transcript, _rest(transcript, room))
+            if room > 0
+            else _full(transcript, None)
+        )
+    return RepeatedStream(transcript) if _greedy(transcript.request) else None
 
 
 def _cuttable(request: ModelRequest) -> bool:
@@ -60,7 +249,7 @@ def _has_ids(transcript: Transcript) -> bool:
 
 
 def _doubtful(transcript: Transcript) -> bool:
-    """Whether the cut may lie within a character, and `Sewn` could not tell for sure."""
+    """Whether the cut may lie within a character, and `ResumedStream` could not tell for sure."""
     hard = bool(transcript.request.sampling.stop) or len(transcript.text) < _CLEAR_CHARS
     return hard and not transcript.sure
 
@@ -114,6 +303,6 @@ def _full(transcript: Transcript, stop: int | None) -> Completion:
         transcript.text,
         "length" if stop is None else "stop",
         token_ids=tuple(transcript.ids),
-        usage=glued_usage(transcript, len(transcript.ids), Usage()),
+        usage=joined_usage(transcript, len(transcript.ids), Usage()),
         stop=stop,
     )

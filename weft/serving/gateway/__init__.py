@@ -6,10 +6,9 @@ Keys                       what clients have to show
 Served(name, client)       one model
 """
 
-from weft.serving.gateway.exchange import Exchange, Report
+from weft.serving.gateway.completion import ServedModel
+from weft.serving.gateway.exchange import GatewayExchange, Report
 from weft.serving.gateway.gateway import Gateway
-from weft.serving.gateway.keys import Keys
-from weft.serving.gateway.options import GatewayOptions
-from weft.serving.gateway.served import Served
+from weft.serving.gateway.options import GatewayKeys, GatewayOptions
 
-__all__ = ["Exchange", "Gateway", "GatewayOptions", "Keys", "Report", "Served"]
+__all__ = ["Gateway", "GatewayExchange", "GatewayKeys", "GatewayOptions", "Report", "ServedModel"]

@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from weft.serving.gateway.problem import Problem, Refused
+from weft.serving.gateway.problem import ApiProblem, RequestRefused
 
 _COME_BACK_S = 1.0
 
 
-class Admission:
+class AdmissionQueue:
     """`places` answers at once, first come first served; at most `waiting` requests wait."""
 
     def __init__(self, places: int, waiting: int) -> None:
@@ -33,9 +33,11 @@ class Admission:
 
     @asynccontextmanager
     async def admitted(self, places: int = 1) -> AsyncIterator[None]:
-        """Hold `places` while inside. Raises: `Refused` with 400 or 429."""
+        """Hold `places` while inside. Raises: `RequestRefused` with 400 or 429."""
         if places > self._places:
-            raise Refused(Problem(400, f"at most {self._places} choices at once", param="n"))
+            raise RequestRefused(
+                ApiProblem(400, f"at most {self._places} choices at once", param="n")
+            )
         await self._take(places)
         try:
             yield
@@ -48,8 +50,8 @@ class Admission:
             return
         if len(self._queue) >= self._most_waiting:
             message = "too many requests are waiting; come back later"
-            problem = Problem(429, message, "rate_limit_error", "overloaded", None, _COME_BACK_S)
-            raise Refused(problem)
+            problem = ApiProblem(429, message, "rate_limit_error", "overloaded", None, _COME_BACK_S)
+            raise RequestRefused(problem)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (places, turn)
         self._queue.append(entry)

@@ -1,9 +1,10 @@
-"""The endpoints of a gateway, put together as one ASGI application."""
+"""Endpoints through which people answer what recorded runs ask. Knows no run and no journal."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
@@ -15,15 +16,67 @@ from starlette.responses import Response as PlainResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from weft.serving.gateway.admission import Admission
+from weft.core.errors import StoreError, UnknownReference
+from weft.serving.gateway.admission import AdmissionQueue
 from weft.serving.gateway.chat import ChatEndpoint, served_model
-from weft.serving.gateway.door import Door
-from weft.serving.gateway.exchange import Exchange, Report
-from weft.serving.gateway.metrics import CONTENT_TYPE, Metrics
+from weft.serving.gateway.completion import ServedModel
+from weft.serving.gateway.exchange import CONTENT_TYPE, GatewayExchange, GatewayMetrics, Report
+from weft.serving.gateway.json_body import read_json
+from weft.serving.gateway.middleware import AdmissionMiddleware
 from weft.serving.gateway.options import GatewayOptions
-from weft.serving.gateway.people import People, PeopleEndpoints
-from weft.serving.gateway.problem import Problem, Refused, problem_of
-from weft.serving.gateway.served import Served
+from weft.serving.gateway.problem import ApiProblem, RequestRefused, bad_request, problem_of
+
+_LONGEST_NAME = 4096
+
+
+class RunQuestions(Protocol):
+    """The questions of runs. Its methods block, briefly."""
+
+    def questions(self, run: str) -> Sequence[Mapping[str, Any]]:
+        """What a run asks: node, question and schema of each. Raises: `UnknownReference`."""
+
+    def answer(self, run: str, node: str, value: Any) -> bool:
+        """Answer a question; true when the run goes on with it at once, false when it is resumed.
+
+        Raises: `UnknownReference` when the node asks nothing, `InputError` when it does not fit.
+        """
+
+
+class QuestionEndpoints:
+    """`GET /v1/runs/{run}/questions` and `POST /v1/runs/{run}/answers`."""
+
+    def __init__(self, people: RunQuestions, options: GatewayOptions) -> None:
+        self._people = people
+        self._options = options
+
+    async def questions(self, request: Request) -> JSONResponse:
+        """What a run asks, the oldest question first."""
+        run = request.path_params["run"]
+        found = await self._told(self._people.questions, run)
+        return JSONResponse({"object": "list", "run": run, "data": list(found)})
+
+    async def answer(self, request: Request) -> JSONResponse:
+        """Take `{"node": N, "value": V}`: 202 when it is in the journal."""
+        most, within_s = self._options.max_body_bytes, self._options.body_timeout_s
+        body = await read_json(request.receive, request.headers, most, within_s)
+        if not isinstance(body, dict) or not isinstance(body.get("node"), str):
+            raise bad_request("an answer is an object with `node` and `value`", "node")
+        if "value" not in body or len(body["node"]) > _LONGEST_NAME:
+            raise bad_request("an answer has a `value`", "value")
+        run = request.path_params["run"]
+        taken = await self._told(self._people.answer, run, body["node"], body["value"])
+        answer = {"run": run, "node": body["node"], "taken": taken}
+        return JSONResponse(answer, 202)
+
+    async def _told(self, ask: Any, *arguments: Any) -> Any:
+        try:
+            return await asyncio.to_thread(ask, *arguments)
+        except UnknownReference as error:
+            raise RequestRefused(ApiProblem(404, error.message, code="not_found")) from None
+        except StoreError:
+            said = "the journal cannot be used"
+            raise RequestRefused(ApiProblem(503, said, "server_error", "unavailable")) from None
+
 
 _OWN_HEADERS = ["authorization", "content-type", "x-request-id", "x-weft-timeout-ms"]
 
@@ -33,15 +86,15 @@ class GatewayApp:
 
     def __init__(
         self,
-        models: Mapping[str, Served],
+        models: Mapping[str, ServedModel],
         options: GatewayOptions,
         report: Report | None = None,
-        people: People | None = None,
+        people: RunQuestions | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._models = models
-        self._admission = Admission(options.max_concurrent, options.max_waiting)
-        self._metrics = Metrics(self._admission, registry)
+        self._admission = AdmissionQueue(options.max_concurrent, options.max_waiting)
+        self._metrics = GatewayMetrics(self._admission, registry)
         self._stopped = asyncio.Event()
         chat = ChatEndpoint(models, options, self._admission, self._metrics, self._stopped)
         routes = [
@@ -52,7 +105,7 @@ class GatewayApp:
             Route("/metrics", self._counted, methods=["GET"]),
         ]
         if people is not None:
-            asked = PeopleEndpoints(people, options)
+            asked = QuestionEndpoints(people, options)
             routes += [
                 Route("/v1/runs/{run:path}/questions", asked.questions, methods=["GET"]),
                 Route("/v1/runs/{run:path}/answers", asked.answer, methods=["POST"]),
@@ -61,7 +114,7 @@ class GatewayApp:
             routes=routes,
             exception_handlers={HTTPException: _http_problem, Exception: _problem},
         )
-        self._door = Door(inner, options, self._metrics, report)
+        self._door = AdmissionMiddleware(inner, options, self._metrics, report)
         self._app: ASGIApp = self._door
         if options.origins:
             self._app = CORSMiddleware(
@@ -111,12 +164,12 @@ async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     said = str(error.detail)
     if error.status_code == 404:
         said = "there is nothing here; the address of the API ends in /v1"
-    refused = Refused(Problem(error.status_code, said))
+    refused = RequestRefused(ApiProblem(error.status_code, said))
     answer = await _problem(request, refused)
     answer.headers.update(error.headers or {})
     return answer
 
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
-    problem = problem_of(error, Exchange.of(request.scope).id)
+    problem = problem_of(error, GatewayExchange.of(request.scope).id)
     return JSONResponse(problem.body(), problem.status, problem.headers())

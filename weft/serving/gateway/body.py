@@ -1,17 +1,17 @@
 """The body of a chat completion request, as OpenAI's protocol has it. Knows no models.
 
-What becomes of fields that `ChatBody` does not have is said in `weft.serving.gateway.fields`.
+What becomes of fields that `ChatBody` does not have is said in `weft.serving.gateway.body`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from weft.serving.gateway.problem import Refused, bad_request
+from weft.serving.gateway.problem import RequestRefused, bad_request
 
 Text = Annotated[str, Field(min_length=1, max_length=512)]
 Count = Annotated[int, Field(ge=1)]
@@ -162,7 +162,7 @@ class ChatBody(_Part):
 
 
 def chat_body(raw: object, most_messages: int | None = None) -> ChatBody:
-    """The checked body. Raises: `Refused` with 400, which names the field."""
+    """The checked body. Raises: `RequestRefused` with 400, which names the field."""
     if not isinstance(raw, dict):
         raise bad_request("the body is not a JSON object")
     _check_counts(raw.get("messages"), most_messages)
@@ -189,7 +189,7 @@ def _parts(messages: list[Any]) -> Iterator[int]:
             yield len(found) if isinstance(found, list) else 0
 
 
-def _refused(error: ValidationError) -> Refused:
+def _refused(error: ValidationError) -> RequestRefused:
     # Where several forms are possible, what came closest has been followed deepest.
     first = max(
         error.errors(include_url=False, include_input=False), key=lambda found: len(found["loc"])
@@ -201,3 +201,77 @@ def _refused(error: ValidationError) -> Refused:
         elif step.isidentifier() and step.islower() and step != "str":
             param += f".{step}" if param else step
     return bad_request(f"`{param}`: {first['msg']}", param or None, "invalid_value")
+
+
+WITHOUT_EFFECT: Final = frozenset(
+    (
+        *("user", "safety_identifier", "metadata", "store", "service_tier", "prediction"),
+        *("prompt_cache_key", "prompt_cache_retention", "cache_salt", "request_id"),
+    )
+)
+"""Fields about the client, billing and caches: they change no answer, whatever they hold."""
+
+NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
+    "add_generation_prompt": (True,),
+    "bad_words": ([],),
+    "best_of": (1,),
+    "chat_template_kwargs": ({},),
+    "continue_final_message": (False,),
+    "echo": (False,),
+    "frequency_penalty": (0,),
+    "ignore_eos": (False,),
+    "include_stop_str_in_output": (False,),
+    "length_penalty": (1,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "modalities": (["text"],),
+    "parallel_tool_calls": (True,),
+    "presence_penalty": (0,),
+    "priority": (0,),
+    "repetition_penalty": (1,),
+    "return_token_ids": (False,),
+    "skip_special_tokens": (True,),
+    "top_logprobs": (0,),
+    "use_beam_search": (False,),
+    "verbosity": ("medium",),
+}
+"""Values with which fields change nothing. Null never does."""
+
+_HINTS: Final[Mapping[str, str]] = {
+    "guided_json": "; ask for a schema in `response_format`",
+    "structured_outputs": "; ask for a schema in `response_format`",
+    "functions": "; offer them in `tools`",
+    "function_call": "; say it in `tool_choice`",
+}
+_MAX_NAME: Final = 80
+
+
+def further_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `raw` that may change the answer and that `ChatBody` does not have."""
+    return {
+        name: value
+        for name, value in raw.items()
+        if value is not None
+        and name not in ChatBody.model_fields
+        and name not in WITHOUT_EFFECT
+        and not _is_neutral(name, value)
+    }
+
+
+def check_honoured(fields: Mapping[str, Any], honoured: frozenset[str]) -> None:
+    """Raises: `Refused` with 400 for the first field that the model does not honour."""
+    for name in fields:
+        if name not in honoured:
+            shown = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
+            said = f"`{shown}` is not supported by this model{_HINTS.get(name, '')}"
+            raise bad_request(said, shown, "unsupported")
+
+
+def _is_neutral(name: str, value: object) -> bool:
+    """True and 1 are different values here."""
+    return any(
+        value == neutral and isinstance(value, bool) == isinstance(neutral, bool)
+        for neutral in NEUTRAL.get(name, ())
+    )

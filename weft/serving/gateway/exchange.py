@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import Scope
+
+from weft.core.values import Completion, Usage
+from weft.serving.gateway.admission import AdmissionQueue
 
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
 _KEY = "weft.exchange"
 
 
 @dataclass(slots=True)
-class Exchange:
+class GatewayExchange:
     """`status` is 0 until the response begins; `error` says for ourselves what went wrong.
 
     `model` is one that is served, or empty. `runs` are the ids of those behind the answer that are
@@ -43,13 +47,13 @@ class Exchange:
         return time.perf_counter() - self.started_s
 
     @classmethod
-    def of(cls, scope: Scope) -> Exchange:
+    def of(cls, scope: Scope) -> GatewayExchange:
         """The exchange of a request that has come through the door."""
-        found: Exchange = scope[_KEY]
+        found: GatewayExchange = scope[_KEY]
         return found
 
     @classmethod
-    def begin(cls, scope: Scope, wanted_id: str | None) -> Exchange:
+    def begin(cls, scope: Scope, wanted_id: str | None) -> GatewayExchange:
         """A new one; it takes the client's own id where that is harmless."""
         fits = wanted_id is not None and _ID.match(wanted_id)
         request_id = wanted_id if wanted_id and fits else f"req_{uuid.uuid4().hex}"
@@ -58,5 +62,77 @@ class Exchange:
         return found
 
 
-Report = Callable[[Exchange], None]
+Report = Callable[[GatewayExchange], None]
 """Told of every exchange that has ended, health checks and metrics excepted."""
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ANSWER_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_FIRST_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class GatewayMetrics:
+    """Labels hold names of served models and statuses only, so that clients cannot add series."""
+
+    def __init__(
+        self, admission: AdmissionQueue, registry: CollectorRegistry | None = None
+    ) -> None:
+        self._registry = own = registry or CollectorRegistry()
+        self._requests = Counter(
+            "weft_gateway_requests", "Requests that have ended.", ["model", "status"], registry=own
+        )
+        self._broken = Counter(
+            "weft_gateway_broken_streams",
+            "Streams that ended in an error.",
+            ["model"],
+            registry=own,
+        )
+        self._gone = Counter(
+            "weft_gateway_disconnects", "Clients that hung up early.", ["model"], registry=own
+        )
+        self._seconds = Histogram(
+            "weft_gateway_request_seconds",
+            "From a request's headers to the end of its answer.",
+            ["model"],
+            buckets=_ANSWER_S,
+            registry=own,
+        )
+        self._first = Histogram(
+            "weft_gateway_first_token_seconds",
+            "From a request's headers to the first piece of a streamed answer.",
+            ["model"],
+            buckets=_FIRST_S,
+            registry=own,
+        )
+        self._tokens = Counter(
+            "weft_gateway_tokens", "Tokens that answers took.", ["model", "kind"], registry=own
+        )
+        running = Gauge("weft_gateway_running", "Answers under way.", registry=own)
+        running.set_function(lambda: admission.running)
+        waiting = Gauge("weft_gateway_waiting", "Requests that wait for a place.", registry=own)
+        waiting.set_function(lambda: admission.waiting)
+
+    def ended(self, exchange: GatewayExchange) -> None:
+        """Count a request that has ended."""
+        self._requests.labels(exchange.model, str(exchange.status)).inc()
+        if exchange.gone:
+            self._gone.labels(exchange.model).inc()
+        elif exchange.model and exchange.ok:
+            self._seconds.labels(exchange.model).observe(exchange.seconds)
+        elif exchange.status == 200:
+            self._broken.labels(exchange.model).inc()
+
+    def first_token(self, exchange: GatewayExchange) -> None:
+        """A streamed answer has begun."""
+        self._first.labels(exchange.model).observe(exchange.elapsed_s())
+
+    def spent(self, model: str, answers: Sequence[Completion]) -> None:
+        """Count the tokens of answers."""
+        usage = sum((answer.usage for answer in answers), Usage())
+        self._tokens.labels(model, "prompt").inc(usage.prompt_tokens)
+        self._tokens.labels(model, "completion").inc(usage.completion_tokens)
+        self._tokens.labels(model, "cached").inc(usage.cached_tokens)
+
+    def text(self) -> bytes:
+        """Everything counted, in Prometheus' text format."""
+        return generate_latest(self._registry)

@@ -13,13 +13,11 @@ from prometheus_client import CollectorRegistry
 from uvicorn import Config
 
 from weft.core.errors import DuplicateName, ServeError
-from weft.serving.asgi import QuietServer
-from weft.serving.connection import PatientConnection
-from weft.serving.gateway.app import GatewayApp
+from weft.serving.asgi import PatientConnection, QuietServer
+from weft.serving.gateway.app import GatewayApp, RunQuestions
+from weft.serving.gateway.completion import ServedModel
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
-from weft.serving.gateway.people import People
-from weft.serving.gateway.served import Served
 
 _LONGEST_HEADERS = 64 * 1024
 _SPARE_CONNECTIONS = 1024
@@ -39,10 +37,10 @@ class Gateway:
 
     def __init__(
         self,
-        models: Sequence[Served],
+        models: Sequence[ServedModel],
         options: GatewayOptions | None = None,
         report: Report | None = None,
-        people: People | None = None,
+        people: RunQuestions | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
         self._models = {served.name: served for served in models}

@@ -29,13 +29,13 @@ from weft.core.errors import (
     StoreError,
     WeftError,
 )
-from weft.core.secrets import hidden
+from weft.core.redaction import hidden
 
 _NOT_AGAIN = frozenset({500, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ApiProblem:
     """An error of the API. `param` is the field at fault, `retry_after_s` when to come back.
 
     No secret of this process is in its body.
@@ -72,17 +72,17 @@ class Problem:
         return headers
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request ends with a problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ApiProblem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
 
-def bad_request(message: str, param: str | None = None, code: str | None = None) -> Refused:
+def bad_request(message: str, param: str | None = None, code: str | None = None) -> RequestRefused:
     """The request is wrong at `param`."""
-    return Refused(Problem(400, message, code=code, param=param))
+    return RequestRefused(ApiProblem(400, message, code=code, param=param))
 
 
 class _Rule(NamedTuple):
@@ -117,17 +117,17 @@ _RULES = (
 )
 
 
-def problem_of(error: Exception, request_id: str) -> Problem:
+def problem_of(error: Exception, request_id: str) -> ApiProblem:
     """The problem that `error` is to a client; `request_id` leads to the rest in our own log."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error.problem
     if not isinstance(error, WeftError):
         said = f"the gateway failed; it says why under the request id {request_id}"
-        return Problem(500, said, _OURS, "internal_error")
+        return ApiProblem(500, said, _OURS, "internal_error")
     rule = next(rule for rule in _RULES if isinstance(error, rule.kind))
     if rule.phrase is None:
-        return Problem(rule.status, str(error), rule.type, rule.code)
+        return ApiProblem(rule.status, str(error), rule.type, rule.code)
     where = f"{error.node}: " if error.node else ""
     said = f"{where}{rule.phrase} (request id {request_id})"
     delay_s = getattr(error, "retry_after_s", None) or 1.0 if rule.status in {429, 503} else None
-    return Problem(rule.status, said, rule.type, rule.code, retry_after_s=delay_s)
+    return ApiProblem(rule.status, said, rule.type, rule.code, retry_after_s=delay_s)

@@ -3,8 +3,7 @@
 Importing this package does not import torch; the first request does.
 """
 
-from weft.serving.local.model import LocalModel
-from weft.serving.local.models import LocalModels
+from weft.serving.local.model import LocalModel, LocalModels
 from weft.serving.local.options import LocalOptions
 
 __all__ = ["LocalModel", "LocalModels", "LocalOptions"]

@@ -14,7 +14,7 @@ from weft.core.ports.model import TextDelta
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampledToken:
     """A token and, where they are asked for, its log probability and the largest ones there."""
 
     token: int
@@ -22,7 +22,7 @@ class Drawn:
     largest: tuple[float, ...] | None = None
 
 
-class Answer:
+class AnswerText:
     """Collects tokens; hands out deltas whose texts and ids add up to the answer's."""
 
     def __init__(self, bytes_of: Callable[[int], bytes], stop: Sequence[str]) -> None:
@@ -43,7 +43,7 @@ class Answer:
         """All text given out so far."""
         return "".join(self._given)
 
-    def add(self, drawn: Drawn, *, silent: bool = False) -> None:
+    def add(self, drawn: SampledToken, *, silent: bool = False) -> None:
         """Take one token; a `silent` one ends the answer and is not part of its text.
 
         A stop string ends the text before it, and is then `stopped`; the token stays in

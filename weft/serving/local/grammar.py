@@ -1,6 +1,6 @@
-"""JSON that fits a schema, or text of a grammar, enforced token by token with llguidance.
+"""Upper bounds for the strings and arrays of a JSON Schema that has none.
 
-Knows which tokens may follow; knows nothing of the model that picks among them.
+Knows JSON Schema keywords; knows nothing of models.
 """
 
 from __future__ import annotations
@@ -8,18 +8,93 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from weft.core.errors import ModelRequestError
-from weft.core.schema.endless import endless
+from weft.core.schema.comparison import endless
 from weft.core.values import JsonSchema
-from weft.serving.local.bounds import Bounds
-from weft.serving.local.number_watch import EXPONENT, NUMBER, NumberWatch
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.vocabulary import Vocabulary
+
+_ONE = ("items", "additionalProperties")
+_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
+_NAMED = ("properties", "patternProperties", "$defs", "definitions")
+_LEAST_FOR_A_PATTERN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaBounds:
+    """At most so many characters to a string and items to an array; None puts no bound."""
+
+    max_string_chars: int | None
+    max_items: int | None
+
+    def put_on(self, schema: JsonSchema) -> dict[str, Any]:
+        """A bounded copy: what fits it fits the schema.
+
+        A schema's own upper bound stays, its lower bound raises a new upper one. What `enum` or
+        `const` fix stays as it is; a string with a `pattern` or `format` gets at least 200
+        characters, so that the bound does not rule out what it describes.
+        """
+        result = {key: self._inside(key, value) for key, value in schema.items()}
+        if result.keys() & {"enum", "const"}:
+            return result
+        kinds = schema.get("type")
+        kinds = [kinds] if isinstance(kinds, str) else kinds or ()
+        if "string" in kinds and self.max_string_chars is not None:
+            described = result.keys() & {"pattern", "format"}
+            least = max(_LEAST_FOR_A_PATTERN if described else 0, schema.get("minLength", 0))
+            result.setdefault("maxLength", max(self.max_string_chars, least))
+        if "array" in kinds and self.max_items is not None:
+            result.setdefault("maxItems", max(self.max_items, schema.get("minItems", 0)))
+        return result
+
+    def _inside(self, key: str, value: Any) -> Any:
+        if key in _ONE:
+            return self._bounded(value)
+        if key in _MANY and isinstance(value, list | tuple):
+            return [self._bounded(one) for one in value]
+        if key in _NAMED and isinstance(value, Mapping):
+            return {name: self._bounded(one) for name, one in value.items()}
+        return value
+
+    def _bounded(self, value: Any) -> Any:
+        return self.put_on(value) if isinstance(value, Mapping) else value
+
+
+_BEGIN = frozenset(b"-0123456789")
+EXPONENT = frozenset(b"eE")
+NUMBER = _BEGIN | EXPONENT | frozenset(b"+.")
+
+
+class NumberScanner:
+    """`characters` is the length of that number so far; 0 outside a number."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._in_string = False
+        self._escaped = False
+
+    def read(self, text: bytes) -> None:
+        """Follow the next piece of JSON; pieces may be cut anywhere."""
+        for byte in text:
+            if self._in_string:
+                self._inside_string(byte)
+            elif byte in (NUMBER if self.characters else _BEGIN):
+                self.characters += 1
+            else:
+                self.characters = 0
+                self._in_string = byte == ord('"')
+
+    def _inside_string(self, byte: int) -> None:
+        self._in_string = byte != ord('"') or self._escaped
+        self._escaped = byte == ord("\\") and not self._escaped
+
 
 # fixed separators: a small model that may choose its white space can write it for ever
 _STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -28,7 +103,7 @@ _NUMBER_CHARS = 20
 _REASON_CHARS = 300
 
 
-class Grammar:
+class AnswerGrammar:
     """Where one answer stands in its grammar.
 
     `is_json`: where a schema leaves a choice, numbers are written without exponent and end at 20
@@ -39,7 +114,7 @@ class Grammar:
         self.is_json = is_json
         self._matcher = matcher
         self._vocabulary = vocabulary
-        self._watch = NumberWatch()
+        self._watch = NumberScanner()
 
     @property
     def finished(self) -> bool:
@@ -94,10 +169,10 @@ class GrammarCompiler:
 
     def __init__(self, vocabulary: Vocabulary, options: LocalOptions) -> None:
         self._vocabulary = vocabulary
-        self._bounds = Bounds(options.max_string_chars, options.max_items)
+        self._bounds = SchemaBounds(options.max_string_chars, options.max_items)
         self._compiled: OrderedDict[str, LLMatcher] = OrderedDict()
 
-    def start(self, schema: JsonSchema) -> Grammar:
+    def start(self, schema: JsonSchema) -> AnswerGrammar:
         """A fresh grammar of the schema.
 
         Raises: `ModelRequestError` for a schema that is wrong, that nothing fits, or that uses a
@@ -118,15 +193,15 @@ class GrammarCompiler:
             LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
             for schema in (bounded, plain)
         ]
-        return Grammar(self._matcher(sources), self._vocabulary, is_json=True)
+        return AnswerGrammar(self._matcher(sources), self._vocabulary, is_json=True)
 
-    def read(self, lark: str) -> Grammar:
+    def read(self, lark: str) -> AnswerGrammar:
         """A fresh grammar from its text in llguidance's Lark dialect.
 
         Raises: `ModelRequestError` for a text that is none.
         """
         matcher = self._matcher([LLMatcher.grammar_from_lark(lark)])
-        return Grammar(matcher, self._vocabulary, is_json=False)
+        return AnswerGrammar(matcher, self._vocabulary, is_json=False)
 
     def _matcher(self, sources: Sequence[str]) -> LLMatcher:
         """A fresh matcher of the first of `sources` that can be enforced."""

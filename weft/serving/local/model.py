@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args
 
 from weft.core.errors import CapabilityError, ModelNotFound, ModelUnavailable
 from weft.core.extras import optional_packages
-from weft.core.ports.model import Capabilities, Layout, ModelEvent, ModelRequest
+from weft.core.ports.model import AttentionLayout, Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Completion, Message
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.serving.deadline import Deadline
@@ -22,17 +22,16 @@ from weft.serving.generation_config import (
     DIFFUSION_TEMPERATURE,
     default_sampling,
 )
-from weft.serving.local.diffusion.refusals import check_possible as check_diffusion
-from weft.serving.local.failure import converted
-from weft.serving.local.gathering import Gathering
 from weft.serving.local.options import EXTRA_FIELDS, LocalOptions
-from weft.serving.local.ticket import Ticket
-from weft.serving.local.worker import Worker
+from weft.serving.local.options import check_diffusion_request as check_diffusion
+from weft.serving.local.ticket import Ticket, converted
+from weft.serving.local.worker import GroupAssembler, ModelThread
 from weft.serving.weights import locate
 
 if TYPE_CHECKING:
-    from weft.serving.local.batch import Batching
-    from weft.serving.local.tokens import Tokens
+    from weft.serving.local.ticket import ModelBatcher
+    from weft.serving.local.tokenizer import LocalTokenizer
+
 
 T = TypeVar("T")
 _TOP_LOGPROBS = 100
@@ -75,10 +74,10 @@ class LocalModel:
         self.options = options or LocalOptions()
         self.path = locate(name_or_path, home=home)
         self.diffuses = is_diffusion(self.path)
-        self._worker = Worker(self._load)
-        self._tokens: Tokens | None = None
+        self._worker = ModelThread(self._load)
+        self._tokens: LocalTokenizer | None = None
         self._reading = threading.Lock()
-        self._gathering = Gathering(self._worker.submit)
+        self._gathering = GroupAssembler(self._worker.submit)
         self._closed = False
 
     @property
@@ -181,19 +180,19 @@ class LocalModel:
         self._gathering.add(ticket)
         return timer
 
-    async def _by_tokens(self, work: Callable[[Tokens], T]) -> T:
+    async def _by_tokens(self, work: Callable[[LocalTokenizer], T]) -> T:
         """What `work` makes of the tokenizer, in another thread: it may have to be read first."""
         self._check_open()
         return await asyncio.to_thread(lambda: work(self._read_tokens()))
 
-    def _read_tokens(self) -> Tokens:
+    def _read_tokens(self) -> LocalTokenizer:
         with self._reading:
             if self._tokens is None:
                 try:
                     with _packages():
-                        from weft.serving.local.tokens import Tokens
+                        from weft.serving.local.tokenizer import LocalTokenizer
 
-                        self._tokens = Tokens.read(self._tokenizer_folder())
+                        self._tokens = LocalTokenizer.read(self._tokenizer_folder())
                 except (OSError, ValueError) as error:
                     raise converted("the tokenizer cannot be read", error) from error
             return self._tokens
@@ -209,13 +208,13 @@ class LocalModel:
         sizes = [self.options.max_context_tokens, _trained_context(self.path)]
         return min((size for size in sizes if size is not None), default=None)
 
-    def _load(self) -> Batching:
+    def _load(self) -> ModelBatcher:
         with _packages():
             if self.diffuses:
                 from weft.serving.local.diffusion.batcher import DiffusionBatcher
 
                 return DiffusionBatcher.load(self.path, self.options)
-            from weft.serving.local.batcher import Batcher
+            from weft.serving.local.autoregressive.batcher import Batcher
 
             return Batcher.load(self.path, self.options)
 
@@ -241,9 +240,9 @@ def _trained_context(path: Path) -> int | None:
     return tokens if isinstance(tokens, int) else None
 
 
-def _layouts(path: Path) -> tuple[Layout, ...]:
+def _layouts(path: Path) -> tuple[AttentionLayout, ...]:
     """Those that a model of this kind is known to take; of others a group's first request tells."""
-    return get_args(Layout) if _config(path).get("model_type") in _TURNING else ()
+    return get_args(AttentionLayout) if _config(path).get("model_type") in _TURNING else ()
 
 
 def _config(path: Path) -> dict[str, object]:
@@ -254,3 +253,32 @@ def _config(path: Path) -> dict[str, object]:
     if not isinstance(config, dict):
         raise ModelNotFound(f"{path}/config.json cannot be read: it is no object")
     return config
+
+
+class LocalModels:
+    """Makes local models and closes them together. Make one for a program and hand it around."""
+
+    def __init__(self, *, home: Path | None = None) -> None:
+        self._home = home
+        self._models: dict[tuple[Path, LocalOptions], LocalModel] = {}
+
+    def get(
+        self, name_or_path: str | os.PathLike[str], options: LocalOptions | None = None
+    ) -> LocalModel:
+        """The one model of these weights and options.
+
+        Raises: `ModelNotFound` with the command that fetches it.
+        """
+        options = options or LocalOptions()
+        path = locate(name_or_path, home=self._home)
+        key = (path, options)
+        if key not in self._models:
+            self._models[key] = LocalModel(path, options)
+        return self._models[key]
+
+    async def aclose(self) -> None:
+        """Close every model. Harmless when repeated."""
+        models = list(self._models.values())
+        self._models.clear()
+        for model in models:
+            await model.aclose()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weft.core.errors import CapabilityError
+from weft.core.ports.model import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec
 from weft.decoding.network.options import NetworkOptions, check_size
 
 if TYPE_CHECKING:
-    from weft.decoding.diffusion.filters import Guard
     from weft.decoding.diffusion.guard.moderation import Moderator
     from weft.decoding.diffusion.guard.priors import PriorLimits
+    from weft.decoding.diffusion.ports import OutputGuard
+
 
 EXTRA_FIELDS = frozenset({"ignore_eos"})
 """Further fields of requests that local models honour."""
@@ -53,7 +56,7 @@ class LocalOptions(NetworkOptions):
     group_wait_s: float = 30.0
     canvas_tokens: int = 64
     moderator: Moderator | None = None
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[OutputGuard, ...] = ()
     refusals: tuple[str, ...] = ()
     priors: PriorLimits | None = None
 
@@ -75,3 +78,22 @@ class LocalOptions(NetworkOptions):
         wait: object = self.group_wait_s  # from a file it may be anything
         if not isinstance(wait, int | float) or not wait > 0:
             raise ValueError(f"group_wait_s must be above 0, not {self.group_wait_s!r}")
+
+
+def check_diffusion_request(request: ModelRequest) -> None:
+    """Raises: `CapabilityError` for what makes no sense where tokens come in any order."""
+    wrong = {
+        "tools": (bool(request.tools), "ask for JSON with a schema"),
+        "logprobs": (
+            request.logprobs or request.top_logprobs > 0,
+            "a token that is filled in has no probability given the text before it",
+        ),
+        "a placement": (bool(request.placement), "give the prompt as one stretch"),
+        "concurrent attention": (
+            request.attention is not None,
+            "run its workers as requests of their own, or use a model that writes on",
+        ),
+    }
+    for name, (asked, hint) in wrong.items():
+        if asked:
+            raise CapabilityError(f"a diffusion model does not take {name}", hint=hint)

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling
-from weft.decoding.network.network import Habits
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.network.network import ModelGenerationConfig
+from weft.decoding.sampling import SamplingParams
 from weft.serving.generation_config import DEFAULT_TEMPERATURE
 from weft.serving.local.options import EXTRA_FIELDS
-from weft.serving.local.tokens import TOO_LONG_HINT
+from weft.serving.local.tokenizer import TOO_LONG_HINT
 from weft.serving.local.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -32,13 +32,15 @@ def seed_of(sampling: Sampling) -> int:
     return secrets.randbits(64) if sampling.seed is None else sampling.seed
 
 
-def shaping_of(sampling: Sampling, habits: Habits, default: float = DEFAULT_TEMPERATURE) -> Shaping:
+def shaping_of(
+    sampling: Sampling, habits: ModelGenerationConfig, default: float = DEFAULT_TEMPERATURE
+) -> SamplingParams:
     """How tokens are drawn; what the request leaves open is the model's habit, or else `default`.
 
     A request that is held to a schema or grammar is no exception.
     """
     temperature = given(sampling.temperature, given(habits.temperature, default))
-    return Shaping(
+    return SamplingParams(
         0.0 if temperature < _GREEDY_BELOW else temperature,
         given(sampling.top_k, habits.top_k),
         given(sampling.top_p, habits.top_p),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sized
 from copy import copy
+from typing import Protocol
 
-from weft.core.errors import WeftError
+from weft.core.errors import ModelUnavailable, WeftError
 from weft.core.ports.model import ModelEvent, ModelRequest
 
 
@@ -37,3 +39,43 @@ class Ticket:
         if isinstance(event, WeftError):
             raise copy(event) from event.__cause__
         return event
+
+
+def converted(what: str, error: BaseException) -> WeftError:
+    """`error` itself where it is weft's own; else one that says `what` went wrong.
+
+    Not retryable: what runs in this process fails again in the same way.
+    """
+    if isinstance(error, WeftError):
+        return error
+    wrapped = ModelUnavailable(f"{what}: {type(error).__name__}: {error}", retryable=False)
+    wrapped.__cause__ = error
+    return wrapped
+
+
+class ModelBatcher(Protocol):
+    """Rows that share forwards. Used by one thread."""
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes so far."""
+
+    @property
+    def rows(self) -> Sized:
+        """What runs."""
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs and nothing waits."""
+
+    def add(self, *tickets: Ticket) -> None:
+        """Queue a request, or those of a group. A bad one gets its error at once."""
+
+    def step(self) -> None:
+        """One forward. What it raises is every row's."""
+
+    def abort(self, error: WeftError) -> None:
+        """End everything that runs or waits with `error`, and forget what was cached."""
+
+    def close(self) -> None:
+        """Let go of what was opened. Nothing may run."""

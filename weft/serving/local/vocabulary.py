@@ -14,14 +14,13 @@ from llguidance import LLTokenizer
 from numpy.typing import NDArray
 
 from weft.core.errors import CapabilityError
-from weft.serving.local.tokenizer_files import TokenizerFiles, read_tokenizer
-from weft.serving.local.tokens import Tokens
+from weft.serving.local.tokenizer import LocalTokenizer, TokenizerFiles, read_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-class Vocabulary(Tokens):
+class Vocabulary(LocalTokenizer):
     """The tokens of one model. `size` is the width of its logits, `end_ids` end an answer.
 
     `trie` is the same vocabulary as the grammar library wants it.

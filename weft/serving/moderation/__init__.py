@@ -1,6 +1,6 @@
 """Answers that somebody reads before they are shown."""
 
-from weft.serving.moderation.judges import FunctionJudge, Judge, ModelJudge
+from weft.serving.moderation.judges import FunctionJudge, Judge, ModerationJudge
 from weft.serving.moderation.model import ModeratedModel
 
-__all__ = ["FunctionJudge", "Judge", "ModelJudge", "ModeratedModel"]
+__all__ = ["FunctionJudge", "Judge", "ModeratedModel", "ModerationJudge"]

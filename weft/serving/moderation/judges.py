@@ -57,7 +57,7 @@ class FunctionJudge:
         return said or None
 
 
-class ModelJudge:
+class ModerationJudge:
     """A model that is asked for a verdict by `rules`, held to a schema."""
 
     def __init__(self, client: ModelClient, rules: str = RULES) -> None:

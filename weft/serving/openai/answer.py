@@ -1,22 +1,99 @@
-"""Folds the chunks of one streamed answer into model events; does no I/O."""
+"""What a server counted of an answer's drafts, in weft's words; does no I/O."""
 
 from __future__ import annotations
 
+import json
 import logging
+from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
-from weft.core.ports.model import Delta, ModelRequest, Prefilled
-from weft.core.values import Completion, FinishReason, Usage
-from weft.serving.openai.chunk import Choice, Chunk, Drafting, WireError, WireUsage
-from weft.serving.openai.chunk import Delta as WireDelta
-from weft.serving.openai.drafted import speculated
-from weft.serving.openai.price import Price
-from weft.serving.openai.speech import Speech
-from weft.serving.openai.token_limit import TokenLimit
-from weft.serving.openai.toolcalls import ToolCalls
+from weft.core.generated_text import unfenced
+from weft.core.ports.model import Delta, ModelRequest, Prefilled, cut_off
+from weft.core.values import Completion, FinishReason, JsonSchema, Speculated, Usage
+from weft.serving.openai.chunk import (
+    Chunk,
+    WireChoice,
+    WireDelta,
+    WireDrafting,
+    WireError,
+    WireUsage,
+)
+from weft.serving.openai.endpoint import Price
+from weft.serving.openai.output import StreamedOutput, ToolCalls
 from weft.serving.text import FoundCall, Piece, Splitter
+from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema_async, misfit_async
+
+_DEEPEST = 64
+
+
+def speculated(wire: WireDrafting | None, method: str, tokens: int) -> Speculated | None:
+    """How `method` drafted an answer of so many tokens; None where nothing was drafted or told.
+
+    A pass without a draft is not counted by the server: it wrote one token. The first token came
+    with the prompt. Drafts may be kept beyond the end of an answer, which is then cut.
+    """
+    if wire is None or not wire.num_spec_steps:
+        return None
+    accepted = min(wire.num_accepted_draft_tokens, wire.num_draft_tokens)
+    forwards = max(wire.num_spec_steps, tokens - 1 - accepted)
+    steps = list(zip(wire.per_step_drafted or (), wire.per_step_accepted or (), strict=False))
+    deepest = min(max((drafted for drafted, _ in steps), default=0), _DEEPEST)
+    return Speculated(
+        method,
+        wire.num_draft_tokens,
+        accepted,
+        forwards,
+        tuple(sum(kept >= d and drafted > d for drafted, kept in steps) for d in range(deepest)),
+        tuple(sum(kept > d for _, kept in steps) for d in range(deepest)),
+    )
+
+
+_LONGEST_TOKEN_CHARS: Final = 512
+"""No vocabulary known has a longer token: runs of blanks are the longest."""
+_ALLOWANCE: Final = 16
+_ALLOWED_SHARE: Final = 8
+_EMPTY_DELTA: Final = WireDelta()
+
+
+class TokenLimit:
+    """Counts the tokens of one answer against `max_tokens`; None: there is no limit.
+
+    Token ids are exact. Where the server tells none, each piece of the stream counts as one token,
+    and as more where its text is too long for one; as servers may split a token into several
+    pieces, the answer may then have 16 and an eighth more of them.
+    """
+
+    def __init__(self, max_tokens: int | None) -> None:
+        self._max = max_tokens
+        self._ids = 0
+        self._pieces = 0
+        self._chars = 0
+
+    def add(self, choice: WireChoice) -> None:
+        """Count one part of the answer."""
+        part = choice.delta or choice.message or _EMPTY_DELTA
+        calls = [piece.function for piece in part.pieces if piece.function]
+        chars = len(part.content or choice.text or "") + len(part.thought)
+        chars += len(part.refusal or "") + sum(len(call.arguments or "") for call in calls)
+        self._ids += len(choice.token_ids or ())
+        self._chars += chars
+        self._pieces += chars > 0
+
+    @property
+    def tokens(self) -> int:
+        """The tokens so far, exact where the server tells their ids, else about so many."""
+        return max(self._ids or self._pieces, -(-self._chars // _LONGEST_TOKEN_CHARS))
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the server goes on although it was to stop."""
+        if self._max is None:
+            return False
+        allowance = 0 if self._ids else _ALLOWANCE + self._max // _ALLOWED_SHARE
+        return self.tokens > self._max + allowance
+
 
 _logger = logging.getLogger("weft")
 _DONE = b"[DONE]"
@@ -35,7 +112,7 @@ class StreamError(Exception):
         self.status = wire.code if isinstance(wire.code, int) else 500
 
 
-class Answer:
+class StreamedAnswer:
     """One answer while it arrives. `take` every payload in order, then ask for the `completion`.
 
     `splitter` finds what the server leaves in the text. `decoder` is what a report calls the way it
@@ -56,14 +133,14 @@ class Answer:
         self._price = price
         self._limit = limit
         self._size = 0
-        self._speech = Speech(splitter or Splitter(), request.top_logprobs)
+        self._speech = StreamedOutput(splitter or Splitter(), request.top_logprobs)
         self._refusal: list[str] = []
         self._calls = ToolCalls()
         self._finish: str | None = None
         self._stop: str | int | None = None
         self._usage: WireUsage | None = None
         self._decoder = decoder
-        self._drafting: Drafting | None = None
+        self._drafting: WireDrafting | None = None
         self._prefilled = False
         self._begun = False
         self._tokens = TokenLimit(request.sampling.max_tokens)
@@ -156,7 +233,7 @@ class Answer:
         self._prefilled = True
         return [Prefilled(tuple(prompt))]
 
-    def _take(self, choice: Choice) -> list[Delta]:
+    def _take(self, choice: WireChoice) -> list[Delta]:
         part = choice.delta or choice.message or _NOTHING
         self._refusal.append(part.refusal or "")
         self._finish = choice.finish_reason or self._finish
@@ -222,7 +299,7 @@ class Answer:
         return Usage(wire.prompt_tokens, completion, cached, requests=1, money=money)
 
 
-def _size(choice: Choice) -> int:
+def _size(choice: WireChoice) -> int:
     """What keeping this part costs, in characters; also counts what has no text."""
     part = choice.delta or choice.message or _NOTHING
     size = len(part.content or choice.text or "") + len(part.refusal or "") + len(part.thought)
@@ -232,3 +309,43 @@ def _size(choice: Choice) -> int:
         if piece.function:
             size += len(piece.function.name or "") + len(piece.function.arguments or "")
     return size
+
+
+_HINT: Final = "try `retry`; servers with structured output hold a model to its schema"
+
+
+async def check_schema(schema: JsonSchema) -> None:
+    """Raises: `ModelRequestError` for a schema that output cannot be checked with."""
+    try:
+        await compile_schema_async(schema)
+    except SchemaRefused as error:
+        raise ModelRequestError(f"the output schema is wrong: {error}") from None
+
+
+async def parse_output(text: str, schema: JsonSchema, *, cut_at: int | None = None) -> Any:
+    """The value that `text` spells, in a code fence or not, which fits `schema`.
+
+    `cut_at`: the text was cut off at so many tokens.
+
+    Raises: `ModelOutputError` when it does not parse or fit, `ModelRequestError` when the schema
+    cannot be used.
+    """
+    try:
+        value = json.loads(unfenced(text), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        if cut_at is not None:
+            raise cut_off("the output", cut_at) from None
+        raise ModelOutputError(f"the output is not JSON: {error}", hint=_HINT) from None
+    try:
+        wrong = await misfit_async(value, schema)
+    except SchemaRefused as error:
+        raise ModelRequestError(f"the output schema is wrong: {error}") from None
+    except TooMuchToCheck as error:
+        raise ModelOutputError(f"the output cannot be checked: {error}") from None
+    if wrong is not None:
+        raise ModelOutputError(f"the output does not fit its schema: {wrong}")
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

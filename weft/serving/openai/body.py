@@ -1,15 +1,59 @@
-"""A model request as the JSON body a server takes; does no I/O."""
+"""What a server that fills canvases in is told otherwise than one that writes on; does no I/O.
+
+Which it is, its metrics say. How it fills, weft's plugin in it decides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from weft.core.errors import CapabilityError, ModelRequestError
+from weft.core.errors import CapabilityError, ModelRequestError, SpecError
 from weft.core.ports.model import Capabilities, ModelRequest
-from weft.core.values import JsonSchema, Message, ToolSpec
-from weft.serving.openai.filling import check_decoder
+from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, ToolSpec
+from weft.decoding.options import PLAIN_NAMES, format_decoder
+from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
+
+_ELSEWHERE: Final = {"temperature": TEMPERATURE, "seed": SEED}
+_PLAIN: Final = "sequential"
+
+
+def check_decoder(request: ModelRequest, server: Server) -> None:
+    """Raises: `CapabilityError` for a decoder that this server cannot be asked for per call."""
+    asked = request.decode
+    if asked == AUTOREGRESSIVE or (server.diffuses and asked.method in PLAIN_NAMES):
+        return
+    if not server.diffuses:
+        raise CapabilityError(
+            f"this server cannot be asked for the decoder {asked.method!r} per call",
+            hint="a server is started with its decoder; only those of diffusion models take others",
+        )
+    from weft.decoding.diffusion.catalogue import preset
+
+    try:
+        plain = preset(asked.method).plain
+    except SpecError as error:
+        raise CapabilityError(error.message, hint=error.hint) from error
+    if isinstance(asked, Lossless) and not plain:
+        raise CapabilityError(
+            f"the decoder {asked.method!r} may change the text",
+            hint="ask for it as a lossy one, if that is what you want",
+        )
+
+
+def filled(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
+    """The body with decoder, temperature and seed where a server that fills in looks for them."""
+    given = body.get(FIELD, {})
+    if not server.diffuses or not isinstance(given, Mapping):
+        return body
+    rest = {name: value for name, value in body.items() if name not in _ELSEWHERE}
+    ours = {_ELSEWHERE[name]: value for name, value in body.items() if name in _ELSEWHERE}
+    if request.decode != AUTOREGRESSIVE:
+        plain = request.decode.method in PLAIN_NAMES
+        ours[DECODE] = _PLAIN if plain else format_decoder(request.decode)
+    return {**rest, FIELD: {**given, **ours}} if ours else rest
+
 
 _RESERVED = frozenset(
     {"model", "messages", "prompt", "stream", "stream_options", "n", "tools", "response_format"}
@@ -220,3 +264,18 @@ def _is_closed(schema: object) -> bool:
         if required != set(schema.get("properties", ())):
             return False
     return all(map(_is_closed, schema.values()))
+
+
+_LONGEST = 200
+
+
+def labelled(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
+    """The body with the node's name beside what it holds of such arguments.
+
+    Nothing is told to a server that drafts nothing, nor where no program asks.
+    """
+    node = request.program.node if request.program is not None else ""
+    given = body.get(FIELD, {})
+    if not (server.drafts and node and isinstance(given, Mapping)):
+        return body
+    return {**body, FIELD: {NODE: node[:_LONGEST], **given}}

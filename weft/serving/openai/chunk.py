@@ -37,7 +37,7 @@ class ToolPiece(BaseModel):
     function: FunctionPiece | None = None
 
 
-class Delta(BaseModel):
+class WireDelta(BaseModel):
     """What a chunk adds to the message, or the whole message.
 
     Reasoning is `reasoning` in vLLM and OpenRouter, `reasoning_content` in DeepSeek and SGLang; who
@@ -113,15 +113,15 @@ class Logprobs(BaseModel):
         return tuple(tuple(sorted(values, reverse=True)[:most]) for values in found)
 
 
-class Choice(BaseModel):
+class WireChoice(BaseModel):
     """One candidate's part of a chunk.
 
     The stop text or token that ended it is `stop_reason` in vLLM, `matched_stop` in SGLang.
     """
 
     index: int = 0
-    delta: Delta | None = None
-    message: Delta | None = None
+    delta: WireDelta | None = None
+    message: WireDelta | None = None
     text: str | None = None
     finish_reason: str | None = None
     stop_reason: Annotated[str | int | None, BeforeValidator(_if_stop)] = None
@@ -145,7 +145,7 @@ class WireUsage(BaseModel):
     prompt_tokens_details: PromptDetails | None = None
 
 
-class Drafting(BaseModel):
+class WireDrafting(BaseModel):
     """How an answer was drafted, as vLLM says it: in all, and each draft that was verified."""
 
     num_spec_steps: _Count = 0
@@ -155,10 +155,10 @@ class Drafting(BaseModel):
     per_step_accepted: list[_Count] | None = None
 
 
-class Metrics(BaseModel):
+class WireMetrics(BaseModel):
     """What a server counted for one answer."""
 
-    speculative_decoding: Drafting | None = None
+    speculative_decoding: WireDrafting | None = None
 
 
 class WireError(BaseModel):
@@ -171,7 +171,7 @@ class WireError(BaseModel):
 def _if_metrics(value: object) -> object:
     """Counts are no part of an answer: where they are none, it is complete without."""
     try:
-        return None if value is None else Metrics.model_validate(value)
+        return None if value is None else WireMetrics.model_validate(value)
     except ValidationError:
         return None
 
@@ -180,10 +180,10 @@ class Chunk(BaseModel):
     """One event of a stream."""
 
     model: str | None = None
-    choices: list[Choice] = []
+    choices: list[WireChoice] = []
     usage: WireUsage | None = None
     error: WireError | str | None = None
-    metrics: Annotated[Metrics | None, BeforeValidator(_if_metrics)] = None
+    metrics: Annotated[WireMetrics | None, BeforeValidator(_if_metrics)] = None
     prompt_token_ids: list[int] | None = None
 
     @property

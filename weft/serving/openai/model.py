@@ -1,7 +1,4 @@
-"""The model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one.
-
-Does not know HTTP (see `transport`) or the wire format (see `body` and `answer`).
-"""
+"""How one client words requests and reads answers where the server does neither."""
 
 from __future__ import annotations
 
@@ -10,35 +7,70 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
 
 from weft.core.errors import CapabilityError, ModelError, ModelUnavailable
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
 from weft.serving.deadline import Deadline
-from weft.serving.openai.answer import Answer
-from weft.serving.openai.body import body_of, check_extra
-from weft.serving.openai.endpoint import Endpoint
+from weft.serving.openai.answer import StreamedAnswer, check_schema, parse_output
+from weft.serving.openai.body import body_of, check_extra, filled, labelled
+from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.failure import of_grammar
-from weft.serving.openai.filling import filled
-from weft.serving.openai.label import labelled
-from weft.serving.openai.metrics import ServerMetrics, parse
-from weft.serving.openai.price import Price
-from weft.serving.openai.reading import Reading
 from weft.serving.openai.server import (
     Server,
+    ServerMetrics,
     caches_prefixes,
     counts_denoising,
     counts_drafts,
+    parse_metrics,
     recognise,
     vllm_version,
 )
-from weft.serving.structured import check_schema, parse_output
-from weft.serving.text import FormatName, ReasoningStyle
+from weft.serving.text import FORMATS, FormatName, ReasoningStyle, Splitter, spell
 
 if TYPE_CHECKING:
-    from weft.serving.openai.tokens import Tokens
+    from weft.serving.openai.tokenizer import ServerTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class TextDialect:
+    """None leaves reasoning or tools to the server. Raises: `ValueError` for unknown names."""
+
+    reasoning: ReasoningStyle | None = None
+    tool_format: FormatName | None = None
+
+    def __post_init__(self) -> None:
+        styles = get_args(ReasoningStyle)
+        if self.reasoning is not None and self.reasoning not in styles:
+            raise ValueError(f"reasoning is one of {', '.join(styles)}, not {self.reasoning!r}")
+        if self.tool_format is not None and self.tool_format not in FORMATS:
+            there = ", ".join(FORMATS)
+            raise ValueError(f"tool_format is one of {there}, not {self.tool_format!r}")
+
+    def prepare(self, request: ModelRequest) -> tuple[ModelRequest, Splitter | None]:
+        """What to ask the server, and what finds reasoning and calls in its answer.
+
+        None where the text is the answer. Prompts of token ids are continued, not answered. Output
+        that the server holds to a schema or grammar is nothing else from its first character.
+        """
+        if not request.messages:
+            return request, None
+        asked = request
+        if self.tool_format is not None:
+            asked = spell(request, self.tool_format)
+        held = asked.schema is not None or asked.grammar is not None
+        return asked, None if held else self._splitter(request)
+
+    def _splitter(self, request: ModelRequest) -> Splitter | None:
+        spelling = None
+        if self.tool_format is not None and request.tools and request.tool_choice != "none":
+            spelling = FORMATS[self.tool_format]
+        if self.reasoning is None and spelling is None:
+            return None
+        return Splitter(self.reasoning, spelling, [tool.name for tool in request.tools])
+
 
 _DRAIN_S = 0.25
 
@@ -84,7 +116,7 @@ class OpenAIModel:
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
         # The client library takes half a second to import: only its users wait, and not in a run.
-        from weft.serving.openai.tokens import Tokens
+        from weft.serving.openai.tokenizer import ServerTokenizer
         from weft.serving.openai.transport import Transport
 
         self._endpoint = Endpoint(
@@ -97,9 +129,9 @@ class OpenAIModel:
             idle_timeout_s,
             connections,
         )
-        self._reading = Reading(reasoning, tool_format)
+        self._reading = TextDialect(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
-        self._tokens = Tokens(self._transport, self._endpoint)
+        self._tokens = ServerTokenizer(self._transport, self._endpoint)
         self._extra_body = dict(extra_body or {})
         self._price = price
         self._max_answer_chars = max_answer_chars
@@ -128,7 +160,7 @@ class OpenAIModel:
                 await check_schema(request.schema)
             asked, splitter = self._reading.prepare(request)
             body = self._body(asked, server, tagged=splitter is not None)
-            answer = Answer(
+            answer = StreamedAnswer(
                 request,
                 self.model,
                 self._price,
@@ -162,7 +194,7 @@ class OpenAIModel:
         """
         with self._converted():
             page = await self._transport.get(self._endpoint.root_url("metrics"))
-            reading = parse(page) if page is not None else None
+            reading = parse_metrics(page) if page is not None else None
             if reading is None:
                 raise CapabilityError(
                     f"{self._endpoint.base_url} has no metrics of vLLM",
@@ -211,7 +243,7 @@ class OpenAIModel:
             raise failed from None
 
     @asynccontextmanager
-    async def _tokenizing(self) -> AsyncIterator[Tokens]:
+    async def _tokenizing(self) -> AsyncIterator[ServerTokenizer]:
         with self._converted():
             if (await self._discover()).kind != "vllm":
                 raise CapabilityError(
@@ -238,7 +270,7 @@ class OpenAIModel:
             server = replace(
                 server,
                 prefix_caching=caches_prefixes(page),
-                metrics=parse(page) is not None,
+                metrics=parse_metrics(page) is not None,
                 drafts=counts_drafts(page),
                 diffuses=counts_denoising(page),
             )
@@ -253,7 +285,7 @@ def _headers(deadline: Deadline) -> dict[str, str]:
 
 
 @contextmanager
-def _counted(answer: Answer) -> Iterator[None]:
+def _counted(answer: StreamedAnswer) -> Iterator[None]:
     """What is wrong with an answer that is there was paid for all the same."""
     try:
         yield

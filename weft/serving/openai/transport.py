@@ -1,10 +1,8 @@
-"""HTTP to one endpoint with the official client; knows bytes and events, not what they say.
-
-The client's own retries are off: the engine decides about those.
-"""
+"""Server-sent events out of bytes, however they were cut; does not know what the events mean."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
@@ -12,11 +10,74 @@ from typing import Any
 import httpx2
 from openai import AsyncAPIResponse, AsyncOpenAI
 
+from weft.core.call_context import trace_headers
 from weft.core.errors import ModelOutputError, ModelUnavailable, WeftError
-from weft.core.tracing import trace_headers
 from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.failure import convert, status_error
-from weft.serving.openai.sse import EventParser
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class EventParser:
+    """Feed it bytes as they arrive; it gives back the data of each event that became complete.
+
+    Memory is bounded by `max_event_bytes`, the most one event may hold.
+    """
+
+    def __init__(self, max_event_bytes: int) -> None:
+        self._max = max_event_bytes
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._held = b""
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of the events that `chunk` completes, in order.
+
+        Raises: `ModelOutputError` when one event is larger than allowed.
+        """
+        chunk = self._held + chunk
+        # A CR at the very end may be half of a CRLF.
+        self._held = chunk[-1:] if chunk.endswith(b"\r") else b""
+        first, *rest = _LINE_END.split(chunk.removesuffix(b"\r"))
+        events: list[bytes] = []
+        self._grow(first)
+        for piece in rest:
+            self._end_line(events)
+            self._grow(piece)
+        return events
+
+    def end(self) -> list[bytes]:
+        """What is left when the stream has ended: an event whose closing blank line is missing."""
+        events: list[bytes] = []
+        self._end_line(events)
+        self._dispatch(events)
+        return events
+
+    def _grow(self, piece: bytes) -> None:
+        self._line += piece
+        self._size += len(piece)
+        if self._size > self._max:
+            raise ModelOutputError(
+                f"the server sent one event of more than {self._max:,} bytes", retryable=False
+            )
+
+    def _end_line(self, events: list[bytes]) -> None:
+        line = bytes(self._line)
+        self._line.clear()
+        if not line:
+            self._dispatch(events)
+        elif line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        else:
+            self._size -= len(line)
+
+    def _dispatch(self, events: list[bytes]) -> None:
+        if self._data:
+            events.append(b"\n".join(self._data))
+        self._data.clear()
+        self._size = 0
+
 
 _MAX_BODY_BYTES = 4 * 2**20
 _MAX_EVENT_BYTES = 4 * 2**20
@@ -144,10 +205,10 @@ async def _guard(response: httpx2.Response) -> None:
         raise ModelUnavailable("the server sent compressed data, which was not asked for")
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")
     if not (response.is_success and streamed):
-        response.stream = _Bounded(response.stream)
+        response.stream = _BoundedStream(response.stream)
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedStream(httpx2.AsyncByteStream):
     def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> None:
         assert isinstance(inner, httpx2.AsyncByteStream)
         self._inner = inner

@@ -4,30 +4,34 @@ Reads configs, data sheets and traffic; loads no weights, starts nothing and nee
 """
 
 from weft.serving.plan.architecture import Architecture
-from weft.serving.plan.command import command, note
-from weft.serving.plan.hardware import DEVICES, Device, find_devices
-from weft.serving.plan.layout import Layout
-from weft.serving.plan.limits import Limits, default_limits
-from weft.serving.plan.memory import RankMemory
-from weft.serving.plan.outcome import Outcome
-from weft.serving.plan.plans import Goal, Plan, Ranking, Rejected, rank
-from weft.serving.plan.shapes import SHAPES, find_architecture
-from weft.serving.plan.traffic import Traffic, default_traffic
-from weft.serving.plan.traffic_file import read_traffic
+from weft.serving.plan.config import SHAPES, find_architecture
+from weft.serving.plan.hardware import DEVICES, Device, EngineLimits, default_limits, find_devices
+from weft.serving.plan.layout import RankLayout, RankMemory
+from weft.serving.plan.plans import (
+    DeploymentPlan,
+    Goal,
+    Ranking,
+    Rejected,
+    SimulationResult,
+    command,
+    note,
+    rank,
+)
+from weft.serving.plan.traffic import Traffic, default_traffic, read_traffic
 
 __all__ = [
     "DEVICES",
     "SHAPES",
     "Architecture",
+    "DeploymentPlan",
     "Device",
+    "EngineLimits",
     "Goal",
-    "Layout",
-    "Limits",
-    "Outcome",
-    "Plan",
+    "RankLayout",
     "RankMemory",
     "Ranking",
     "Rejected",
+    "SimulationResult",
     "Traffic",
     "command",
     "default_limits",

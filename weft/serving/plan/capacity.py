@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.serving.plan.batching import Durations
-from weft.serving.plan.latency import Batch
-from weft.serving.plan.traffic import Request, Traffic
+from weft.serving.plan.latency import ForwardBatch
+from weft.serving.plan.simulation import Durations
+from weft.serving.plan.traffic import Traffic, TrafficRequest
 
 
 def capacity_tokens_s(
@@ -37,7 +37,7 @@ def capacity_tokens_s(
     own = held - sum(n * r.output_tokens for n, r in zip(cached, requests, strict=True)) / outputs
 
     def step_s(running: float) -> float:
-        batch = Batch(
+        batch = ForwardBatch(
             prefill_tokens=running * fresh / outputs,
             prefill_pairs=running * pairs / outputs,
             decodes=running,
@@ -62,7 +62,7 @@ def _most_within(step_s: Callable[[float], float], most: float, limit_s: float |
     return low
 
 
-def _cached_prefixes(requests: tuple[Request, ...]) -> list[int]:
+def _cached_prefixes(requests: tuple[TrafficRequest, ...]) -> list[int]:
     """For each request the tokens of its prefix, if an earlier one has computed it."""
     seen: set[tuple[str, int]] = set()
     cached = []

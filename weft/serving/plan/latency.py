@@ -1,7 +1,7 @@
-"""How long one forward pass takes: a roofline for each kind of work, and communication.
+"""How long ranks talk to each other. Sizes in bytes, times in seconds. Knows no model.
 
-The roofline model (Williams, Waterman and Patterson, 2009): work takes the longer of its arithmetic
-and its memory traffic. Knows no queue and no request.
+Ring formulas as in Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
+Operations in MPICH" (2005).
 """
 
 from __future__ import annotations
@@ -9,16 +9,45 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from weft.serving.plan.architecture import Architecture
-from weft.serving.plan.communication import Link
+from weft.serving.plan.architecture import Architecture, Compute, Matrix, Quantization, Role
 from weft.serving.plan.hardware import Device
-from weft.serving.plan.layout import Layout
-from weft.serving.plan.matrix import Matrix, Role
-from weft.serving.plan.quantization import Compute, Quantization
+from weft.serving.plan.layout import RankLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class DeviceLink:
+    """A connection of each rank to its peers: bytes per second in one direction, and one delay."""
+
+    bytes_s: float
+    hop_s: float
+
+    def all_reduce_s(self, size_bytes: float, ranks: int) -> float:
+        """Everyone ends with the sum: 2 (n - 1) messages of 1/n of the size."""
+        if ranks == 1:
+            return 0.0
+        messages = 2 * (ranks - 1)
+        return messages * (self.hop_s + size_bytes / ranks / self.bytes_s)
+
+    def gather_s(self, size_bytes: float, ranks: int) -> float:
+        """Everyone ends with all parts of something of this size in all."""
+        if ranks == 1:
+            return 0.0
+        return (ranks - 1) * (self.hop_s + size_bytes / ranks / self.bytes_s)
+
+    def exchange_s(self, size_bytes: float, ranks: int, destinations: int) -> float:
+        """All-to-all: each rank sends its tokens, this size, to so many of the others."""
+        if ranks == 1:
+            return 0.0
+        copies = min(destinations, ranks - 1)
+        return (ranks - 1) * self.hop_s + copies * size_bytes / self.bytes_s
+
+    def send_s(self, size_bytes: float) -> float:
+        """One message from a rank to another."""
+        return self.hop_s + size_bytes / self.bytes_s
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardBatch:
     """What one forward pass works on.
 
     prefill_tokens     prompt tokens, of all prompts
@@ -34,9 +63,9 @@ class Batch:
     decode_context: float = 0
     sampled: float = 0
 
-    def part(self, number: int) -> Batch:
+    def part(self, number: int) -> ForwardBatch:
         """One of `number` equal parts."""
-        return Batch(
+        return ForwardBatch(
             self.prefill_tokens / number,
             self.prefill_pairs / number,
             self.decodes / number,
@@ -74,7 +103,7 @@ class StepTime:
     """The duration of forward passes of one model, cut one way, on one kind of device."""
 
     def __init__(
-        self, model: Architecture, layout: Layout, scheme: Quantization, device: Device
+        self, model: Architecture, layout: RankLayout, scheme: Quantization, device: Device
     ) -> None:
         self._model, self._layout, self._scheme = model, layout, scheme
         self._cost = device.efficiency
@@ -82,8 +111,8 @@ class StepTime:
         plain: Compute = "fp32" if scheme.compute == "fp32" else "bf16"
         self._plain_flops = device.flops[plain] * self._cost.products
         self._bandwidth = device.bandwidth_bytes_s * self._cost.memory
-        near = Link(device.link_bytes_s * self._cost.link, device.hop_s)
-        far = Link(device.network_bytes_s * self._cost.link, device.network_hop_s)
+        near = DeviceLink(device.link_bytes_s * self._cost.link, device.hop_s)
+        far = DeviceLink(device.network_bytes_s * self._cost.link, device.network_hop_s)
         self._tensor_link = near
         self._stage_link = near if layout.tp * layout.pp <= device.per_node else far
         self._expert_link = near if layout.expert_ranks <= device.per_node else far
@@ -91,7 +120,7 @@ class StepTime:
         self._attention_rates(device.flops[plain] * self._cost.attention)
         self._stages = Counter(self._stage(n) for n in range(layout.pp))
 
-    def seconds(self, batch: Batch) -> float:
+    def seconds(self, batch: ForwardBatch) -> float:
         """One round in which every sequence of `batch` advances.
 
         With pipeline parallelism the batch is taken as micro-batches of equal size, one for each
@@ -111,7 +140,7 @@ class StepTime:
         through = sum(t * n for t, n in times) + (self._layout.pp - 1) * sending
         return max(through, parts * (max(t for t, _ in times) + sending))
 
-    def _stage_s(self, stage: _Stage, batch: Batch) -> float:
+    def _stage_s(self, stage: _Stage, batch: ForwardBatch) -> float:
         tokens = batch.prefill_tokens + batch.decodes
         seconds = self._cost.step_s + self._cost.layer_s * stage.layers
         seconds += self._cost.sequence_s * batch.sampled
@@ -134,7 +163,7 @@ class StepTime:
             touched * products.weights_s + tokens * products.token_bytes_s,
         )
 
-    def _attention_s(self, stage: _Stage, batch: Batch) -> float:
+    def _attention_s(self, stage: _Stage, batch: ForwardBatch) -> float:
         """Scores and sums: arithmetic for prompts, mostly reading the KV cache for decodes."""
         seconds = stage.layers * batch.prefill_pairs * self._pair_s
         if not batch.decodes:
@@ -146,7 +175,7 @@ class StepTime:
             seconds += stage.windowed * within * self._context_s
         return seconds
 
-    def _talk_s(self, stage: _Stage, tokens: float, batch: Batch) -> float:
+    def _talk_s(self, stage: _Stage, tokens: float, batch: ForwardBatch) -> float:
         """Sums over tensor ranks after attention and after the MLP; tokens to spread experts."""
         layout, size = self._layout, tokens * self._token_bytes
         if layout.tp == 1 and layout.expert_ranks == 1:

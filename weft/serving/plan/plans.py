@@ -1,24 +1,82 @@
-"""Every way to deploy a model on some devices: rejected with a reason, or simulated and ranked."""
+"""What became of simulated requests, in figures. Knows no engine."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
+from statistics import fmean
 from typing import Literal
 
 from weft.core.errors import SpecError
-from weft.serving.plan.architecture import Architecture
-from weft.serving.plan.batching import Replica
+from weft.serving.plan.architecture import QUANTIZATIONS, Architecture, Quantization
 from weft.serving.plan.capacity import capacity_tokens_s
-from weft.serving.plan.hardware import Device
+from weft.serving.plan.hardware import Device, EngineLimits, default_limits
 from weft.serving.plan.latency import StepTime
-from weft.serving.plan.layout import Layout
-from weft.serving.plan.limits import Limits, default_limits
-from weft.serving.plan.memory import RankMemory, rank_memory
-from weft.serving.plan.outcome import Outcome
-from weft.serving.plan.quantization import QUANTIZATIONS, Quantization
-from weft.serving.plan.replicas import serve
-from weft.serving.plan.traffic import Traffic
+from weft.serving.plan.layout import RankLayout, RankMemory, rank_memory
+from weft.serving.plan.simulation import SimulatedReplica, serve
+from weft.serving.plan.traffic import Slo, Traffic
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """The smallest sample that so many of all do not exceed (nearest rank); 0 without samples."""
+    if not samples:
+        return 0.0
+    return sorted(samples)[max(0, ceil(share * len(samples)) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Latencies in seconds; `tokens_s` is output tokens per second of the simulated time.
+
+    TTFT is the time to the first token, TPOT the mean time of a request's further tokens.
+    `kv_peak` is the largest part of a KV cache that was in use.
+    """
+
+    requests: int
+    ttft_p50_s: float
+    ttft_p95_s: float
+    tpot_p50_s: float
+    tpot_p95_s: float
+    latency_mean_s: float
+    latency_p95_s: float
+    tokens_s: float
+    kv_peak: float
+    preemptions: int
+
+    @classmethod
+    def of(cls, replicas: Sequence[SimulatedReplica]) -> SimulationResult:
+        """The outcome of replicas that have finished at least one request."""
+        jobs = [job for replica in replicas for job in replica.done]
+        ttft = [job.ttft_s for job in jobs]
+        tpot = [job.tpot_s for job in jobs if job.tpot_s is not None]
+        latency = [job.latency_s for job in jobs]
+        start = min(job.request.arrival_s for job in jobs)
+        span = max(job.finished_s for job in jobs) - start
+        return cls(
+            requests=len(jobs),
+            ttft_p50_s=percentile(ttft, 0.5),
+            ttft_p95_s=percentile(ttft, 0.95),
+            tpot_p50_s=percentile(tpot, 0.5),
+            tpot_p95_s=percentile(tpot, 0.95),
+            latency_mean_s=fmean(latency),
+            latency_p95_s=percentile(latency, 0.95),
+            tokens_s=sum(job.produced_tokens for job in jobs) / span,
+            kv_peak=max(r.cache.peak_tokens / r.cache.capacity_tokens for r in replicas),
+            preemptions=sum(replica.preemptions for replica in replicas),
+        )
+
+    def breach(self, slo: Slo) -> str | None:
+        """Which promise is broken, in words; None if all are kept."""
+        for name, value, most in (
+            ("TTFT", self.ttft_p95_s, slo.ttft_s),
+            ("TPOT", self.tpot_p95_s, slo.tpot_s),
+        ):
+            if most is not None and value > most:
+                return f"{name} p95 {value * 1e3:,.1f} ms > {most * 1e3:,g} ms"
+        return None
+
 
 Goal = Literal["throughput", "latency", "cost"]
 _GIB = 1 << 30
@@ -26,17 +84,17 @@ _SIMULATED_REQUESTS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DeploymentPlan:
     """A deployment that works. `breach` says why it does not keep up with the traffic, if so.
 
     `capacity_tokens_s` is what all its devices give together when requests always wait, as far as
     the promised time per token allows.
     """
 
-    layout: Layout
+    layout: RankLayout
     quantization: str
     memory: RankMemory
-    outcome: Outcome
+    outcome: SimulationResult
     capacity_tokens_s: float
     breach: str | None
 
@@ -55,7 +113,7 @@ class Plan:
 class Rejected:
     """A deployment that cannot work."""
 
-    layout: Layout
+    layout: RankLayout
     quantization: str
     reason: str
 
@@ -68,15 +126,15 @@ class Ranking:
     device: Device
     count: int
     goal: Goal
-    limits: Limits
+    limits: EngineLimits
     traffic: Traffic
     offered: int
-    plans: tuple[Plan, ...]
+    plans: tuple[DeploymentPlan, ...]
     rejected: tuple[Rejected, ...]
 
-    def best_of_each_format(self) -> tuple[Plan, ...]:
+    def best_of_each_format(self) -> tuple[DeploymentPlan, ...]:
         """The best plan of each number format, the one the weights are stored in first."""
-        best: dict[str, Plan] = {}
+        best: dict[str, DeploymentPlan] = {}
         for plan in self.plans:
             best.setdefault(plan.quantization, plan)
         stored = formats(self.model)[0].name
@@ -108,7 +166,7 @@ def chosen_formats(model: Architecture, names: Sequence[str]) -> tuple[Quantizat
     return tuple(scheme for name, scheme in possible.items() if not names or name in names)
 
 
-def layouts(model: Architecture, device: Device, count: int) -> Iterator[Layout]:
+def layouts(model: Architecture, device: Device, count: int) -> Iterator[RankLayout]:
     """All cuts over at most `count` devices, tensor parallelism within one machine."""
     powers = [1 << n for n in range(count.bit_length()) if 1 << n <= count]
     for tp in sorted({*powers, *(n for n in range(1, count + 1) if model.heads % n == 0)}):
@@ -117,9 +175,9 @@ def layouts(model: Architecture, device: Device, count: int) -> Iterator[Layout]
         for pp in sorted({n for n in (*powers, count // tp) if tp * n <= count}):
             most = count // (tp * pp)
             for dp in sorted({n for n in (*powers, most) if n <= most}):
-                yield Layout(tp, pp, dp)
+                yield RankLayout(tp, pp, dp)
                 if model.experts is not None and tp * dp > 1:
-                    yield Layout(tp, pp, dp, spread=True)
+                    yield RankLayout(tp, pp, dp, spread=True)
 
 
 def rank(
@@ -129,7 +187,7 @@ def rank(
     traffic: Traffic,
     *,
     goal: Goal = "throughput",
-    limits: Limits | None = None,
+    limits: EngineLimits | None = None,
     quantizations: Sequence[str] = (),
 ) -> Ranking:
     """Every deployment of `model` on at most `count` devices, best first.
@@ -142,7 +200,7 @@ def rank(
     """
     limits = limits or default_limits(device)
     simulated = traffic.first(_SIMULATED_REQUESTS)
-    plans: list[Plan] = []
+    plans: list[DeploymentPlan] = []
     rejected: list[Rejected] = []
     longest = traffic.longest_tokens
     for scheme in chosen_formats(model, quantizations):
@@ -162,7 +220,7 @@ def rank(
     )  # fmt: skip
 
 
-def _worth(plan: Plan, goal: Goal) -> tuple[float, ...]:
+def _worth(plan: DeploymentPlan, goal: Goal) -> tuple[float, ...]:
     match goal:
         case "throughput":
             return (-plan.capacity_tokens_s, plan.outcome.latency_mean_s)
@@ -174,7 +232,7 @@ def _worth(plan: Plan, goal: Goal) -> tuple[float, ...]:
 
 def _refused(
     model: Architecture,
-    layout: Layout,
+    layout: RankLayout,
     scheme: Quantization,
     device: Device,
     longest_tokens: int,
@@ -210,27 +268,69 @@ def _too_small(memory: RankMemory, longest_tokens: int) -> str | None:
 
 def _plan(
     model: Architecture,
-    layout: Layout,
+    layout: RankLayout,
     scheme: Quantization,
     device: Device,
-    limits: Limits,
+    limits: EngineLimits,
     memory: RankMemory,
     traffic: Traffic,
-) -> Plan:
+) -> DeploymentPlan:
     durations = StepTime(model, layout, scheme, device)
     # each of the micro-batches that fill a pipeline has a token budget of its own
     budget = limits.max_batched_tokens * layout.pp
     kv, block, slots = memory.kv_tokens, limits.block_tokens, limits.max_seqs
     replicas = [
-        Replica(durations, kv_tokens=kv, block_tokens=block, slots=slots, budget=budget)
+        SimulatedReplica(durations, kv_tokens=kv, block_tokens=block, slots=slots, budget=budget)
         for _ in range(layout.dp)
     ]
     serve(traffic, replicas)
-    outcome = Outcome.of(replicas)
+    outcome = SimulationResult.of(replicas)
     capacity = layout.dp * capacity_tokens_s(
         traffic, durations, kv_tokens=kv, block_tokens=block, slots=slots, budget=budget
     )
     breach = outcome.breach(traffic.slo)
     if capacity < traffic.tokens_s:
         breach = "overloaded"
-    return Plan(layout, scheme.name, memory, outcome, capacity, breach)
+    return DeploymentPlan(layout, scheme.name, memory, outcome, capacity, breach)
+
+
+def command(
+    model: str, shape: Architecture, plan: DeploymentPlan, limits: EngineLimits, per_node: int
+) -> str:
+    """The words to type. `model` is the name under which a server finds the weights.
+
+    Replicas are servers of their own; only spread experts need the data-parallel ranks of one
+    server. Weights in another format than their own are quantized while they load where vLLM can
+    do that; otherwise `model` must be exchanged for a checkpoint in that format (`note`).
+    """
+    layout, scheme = plan.layout, QUANTIZATIONS[plan.quantization]
+    inside = layout.dp if layout.spread else 1
+    words = ["weft", "serve", model]
+    for option, value in (
+        ("--tp", layout.tp),
+        ("--pp", layout.pp),
+        ("--dp", inside),
+        ("--replicas", layout.dp // inside),
+    ):
+        if value > 1:
+            words += [option, str(value)]
+    nodes = -(-layout.tp * layout.pp * inside // per_node)
+    if nodes > 1:
+        words += ["--nodes", str(nodes)]
+    if scheme != formats(shape)[0] and scheme.argument is not None:
+        words += ["--quantization", scheme.argument]
+    words += ["--max-seqs", str(limits.max_seqs)]
+    words += ["--", "--max-num-batched-tokens", str(limits.max_batched_tokens)]
+    if layout.spread:
+        words.append("--enable-expert-parallel")
+    return shlex.join(words)
+
+
+def note(shape: Architecture, plan: DeploymentPlan) -> str | None:
+    """What to know before typing the command; None if it serves the weights as they are."""
+    scheme = QUANTIZATIONS[plan.quantization]
+    if scheme == formats(shape)[0]:
+        return None
+    if scheme.argument is not None:
+        return "weights are rounded while they load: answers change"
+    return "name an AWQ or GPTQ checkpoint of the model instead: answers change"

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
+from weft.core.call_context import trace_headers
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError
 from weft.core.events import Event
 from weft.core.extras import optional_packages
-from weft.core.tracing import trace_headers
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -1,13 +1,23 @@
-"""What runs did, for Prometheus. Counts events; knows no port and no run by name."""
+"""What the fleets of this process did and do, for Prometheus. Counts survive the fleets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from weft.core.calls import CallEvent
+from weft.core.errors import ServeError
 from weft.core.events import (
     Event,
     GraphGrew,
@@ -24,7 +34,63 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId
 from weft.core.values import Usage
-from weft.serving.fleet.metrics import FleetCollector
+from weft.serving.fleet.stats import FleetStats, ended_fleets, open_fleets
+
+_HELP: Final = {
+    "sent": "Requests that went to a replica, of all kinds.",
+    "resumed": "Streams that went on from the tokens of a broken one.",
+    "repeated": "Answers asked again from the start after something had been delivered.",
+    "retried": "Calls asked again because a replica was overloaded.",
+    "moved": "Calls that a broken replica gave back.",
+    "warmed": "Prompts computed ahead.",
+    "held_for_prefix": "Calls that waited for a prefix they share.",
+    "cancelled": "Calls that their caller closed.",
+    "timed_out": "Calls whose time was over.",
+    "received_tokens": "Token ids that came back, where replicas tell.",
+}
+_STATES: Final = ("usable", "resting", "broken")
+
+
+class FleetCollector:
+    """A collector for a `CollectorRegistry`. Labels hold names of models and states only."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Every count, as Prometheus' client asks for it."""
+        totals = ended_fleets()
+        waiting: dict[str, int] = {}
+        running: dict[str, int] = {}
+        states: dict[tuple[str, str], int] = {}
+        for fleet in open_fleets():
+            model, load = fleet.model, fleet.load()
+            totals[model] = totals.get(model, FleetStats()) + fleet.stats()
+            waiting[model] = waiting.get(model, 0) + load.waiting
+            running[model] = running.get(model, 0) + load.running
+            for state in _STATES:
+                key = (model, state)
+                states[key] = states.get(key, 0) + getattr(load, state)
+        yield from _counters(totals)
+        yield _gauge("weft_fleet_waiting", "Calls that wait for a replica.", waiting)
+        yield _gauge("weft_fleet_running", "Calls on replicas.", running)
+        gauge = GaugeMetricFamily("weft_fleet_replicas", "Replicas.", labels=["model", "state"])
+        for (model, state), count in sorted(states.items()):
+            gauge.add_metric([model, state], count)
+        yield gauge
+
+
+def _counters(totals: dict[str, FleetStats]) -> Iterator[Metric]:
+    for name, text in _HELP.items():
+        counter = CounterMetricFamily(f"weft_fleet_{name}", text, labels=["model"])
+        for model, stats in sorted(totals.items()):
+            counter.add_metric([model], asdict(stats)[name])
+        yield counter
+
+
+def _gauge(name: str, text: str, values: dict[str, int]) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(name, text, labels=["model"])
+    for model, value in sorted(values.items()):
+        gauge.add_metric([model], value)
+    return gauge
+
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200)
@@ -88,14 +154,14 @@ class RunMetrics:
 
     def listener(self) -> Callable[[Event | CallEvent], None]:
         """A listener for one run."""
-        return _Counting(self)
+        return _RunCounter(self)
 
     def text(self) -> bytes:
         """Everything counted, in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
-class _Counting:
+class _RunCounter:
     def __init__(self, metrics: RunMetrics) -> None:
         self._to = metrics
         self._flow = ""
@@ -180,3 +246,28 @@ class _Counting:
         to.runs.labels(flow, event.status).inc()
         to.run_seconds.labels(flow).observe(event.at_s)
         to.active.labels(flow).dec()
+
+
+class MetricsServer:
+    """Serves what is counted in `registry` on `127.0.0.1:port` until `close`; 0 takes a free port.
+
+    Raises: `ServeError` when the port cannot be taken.
+    """
+
+    def __init__(self, registry: CollectorRegistry, port: int) -> None:
+        try:
+            self._server, self._thread = start_http_server(port, "127.0.0.1", registry)
+        except (OSError, OverflowError) as error:
+            hint = "choose another --metrics-port, or 0 for a free one"
+            raise ServeError(f"port {port} cannot be taken: {error}", hint=hint) from error
+
+    @property
+    def address(self) -> str:
+        """`http://127.0.0.1:port/metrics`."""
+        return f"http://127.0.0.1:{self._server.server_port}/metrics"
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

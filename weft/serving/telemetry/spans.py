@@ -1,9 +1,4 @@
-"""A run as OpenTelemetry spans: the run, its nodes, their calls of models and tools.
-
-Reads events and calls, and knows no exporter. Names and attributes follow OpenTelemetry's semantic
-conventions for generative AI (`gen_ai.*`); what they have no word for is `weft.*`. What people,
-models or tools wrote is left out unless `content` asks for it: messages of errors, too.
-"""
+"""What calls and their answers are in OpenTelemetry's words. Pure; holds no text of anybody."""
 
 from __future__ import annotations
 
@@ -27,6 +22,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from weft.core.call_context import set_trace_headers
 from weft.core.calls import (
     CallEvent,
     CallId,
@@ -58,9 +54,82 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, stem
-from weft.core.tracing import set_trace_headers
-from weft.core.values import Message, Usage
-from weft.serving.telemetry.attributes import Attributes, answered, asked, called, decoded, spent
+from weft.core.ports.model import ModelRequest
+from weft.core.values import Completion, Denoised, Message, Speculated, Usage
+
+Attributes = dict[str, str | bool | int | float | Sequence[str]]
+
+
+def asked(model: str, request: ModelRequest) -> Attributes:
+    """A model call: what is asked for, and how."""
+    sampling = request.sampling
+    known: dict[str, str | int | float | Sequence[str] | None] = {
+        "gen_ai.operation.name": "chat" if request.messages else "text_completion",
+        "gen_ai.provider.name": "weft",
+        "gen_ai.request.model": model,
+        "gen_ai.request.max_tokens": sampling.max_tokens,
+        "gen_ai.request.temperature": sampling.temperature,
+        "gen_ai.request.top_p": sampling.top_p,
+        "gen_ai.request.top_k": sampling.top_k,
+        "gen_ai.request.seed": sampling.seed,
+        "gen_ai.request.stop_sequences": sampling.stop or None,
+        "gen_ai.output.type": "text" if request.schema is None else "json",
+        "weft.decoder": request.decode.method,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def answered(completion: Completion) -> Attributes:
+    """A model's answer: why it ended, what it took, how it was decoded."""
+    told: Attributes = {"gen_ai.response.finish_reasons": (completion.finish_reason,)}
+    if completion.model:
+        told["gen_ai.response.model"] = completion.model
+    told |= spent(completion.usage)
+    if completion.decoding is not None:
+        told |= decoded(completion.decoding)
+    return told
+
+
+def called(call: ToolCalled) -> Attributes:
+    """A tool call."""
+    return {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.tool,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": call.call,
+        "weft.effect": call.effect,
+    }
+
+
+def spent(usage: Usage) -> Attributes:
+    """Tokens, passes and money."""
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        "weft.usage.requests": usage.requests,
+        "weft.usage.forwards": usage.forwards,
+        "weft.usage.money_usd": usage.money,
+    }
+
+
+def decoded(how: Speculated | Denoised) -> Attributes:
+    """How several tokens were written a pass."""
+    if isinstance(how, Denoised):
+        return {
+            "weft.decoder": how.method,
+            "weft.decoder.lossless": how.lossless,
+            "weft.decoder.forwards": how.forwards,
+            "weft.decoder.kept_tokens": how.kept,
+        }
+    return {
+        "weft.decoder": how.method,
+        "weft.decoder.lossless": how.lossless,
+        "weft.decoder.forwards": how.forwards,
+        "weft.decoder.drafted_tokens": how.drafted,
+        "weft.decoder.accepted_tokens": how.accepted,
+    }
+
 
 _LONGEST: Final = 16_384
 _MOST_NODES: Final = 10
@@ -69,7 +138,7 @@ _Key = tuple[NodeId, int, CallId]
 
 
 @dataclass(slots=True)
-class _Call:
+class _CallSpan:
     """A call under way. `silent`: nothing of its answer has come."""
 
     span: Span
@@ -96,7 +165,7 @@ class Spans:
         self._infos: dict[NodeId, NodeInfo] = {}
         self._open: dict[NodeId, Span] = {}
         self._ended: dict[NodeId, SpanContext] = {}
-        self._calls: dict[_Key, _Call] = {}
+        self._calls: dict[_Key, _CallSpan] = {}
         self._spent: dict[NodeId, Usage] = {}
         self._run: Span | None = None
 
@@ -262,11 +331,11 @@ class Spans:
         attributes["weft.node.id"] = key[0]
         inside = self._around(key[0])
         span = self._tracer.start_span(name, inside, kind, attributes, start_time=self._now_ns)
-        self._calls[key] = _Call(span, at_s)
+        self._calls[key] = _CallSpan(span, at_s)
         _enter(set_span_in_context(span, inside))
 
     def _call_goes_on(
-        self, call: _Call, event: ModelStreamed | ModelAnswered | ToolReturned
+        self, call: _CallSpan, event: ModelStreamed | ModelAnswered | ToolReturned
     ) -> None:
         match event:
             case ModelStreamed(deltas=deltas) if call.silent and deltas:

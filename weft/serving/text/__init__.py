@@ -4,8 +4,7 @@ Works on text that arrives in pieces; knows no server and no tokenizer. And text
 tokens, as ids of which none is one.
 """
 
-from weft.serving.text.formats import FORMATS, FormatName
-from weft.serving.text.found import FoundCall, Piece
+from weft.serving.text.formats import FORMATS, FormatName, FoundCall, Piece
 from weft.serving.text.plain import PlainText, Tokenized, only_blanks
 from weft.serving.text.prompt import spell
 from weft.serving.text.splitter import ReasoningStyle, Splitter

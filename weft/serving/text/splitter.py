@@ -1,15 +1,261 @@
-"""Splits an answer's text into reasoning, text and tool calls while it arrives."""
+"""How much of a text's end may be the beginning of something."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from weft.core.ports.model import ReasoningDelta, TextDelta
-from weft.serving.text.formats import ToolFormat
-from weft.serving.text.found import FoundCall, Piece
-from weft.serving.text.thinking import Thinking
-from weft.serving.text.tool_text import ToolText
+from weft.serving.text.formats import FoundCall, Piece, ToolFormat
+from weft.serving.text.json_scanner import JsonScanner
+
+
+def partial(text: str, literals: Iterable[str]) -> int:
+    """Length of the longest end of `text` that begins one of `literals` without being all of it."""
+    return max((_partial(text, literal) for literal in literals), default=0)
+
+
+def _partial(text: str, literal: str) -> int:
+    longest = min(len(text), len(literal) - 1)
+    return next((n for n in range(longest, 0, -1) if literal.startswith(text[-n:])), 0)
+
+
+_OPEN, _CLOSE = "<think>", "</think>"
+_TAG = re.compile(f"{_OPEN}|{_CLOSE}")
+_MOST_BLANKS = 64
+
+
+class ReasoningParser:
+    """Feed it an answer's text in pieces of any size.
+
+    Reasoning is only looked for at the beginning; `opened` says that the prompt has begun it, so
+    that its first tag may be missing. Where that is not said and the first tag is missing all the
+    same, text before a closing tag is reasoning: it is held back until a tag, or the end. Blank
+    space right after a tag belongs to the tag. Reasoning that never ends is reasoning.
+    """
+
+    def __init__(self, *, opened: bool) -> None:
+        self._opened = opened
+        self._state: Literal["start", "undecided", "thinking", "answer"] = "start"
+        self._held = ""
+        self._undecided: list[str] = []
+        self._trim = False
+
+    @property
+    def thinking(self) -> bool:
+        """True inside the reasoning."""
+        return self._state == "thinking"
+
+    @property
+    def holding(self) -> bool:
+        """True while some text waits for more of it."""
+        return bool(self._held or self._undecided)
+
+    def feed(self, text: str) -> list[TextDelta | ReasoningDelta]:
+        """What `text` adds."""
+        text, self._held = self._held + text, ""
+        found: list[TextDelta | ReasoningDelta] = []
+        if self._state == "start":
+            text = self._begin(text)
+        if self._state == "undecided":
+            text = self._wait(text)
+        if self._state == "thinking":
+            text = self._think(text, found)
+        if self._state == "answer" and (text := self._trimmed(text)):
+            found.append(TextDelta(text))
+        return found
+
+    def end(self) -> list[TextDelta | ReasoningDelta]:
+        """What was held back, now that nothing follows."""
+        text, self._held = "".join((*self._undecided, self._held)), ""
+        self._undecided.clear()
+        if not text:
+            return []
+        reasoning = self.thinking or (self._opened and self._state == "start")
+        return [ReasoningDelta(text) if reasoning else TextDelta(text)]
+
+    def _begin(self, text: str) -> str:
+        tag = text.lstrip()
+        blanks = len(text) - len(tag)
+        if blanks <= _MOST_BLANKS and tag.startswith(_OPEN):
+            self._enter("thinking")
+            return tag.removeprefix(_OPEN)
+        if blanks <= _MOST_BLANKS and _OPEN.startswith(tag):
+            self._held = text
+            return ""
+        if self._opened:
+            self._enter("thinking")
+        else:
+            self._state = "undecided"
+        return text
+
+    def _wait(self, text: str) -> str:
+        """Hold back what may be reasoning or the answer; once it is known, all that was held."""
+        if found := _TAG.search(text):
+            if found[0] == _CLOSE:
+                self._enter("thinking")
+            else:
+                self._state = "answer"
+            text = "".join((*self._undecided, text))
+            self._undecided.clear()
+            return text
+        keep = len(text) - partial(text, (_OPEN, _CLOSE))
+        if keep:
+            self._undecided.append(text[:keep])
+        self._held = text[keep:]
+        return ""
+
+    def _think(self, text: str, found: list[TextDelta | ReasoningDelta]) -> str:
+        inside, tag, rest = text.partition(_CLOSE)
+        if not tag:
+            keep = len(text) - partial(text, (_CLOSE,))
+            inside, self._held = text[:keep], text[keep:]
+        if inside := self._trimmed(inside):
+            found.append(ReasoningDelta(inside))
+        if tag:
+            self._enter("answer")
+        return rest
+
+    def _enter(self, state: Literal["thinking", "answer"]) -> None:
+        self._state = state
+        self._trim = True
+
+    def _trimmed(self, text: str) -> str:
+        if self._trim:
+            text = text.lstrip()
+            self._trim = not text
+        return text
+
+
+Found = list[str | FoundCall]
+
+
+class ToolCallParser:
+    """Feed it the text of one answer. `known` are the names of the tools that can be called."""
+
+    def __init__(self, spelling: ToolFormat, known: Collection[str]) -> None:
+        self._format = spelling
+        self._known = known
+        self._step: Callable[[str, Found], str] = self._seek
+        self._held = ""
+        self._blanks: list[str] = []
+        self._at_line = True
+        self._opened = ""
+        self._head = ""
+        self._body: list[str] = []
+        self._scanner = JsonScanner()
+        self._closing = ""
+
+    @property
+    def holding(self) -> bool:
+        """True while some text waits for more of it."""
+        return bool(self._held or self._blanks) or self._step in (self._read_head, self._read_body)
+
+    def feed(self, text: str) -> Found:
+        """The text and the calls that `text` makes complete, in their order."""
+        found: Found = []
+        while text:
+            text = self._step(text, found)
+        return found
+
+    def end(self) -> Found:
+        """What was held back, now that nothing follows."""
+        found: Found = []
+        self._give_up(found)
+        if self._blanks:
+            found.append("".join(self._blanks))
+            self._blanks.clear()
+        return found
+
+    def _seek(self, text: str, found: Found) -> str:
+        text, self._held = self._held + text, ""
+        pattern = self._format.opening_at_line if self._at_line else self._format.opening
+        match = pattern.search(text)
+        if match:
+            self._say(text[: match.start()], found)
+            self._opened = match.group()
+            self._step = self._read_head
+            return text[match.end() :]
+        keep = len(text) - partial(text, self._format.literals)
+        self._held = text[keep:]
+        self._say(text[:keep], found)
+        return ""
+
+    def _read_head(self, text: str, found: Found) -> str:
+        for at, char in enumerate(text):
+            if self._format.begins_body(self._head, char):
+                self._scanner = JsonScanner()
+                self._step = self._read_body
+                return text[at:]
+            self._head += char
+            if not self._format.may_be_head(self._head):
+                # Another call may begin within what was no head.
+                rest, self._head = self._head + text[at + 1 :], ""
+                self._give_up(found)
+                return rest
+        return ""
+
+    def _read_body(self, text: str, found: Found) -> str:
+        size = self._scanner.feed(text)
+        self._body.append(text[:size])
+        if self._scanner.complete:
+            self._finish(found)
+        elif self._scanner.broken:
+            self._give_up(found)
+        return text[size:]
+
+    def _finish(self, found: Found) -> None:
+        calls = self._format.read(self._head, "".join(self._body), self._known)
+        if calls is None:
+            self._give_up(found)
+            return
+        found += calls
+        self._blanks.clear()
+        self._forget()
+        self._at_line = True
+        self._closing = self._format.closing
+        self._step = self._pass_over
+
+    def _pass_over(self, text: str, _: Found) -> str:
+        """Leave out what may stand after a call."""
+        text, self._held = self._held + text, ""
+        while text and (text[0].isspace() or text[0] in self._format.separators):
+            text = text.lstrip().lstrip(self._format.separators)
+        if self._closing and text.startswith(self._closing):
+            size, self._closing = len(self._closing), ""
+            return text[size:]
+        if self._closing.startswith(text):
+            self._held = text
+            return ""
+        self._step = self._seek
+        return text
+
+    def _give_up(self, found: Found) -> None:
+        """There is no call: what was read since the opening is text."""
+        text = self._opened + self._head + "".join(self._body) + self._held
+        self._held = ""
+        self._forget()
+        self._step = self._seek
+        self._say(text, found)
+
+    def _forget(self) -> None:
+        self._opened = self._head = ""
+        self._body.clear()
+
+    def _say(self, text: str, found: Found) -> None:
+        """Pass text on, but for blank space at its end, which may belong to a call."""
+        said = text.rstrip()
+        blanks = text[len(said) :]
+        if said:
+            found.append("".join(self._blanks) + said)
+            self._blanks.clear()
+            self._at_line = "\n" in blanks
+        elif "\n" in blanks:
+            self._at_line = True
+        if blanks:
+            self._blanks.append(blanks)
+
 
 ReasoningStyle = Literal["think", "think-open"]
 _BLOCK_CHARS = 4096  # What is left of a block is copied at each step.
@@ -29,8 +275,8 @@ class Splitter:
         spelling: ToolFormat | None = None,
         known: Collection[str] = (),
     ) -> None:
-        self._thinking = Thinking(opened=reasoning == "think-open") if reasoning else None
-        self._tools = ToolText(spelling, known) if spelling else None
+        self._thinking = ReasoningParser(opened=reasoning == "think-open") if reasoning else None
+        self._tools = ToolCallParser(spelling, known) if spelling else None
 
     @property
     def thinking(self) -> bool:

@@ -5,7 +5,7 @@ UiServer(journal, readers)   binds to loopback, serves, and stops; its `url` has
 Reads the journal port and leaves letters; knows neither workflows nor what runs them.
 """
 
-from weft.serving.ui.readers import RunReaders, RunTiming, RunValues
+from weft.serving.ui.overview import RunReaders, RunTiming, RunValues
 from weft.serving.ui.server import UiServer
 
 __all__ = ["RunReaders", "RunTiming", "RunValues", "UiServer"]

@@ -11,14 +11,14 @@ from starlette.responses import StreamingResponse
 
 from weft.core.errors import StoreError
 from weft.core.ports.journal import Journal
-from weft.serving.ui.problem import Refused
+from weft.serving.ui.responses import UiRefusal
 
 POLL_S: Final = 0.15
 _HEARTBEAT_S: Final = 15.0
 _MOST_PAGES: Final = 64
 
 
-class Changes:
+class ChangeStream:
     """Asks the journal for its version while a page is open, and for nothing while none is."""
 
     def __init__(self, journal: Journal, poll_s: float = POLL_S) -> None:
@@ -51,7 +51,7 @@ class Changes:
     async def stream(self, _: Request) -> StreamingResponse:
         """Server-sent events: `change` at first and whenever something was written."""
         if self._pages >= _MOST_PAGES:
-            raise Refused(503, f"{_MOST_PAGES} pages watch already", "close some of them")
+            raise UiRefusal(503, f"{_MOST_PAGES} pages watch already", "close some of them")
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     def _tell(self) -> None:

@@ -19,12 +19,9 @@ from starlette.responses import StreamingResponse
 from weft.core.calls import ModelStreamed
 from weft.core.events import NodeStreamed
 from weft.core.ids import RunId
-from weft.core.ports.journal import Journal, Numbered, RunSummary
-from weft.serving.ui.asked import run_of
-from weft.serving.ui.problem import Refused
-from weft.serving.ui.reply import Reply, download
-from weft.serving.ui.shown import BRIEF, FULL, STREAM, Detail, Json, shown
-from weft.serving.ui.text import beginning
+from weft.core.ports.journal import Journal, NumberedRecord, RunSummary
+from weft.serving.ui.record_view import BRIEF, FULL, STREAM, Detail, Json, shown
+from weft.serving.ui.responses import JsonReply, UiRefusal, beginning, download, run_of
 
 _MOST_RUNS: Final = 2_000
 _MOST_RECORDS: Final = 2_000
@@ -32,20 +29,20 @@ _MOST_DETAILS: Final = 100
 _HEADER_CHARS: Final = 100_000
 
 
-class Runs:
+class RunEndpoints:
     """The endpoints that only read."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def all(self, _: Request) -> Reply:
+    async def all(self, _: Request) -> JsonReply:
         """The latest runs, one summary each."""
         found = await asyncio.to_thread(self._journal.runs, limit=_MOST_RUNS)
-        return Reply({"runs": [_summary(run) for run in found]})
+        return JsonReply({"runs": [_summary(run) for run in found]})
 
-    async def one(self, request: Request) -> Reply:
+    async def one(self, request: Request) -> JsonReply:
         """What a run was at its beginning, and how it stands."""
-        return Reply(await asyncio.to_thread(self._one, run_of(request)))
+        return JsonReply(await asyncio.to_thread(self._one, run_of(request)))
 
     def _one(self, run: RunId) -> dict[str, Json]:
         header = self._journal.header(run)
@@ -63,7 +60,7 @@ class Runs:
         ]
         return told
 
-    async def records(self, request: Request) -> Reply:
+    async def records(self, request: Request) -> JsonReply:
         """The records after `after`, at most a page of them, each in brief.
 
         With `marks=1`, values come with what tells whether they are the same.
@@ -74,18 +71,18 @@ class Runs:
         last = found[-1].seq if found else after
         brief = replace(BRIEF, marks=request.query_params.get("marks") == "1")
         told = await asyncio.to_thread(_told, found, brief)
-        return Reply({"records": told, "last": last, "more": len(found) == limit})
+        return JsonReply({"records": told, "last": last, "more": len(found) == limit})
 
-    def _records(self, run: RunId, after: int, limit: int) -> list[Numbered]:
+    def _records(self, run: RunId, after: int, limit: int) -> list[NumberedRecord]:
         return list(islice(self._journal.records(run, after, limit), limit))
 
-    async def details(self, request: Request) -> Reply:
+    async def details(self, request: Request) -> JsonReply:
         """The records whose numbers are in `seqs`, by comma: at most a hundred, each in detail."""
         asked = request.query_params.get("seqs", "").split(",")
         if len(asked) > _MOST_DETAILS or not all(seq.isdecimal() for seq in asked):
-            raise Refused(400, f"`seqs` is up to {_MOST_DETAILS} numbers, by comma")
+            raise UiRefusal(400, f"`seqs` is up to {_MOST_DETAILS} numbers, by comma")
         seqs = sorted({int(seq) for seq in asked})
-        return Reply(await asyncio.to_thread(self._details, run_of(request), seqs))
+        return JsonReply(await asyncio.to_thread(self._details, run_of(request), seqs))
 
     def _details(self, run: RunId, seqs: list[int]) -> dict[str, Json]:
         found = (_record(self._journal, run, seq) for seq in seqs)
@@ -97,7 +94,7 @@ class Runs:
         path = request.query_params.get("field", "")
         record = await asyncio.to_thread(_record, self._journal, run, seq)
         if record is None:
-            raise Refused(404, f"the run has no record {seq}")
+            raise UiRefusal(404, f"the run has no record {seq}")
         value = _field(record.record, path)
         return download(value, f"{run}-{seq}-{path}")
 
@@ -107,11 +104,11 @@ def _whole(request: Request, name: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isdecimal() and len(text) <= 15):
-        raise Refused(400, f"`{name}` is a whole number")
+        raise UiRefusal(400, f"`{name}` is a whole number")
     return int(text)
 
 
-def _told(found: Sequence[Numbered], brief: Detail) -> list[Json]:
+def _told(found: Sequence[NumberedRecord], brief: Detail) -> list[Json]:
     streams = (NodeStreamed, ModelStreamed)
     return [shown(one, STREAM if isinstance(one.record, streams) else brief) for one in found]
 
@@ -125,7 +122,7 @@ def _cut(value: object) -> dict[str, Json]:
     return {"text": text, "more": more}
 
 
-def _record(journal: Journal, run: RunId, seq: int) -> Numbered | None:
+def _record(journal: Journal, run: RunId, seq: int) -> NumberedRecord | None:
     found = next(iter(journal.records(run, seq - 1, 1)), None)
     return found if found is not None and found.seq == seq else None
 
@@ -140,5 +137,5 @@ def _field(value: Any, path: str) -> Any:
         }:
             value = getattr(value, step)
         else:
-            raise Refused(404, f"the record has no field {path!r}")
+            raise UiRefusal(404, f"the record has no field {path!r}")
     return value

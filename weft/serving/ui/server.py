@@ -1,17 +1,105 @@
-"""The page's server from its socket to its end. Knows no endpoint."""
+"""The page's own files. They hold nothing of any run, so they need no key."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from weft.core.errors import WeftError
 from weft.core.ports.journal import Journal
-from weft.serving.asgi import Hosted
-from weft.serving.ui.app import application
-from weft.serving.ui.changes import POLL_S, Changes
-from weft.serving.ui.key import Key
-from weft.serving.ui.readers import RunReaders
+from weft.serving.asgi import LoopbackServer
+from weft.serving.ui.access import Key, UiMiddleware
+from weft.serving.ui.changes import POLL_S, ChangeStream
+from weft.serving.ui.overview import OverviewEndpoints, RunReaders
+from weft.serving.ui.responses import UiRefusal, problem_of
+from weft.serving.ui.runs import RunEndpoints
+from weft.serving.ui.signals import EffectEndpoints, SignalEndpoint
+
+_TYPES: Final = {
+    "html": "text/html",
+    "css": "text/css",
+    "js": "text/javascript",
+    "mjs": "text/javascript",
+    "svg": "image/svg+xml",
+}
+
+
+class Assets:
+    """Serves what was in the package when it started, and nothing else of the disk."""
+
+    def __init__(self) -> None:
+        self._files = dict(_served(files("weft.serving.ui") / "assets", ""))
+
+    async def file(self, request: Request) -> Response:
+        """The file of the path; the page itself for `/`."""
+        name = request.path_params.get("name") or "index.html"
+        content = self._files.get(name)
+        if content is None:
+            raise UiRefusal(404, "there is no such page")
+        return Response(content, media_type=_TYPES[name.rpartition(".")[2]])
+
+
+def _served(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        name = prefix + entry.name
+        if entry.is_dir():
+            yield from _served(entry, f"{name}/")
+        elif name.rpartition(".")[2] in _TYPES:
+            yield name, entry.read_bytes()
+
+
+def application(
+    journal: Journal, readers: RunReaders, changes: ChangeStream, key: Key, port: int
+) -> ASGIApp:
+    """Everything behind the door of a server on `port`."""
+    runs, effects, assets = (
+        RunEndpoints(journal),
+        EffectEndpoints(journal, readers.unsettled),
+        Assets(),
+    )
+    overview = OverviewEndpoints(journal, readers)
+    routes = [
+        Route("/api/changes", changes.stream),
+        Route("/api/runs", runs.all),
+        Route("/api/run", runs.one),
+        Route("/api/records", runs.records),
+        Route("/api/details", runs.details),
+        Route("/api/text", runs.text),
+        Route("/api/timing", overview.timing),
+        Route("/api/values", overview.values),
+        Route("/api/value", overview.value),
+        Route("/api/unsettled", effects.all),
+        Route("/api/letters", SignalEndpoint(journal, effects).take, methods=["POST"]),
+        Route("/{name:path}", assets.file),
+    ]
+    handlers = {
+        HTTPException: _http_problem,
+        UiRefusal: _problem,
+        WeftError: _problem,
+        Exception: _problem,
+    }
+    inner = Starlette(routes=routes, exception_handlers=handlers)
+    return UiMiddleware(inner, key, port)
+
+
+async def _http_problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem_of(UiRefusal(error.status_code, str(error.detail)))
+
+
+async def _problem(_: Request, error: Exception) -> JSONResponse:
+    return problem_of(error)
+
 
 _HOST: Final = "127.0.0.1"
 
@@ -32,8 +120,8 @@ class UiServer:
     ) -> None:
         self._journal = journal
         self._readers = readers
-        self._hosted = Hosted(_HOST, port)
-        self._changes = Changes(journal, poll_s)
+        self._hosted = LoopbackServer(_HOST, port)
+        self._changes = ChangeStream(journal, poll_s)
         self._key = Key()
 
     @property

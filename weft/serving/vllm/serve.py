@@ -1,32 +1,106 @@
-"""What `weft serve` does: in this process until told to stop, detached, or only said.
+"""Ends servings from another process, and waits until they are really gone.
 
-Prints nothing; whoever calls shows what it is told.
+Knows the registry and signals; the supervisor does the work while it lives.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from weft.core.errors import StartError
-from weft.serving.vllm import registry
-from weft.serving.vllm.command import checked, maker
-from weft.serving.vllm.demand import until_ready
-from weft.serving.vllm.detached import Terms, entry_for, start
-from weft.serving.vllm.entry import Entry
-from weft.serving.vllm.installed import installed_engine
-from weft.serving.vllm.launch import Launch
-from weft.serving.vllm.processes import Identity, end_leftovers
-from weft.serving.vllm.ray import ray_commands
-from weft.serving.vllm.spec import ServeSpec
-from weft.serving.vllm.stopping import stop
-from weft.serving.vllm.supervisor import Supervisor
+from weft.core.errors import ServeError, StartError
+from weft.serving.vllm.client.demand import until_ready
+from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.engine import installed_engine
+from weft.serving.vllm.launch.ray import ray_commands
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, entry_for, start
+from weft.serving.vllm.supervise.processes import (
+    Identity,
+    end_leftovers,
+    end_marked,
+    gone,
+    refuse_windows,
+)
+from weft.serving.vllm.supervise.registry import ServingEntry
+from weft.serving.vllm.supervise.replica_process import checked, maker
+from weft.serving.vllm.supervise.supervisor import ServerSupervisor
+
+_POLL_S = 0.05
+_BEYOND_DRAIN_S = 30.0
+_NOW_S = 10.0
+_TIDY_S = 10.0
+
+
+def servings() -> list[ServingEntry]:
+    """Every serving there is, the oldest first. Leftovers of killed ones are ended on the way.
+
+    Raises: `ServeError`.
+    """
+    refuse_windows()
+    end_leftovers()
+    with registry.locked():
+        return registry.entries()
+
+
+def chosen(words: Sequence[str]) -> list[ServingEntry]:
+    """The servings that ids or names mean, each once. Raises: `ServeError` for one that is none."""
+    there = servings()
+    found: dict[str, ServingEntry] = {}
+    for word in words:
+        same = [entry for entry in there if word == entry.id]
+        same = same or [entry for entry in there if word == entry.name]
+        if not same:
+            ids = ", ".join(entry.id for entry in there)
+            hint = f"there are: {ids}" if there else "none is running"
+            raise ServeError(f"there is no serving {word!r}", hint=hint)
+        if len(same) > 1:
+            ids = ", ".join(entry.id for entry in same)
+            raise ServeError(f"{len(same)} servings are called {word}", hint=f"name one of: {ids}")
+        found[same[0].id] = same[0]
+    return list(found.values())
+
+
+def stop(entry: ServingEntry, *, now: bool = False) -> None:
+    """End a serving; requests in flight have its drain time to finish, none with `now`.
+
+    Returns when no process of it is left. A supervisor that does not obey is killed.
+    Raises: `ServeError` when even that leaves something.
+    """
+    supervisor = entry.supervisor
+    patience_s = _NOW_S if now else entry.drain_s + _BEYOND_DRAIN_S
+    _signal(entry, signal.SIGQUIT if now else signal.SIGTERM)
+    deadline = time.monotonic() + patience_s
+    while supervisor.lives() and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    if supervisor.lives():
+        _signal(entry, signal.SIGKILL)
+    if not gone(entry.id, _TIDY_S):
+        end_marked(entry.id)
+        if not gone(entry.id, _TIDY_S):
+            raise ServeError(f"processes of {entry.id} cannot be killed", hint="see `ps`")
+    with registry.locked():
+        registry.remove(entry.id)
+
+
+def _signal(entry: ServingEntry, number: signal.Signals) -> None:
+    if entry.supervisor.lives():
+        with suppress(ProcessLookupError):
+            os.kill(entry.supervisor.pid, number)
+
 
 Show = Callable[[str], None]
 
 
-def serve(spec: ServeSpec, terms: Terms, show: Show, ready: Callable[[Entry], None]) -> bool:
+def serve(
+    spec: ServeSpec, terms: SupervisionTerms, show: Show, ready: Callable[[ServingEntry], None]
+) -> bool:
     """Serve until a signal or `weft stop` ends it. Whether it ever was ready. Main thread only.
 
     `show` gets lines for people, `ready` the entry once every replica is up.
@@ -35,10 +109,10 @@ def serve(spec: ServeSpec, terms: Terms, show: Show, ready: Callable[[Entry], No
     wanted = checked(spec)
     make = maker(wanted, terms.drain_s)
     entry = entry_for(registry.new_id(wanted.name), wanted, terms, Identity.own())
-    return asyncio.run(Supervisor(entry, make, show=show, ready=ready).run())
+    return asyncio.run(ServerSupervisor(entry, make, show=show, ready=ready).run())
 
 
-def serve_detached(spec: ServeSpec, terms: Terms, show: Show) -> Entry:
+def serve_detached(spec: ServeSpec, terms: SupervisionTerms, show: Show) -> ServingEntry:
     """Start a supervisor of its own and wait until it is ready. Interrupted, it ends again.
 
     Raises: as `serve`.
@@ -66,7 +140,7 @@ def across_machines(spec: ServeSpec) -> str:
     return ray_commands(checked(spec), replace(engine, distribution="vllm", platform="cuda"))
 
 
-def launches(spec: ServeSpec, terms: Terms) -> list[Launch]:
+def launches(spec: ServeSpec, terms: SupervisionTerms) -> list[Launch]:
     """The commands that `serve` would run, one for each replica; port 0 stands for a free one.
 
     Raises: as `serve`, but starts nothing.

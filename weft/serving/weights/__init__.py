@@ -3,17 +3,21 @@
 Knows files and hashes; knows nothing of running a model.
 """
 
-from weft.serving.weights.catalogue import CATALOGUE, CatalogueEntry
-from weft.serving.weights.fetching import pull
-from weft.serving.weights.progress import Progress
-from weft.serving.weights.shelf import InstalledModel, installed, locate
-from weft.serving.weights.shipped import ShippedModel, shipped_models
+from weft.serving.weights.catalogue import CATALOGUE, CatalogueEntry, PullProgress
+from weft.serving.weights.fetch import pull
+from weft.serving.weights.model_folder import (
+    InstalledModel,
+    ShippedModel,
+    installed,
+    locate,
+    shipped_models,
+)
 
 __all__ = [
     "CATALOGUE",
     "CatalogueEntry",
     "InstalledModel",
-    "Progress",
+    "PullProgress",
     "ShippedModel",
     "installed",
     "locate",

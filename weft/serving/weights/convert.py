@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.core.errors import CapabilityError
 from weft.core.extras import optional_packages
-from weft.serving.weights.progress import Progress
+from weft.serving.weights.catalogue import PullProgress
 
 if TYPE_CHECKING:
     from gguf import GGUFReader
@@ -31,7 +31,7 @@ _BLOCK = {
 }
 
 
-def convert(gguf: Path, folder: Path, progress: Progress) -> None:
+def convert(gguf: Path, folder: Path, progress: PullProgress) -> None:
     """Write config, generation config, tokenizer with its chat template, and safetensors weights.
 
     Raises: `CapabilityError` when a library is missing or the model is not Llama-shaped.
@@ -87,7 +87,7 @@ def _write_config(reader: GGUFReader, folder: Path, *, tied: bool) -> None:
     GenerationConfig(**special).save_pretrained(folder)
 
 
-def _write_weights(reader: GGUFReader, folder: Path, progress: Progress) -> set[str]:
+def _write_weights(reader: GGUFReader, folder: Path, progress: PullProgress) -> set[str]:
     import torch
     from gguf import dequantize
     from safetensors.torch import save_file

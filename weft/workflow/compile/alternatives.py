@@ -8,22 +8,31 @@ from typing import Any, Final
 
 from weft.agents.tools import tool_logs
 from weft.core.values import ToolSpec
-from weft.engine.node import Inputs, NodeContext, Work
-from weft.planner.routing import Arrival, Cost, Errand, Goal, RoutedTool, Router, ToolGraph, Weights
-from weft.planner.routing.journey import Journey
+from weft.engine.graph.node import Inputs, NodeContext, NodeFn
+from weft.planner.routing import (
+    CallCost,
+    Goal,
+    RoutedTool,
+    RouteGoal,
+    RouteResult,
+    RouteWeights,
+    ToolGraph,
+    ToolRouter,
+)
+from weft.planner.routing.executor import RouteExecutor
 from weft.workflow.compile.policy import retry_of
 from weft.workflow.compile.services import services_of
-from weft.workflow.document.leaves import ToolNode
-from weft.workflow.document.part import free_name
-from weft.workflow.expressions import value_template
-from weft.workflow.unit import Unit
+from weft.workflow.document.expressions import value_template
+from weft.workflow.document.spec.fields import free_name
+from weft.workflow.document.spec.nodes import ToolNode
+from weft.workflow.document.unit import Unit
 
 _RESULT: Final = Goal("the result")
-_WEIGHTS: Final = Weights(latency=0.0, money=1.0, call=0.0)
+_WEIGHTS: Final = RouteWeights(latency=0.0, money=1.0, call=0.0)
 """What a document calls cost is all that counts, and how often a call works."""
 
 
-def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> Work:
+def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> NodeFn:
     """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
 
     What a call costs is divided by how often calls of that tool worked lately. Fails with
@@ -42,10 +51,10 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> W
             text, arguments = choices[name]
             return await services.tools.call(unit, text, arguments.render(inputs))
 
-        router = Router(
-            graph, _Calls(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs
+        router = ToolRouter(
+            graph, _ChoiceRunner(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs
         )
-        return await Journey(router, Errand(_RESULT), context, {}, _value).run()
+        return await RouteExecutor(router, RouteGoal(_RESULT), context, {}, _value).run()
 
     return work
 
@@ -58,19 +67,19 @@ def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[R
         yield RoutedTool(
             name,
             gives=_RESULT.wants,
-            cost=Cost(0.0, place if choice.cost is None else choice.cost),
+            cost=CallCost(0.0, place if choice.cost is None else choice.cost),
             timeout_s=step.timeout,
             retry=retry_of(step.retry),
             resource=resource(choice.tool),
         )
 
 
-def _value(arrival: Arrival) -> Any:
+def _value(arrival: RouteResult) -> Any:
     return arrival.value
 
 
 @dataclass(frozen=True, slots=True)
-class _Calls:
+class _ChoiceRunner:
     """Implements `ToolRunner` for the choices of one node, whose arguments are its own."""
 
     make: Callable[[str], Awaitable[Any]]

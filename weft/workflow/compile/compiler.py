@@ -8,23 +8,28 @@ from typing import Any, NamedTuple
 
 from weft.core.ids import NodeId, inside
 from weft.engine import kinds
+from weft.engine.graph.node import ALL, Edge, Join, Node, NodeFn, make_node
 from weft.engine.kinds import Fragment
-from weft.engine.node import ALL, Edge, Join, Node, Work, make_node
-from weft.workflow.compile import containers, joining
+from weft.workflow.compile import containers
 from weft.workflow.compile.identity import Digests, value_identity
-from weft.workflow.compile.names import Names
-from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, guarded, value
-from weft.workflow.compile.policy import policy_of
-from weft.workflow.compile.warming import warming
-from weft.workflow.document import Block, Body, Step
-from weft.workflow.document.leaves import JoinNode, ModelNode, WorkflowNode
-from weft.workflow.document.nodes import BranchNode, LoopNode, MapNode
-from weft.workflow.expressions import ValueTemplate, value_template
-from weft.workflow.unit import Unit
-from weft.workflow.uses import all_names, inner_names
+from weft.workflow.compile.node_functions import warming
+from weft.workflow.compile.node_plan import NodePlan, NodePlans, Resources, value, with_condition
+from weft.workflow.compile.policy import NameBindings, policy_of
+from weft.workflow.document import BaseNode, Block, Body
+from weft.workflow.document.expressions import ValueTemplate, value_template
+from weft.workflow.document.spec.nodes import (
+    BranchNode,
+    JoinNode,
+    LoopNode,
+    MapNode,
+    ModelNode,
+    WorkflowNode,
+)
+from weft.workflow.document.templates import all_names, inner_names
+from weft.workflow.document.unit import Unit
 
 
-class Level(NamedTuple):
+class LevelPlan(NamedTuple):
     """What is known of the nodes beside each other without knowing their place.
 
     `settled`: whether edges show all that they are needed for, at the top and inside of a node.
@@ -35,7 +40,7 @@ class Level(NamedTuple):
     running: tuple[str, ...]
 
 
-class Result(NamedTuple):
+class CompiledResult(NamedTuple):
     """The value of a block or of a document, with the identity of the node that computes it."""
 
     value: ValueTemplate
@@ -58,12 +63,12 @@ class Compiler:
         self._recalls = digests is not None
         self._plans = NodePlans(unit, resources, digests, cached)
         self._included: dict[str, Compiler] = {}
-        self._levels: dict[int, Level] = {}
-        self._results: dict[int, Result] = {}
+        self._levels: dict[int, LevelPlan] = {}
+        self._results: dict[int, CompiledResult] = {}
 
     # -- levels --------------------------------------------------------------------------------
 
-    def level(self, steps: Mapping[str, Step]) -> Level:
+    def level(self, steps: Mapping[str, BaseNode]) -> LevelPlan:
         """What is known of the nodes of one level of the document."""
         known = self._levels.get(id(steps))
         if known is None:
@@ -71,24 +76,28 @@ class Compiler:
             both = settled, settled and not _needed_later(steps)
             stand_ins = _stand_ins(steps)
             running = tuple(name for name in steps if name not in stand_ins)
-            known = self._levels[id(steps)] = Level(both, running)
+            known = self._levels[id(steps)] = LevelPlan(both, running)
         return known
 
     def nodes(
-        self, steps: Mapping[str, Step], names: Names, scope: NodeId | None = None
-    ) -> tuple[tuple[Node, ...], Names]:
+        self, steps: Mapping[str, BaseNode], names: NameBindings, scope: NodeId | None = None
+    ) -> tuple[tuple[Node, ...], NameBindings]:
         """The nodes of one level, and the names with theirs added. No scope: the top."""
         inner = self.names(steps, names, scope)
         made = [self.of_step(name, steps, inner) for name in self.level(steps).running]
         return tuple(chain.from_iterable(made)), inner
 
-    def names(self, steps: Mapping[str, Step], outer: Names, scope: NodeId | None = None) -> Names:
+    def names(
+        self, steps: Mapping[str, BaseNode], outer: NameBindings, scope: NodeId | None = None
+    ) -> NameBindings:
         """The names of one level: those around it, and its own nodes."""
         ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
         settled = self.level(steps).settled[scope is not None]
         return outer.with_nodes(ids, settled=settled)
 
-    def of_step(self, name: str, steps: Mapping[str, Step], names: Names) -> tuple[Node, ...]:
+    def of_step(
+        self, name: str, steps: Mapping[str, BaseNode], names: NameBindings
+    ) -> tuple[Node, ...]:
         """The node that one of `steps` is, and the one that warms the server for it, if any.
 
         `names` has all of `steps`.
@@ -100,7 +109,7 @@ class Compiler:
         warm = warming(node.id, step, names, self._unit)
         return (node,) if warm is None else (node, warm)
 
-    def body(self, body: Body, names: Names) -> kinds.Body:
+    def body(self, body: Body, names: NameBindings) -> kinds.Body:
         """The engine's form of a body: a function that makes one instance."""
 
         def instance(place: NodeId, bindings: Mapping[str, Any]) -> Fragment:
@@ -112,16 +121,21 @@ class Compiler:
 
         return instance
 
-    def _result(self, owner: object, said: object) -> Result:
+    def _result(self, owner: object, said: object) -> CompiledResult:
         """The value that `owner`, a part of the document, says it has."""
         known = self._results.get(id(owner))
         if known is None:
             identity = value_identity(said) if self._recalls else ""
-            known = self._results[id(owner)] = Result(value_template(said), identity)
+            known = self._results[id(owner)] = CompiledResult(value_template(said), identity)
         return known
 
     def _with_result(
-        self, nodes: tuple[Node, ...], names: Names, result: Result, place: NodeId, name: str
+        self,
+        nodes: tuple[Node, ...],
+        names: NameBindings,
+        result: CompiledResult,
+        place: NodeId,
+        name: str,
     ) -> Fragment:
         """`nodes` with the one that carries the value; a new one, unless it is a node's own."""
         said = result.value
@@ -137,17 +151,19 @@ class Compiler:
 
     # -- one node ------------------------------------------------------------------------------
 
-    def _node(self, node: NodeId, step: Step, names: Names, beside: Mapping[str, Step]) -> Node:
+    def _node(
+        self, node: NodeId, step: BaseNode, names: NameBindings, beside: Mapping[str, BaseNode]
+    ) -> Node:
         plan = self._plans.of(step)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
         edges = self._edges(step, plan, names, streams)
         join: Join = ALL
         if isinstance(step, JoinNode) and not edges:
-            edges, join = names.edges(step.join), joining.join_of(step, names)
+            edges, join = names.edges(step.join), containers.join_of(step, names)
         work = plan.work
         if work is None:
             own = self._work(step, names, streams=streams, waits=join is ALL)
-            work = guarded(step.when, own)
+            work = with_condition(step.when, own)
         policy = plan.policy
         if policy is None:
             policy = policy_of(
@@ -160,7 +176,9 @@ class Compiler:
         given = names.given(plan.used)
         return make_node(node, work, edges, given, join, policy, plan.kind, plan.identity)
 
-    def _edges(self, step: Step, plan: NodePlan, names: Names, streams: bool) -> tuple[Edge, ...]:
+    def _edges(
+        self, step: BaseNode, plan: NodePlan, names: NameBindings, streams: bool
+    ) -> tuple[Edge, ...]:
         edges = names.edges(plan.used)
         if streams:
             assert plan.streamed is not None
@@ -171,11 +189,11 @@ class Compiler:
             edges += tuple(Edge(names.sources[name]) for name in step.after)
         return edges
 
-    def _work(self, step: Step, names: Names, *, streams: bool, waits: bool) -> Work:
+    def _work(self, step: BaseNode, names: NameBindings, *, streams: bool, waits: bool) -> NodeFn:
         """The work of a node that depends on where it is."""
         match step:
             case JoinNode():
-                return joining.late_join(step, names) if waits else joining.join(step)
+                return containers.late_join(step, names) if waits else containers.join(step)
             case MapNode():
                 return containers.map_over(step, names, self.body, streams=streams)
             case BranchNode():
@@ -196,19 +214,19 @@ class Compiler:
     def whole(self, place: NodeId, inputs: Mapping[str, Any]) -> Fragment:
         """The whole document inside `place`; its value maps the outputs' names to their values."""
         document = self._unit.document
-        made, names = self.nodes(document.nodes, Names.of_inputs(inputs), place)
+        made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs), place)
         result = self._result(document, document.outputs)
         return self._with_result(made, names, result, place, "outputs")
 
 
-def kept(unit: Unit) -> frozenset[NodeId]:
+def kept_nodes(unit: Unit) -> frozenset[NodeId]:
     """The nodes at the top that no join may cancel: they are outputs, or needed later."""
     nodes = unit.document.nodes
     names = value_template(unit.document.outputs).names | _needed_later(nodes)
     return frozenset(NodeId(name) for name in names if name in nodes)
 
 
-def _needed_later(steps: Mapping[str, Step]) -> frozenset[str]:
+def _needed_later(steps: Mapping[str, BaseNode]) -> frozenset[str]:
     """The nodes of a level that are needed by what is not there yet, and so has no edges.
 
     That is by bodies, and by nodes that stand in for others.
@@ -221,13 +239,13 @@ def _needed_later(steps: Mapping[str, Step]) -> frozenset[str]:
     return frozenset(name for name in names if name in steps)
 
 
-def _waits_to_join(steps: Mapping[str, Step]) -> bool:
+def _waits_to_join(steps: Mapping[str, BaseNode]) -> bool:
     """True when a join waits for something before it shows which branches it needs."""
     joins = (step for step in steps.values() if isinstance(step, JoinNode))
     return any(step.when is not None or step.after for step in joins)
 
 
-def _stand_ins(steps: Mapping[str, Step]) -> frozenset[str]:
+def _stand_ins(steps: Mapping[str, BaseNode]) -> frozenset[str]:
     """The nodes that only run in the place of others."""
     return frozenset(
         name for step in steps.values() for name in (step.fallback, step.degrade) if name

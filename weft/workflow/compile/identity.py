@@ -10,13 +10,19 @@ from typing import Protocol
 from weft.agents.tools import Tool
 from weft.agents.tools.code import content_digest, function_digest, object_digest
 from weft.agents.tools.module import is_file
-from weft.engine.node import Cache
-from weft.workflow.document.leaves import CallNode, ModelNode, ReduceNode, ToolNode, WorkflowNode
-from weft.workflow.document.step import Step
-from weft.workflow.document.thinking import ThinkSpec
-from weft.workflow.document.walk import walk
-from weft.workflow.sources import source_of
-from weft.workflow.unit import Unit
+from weft.engine.graph.node import NodeCache
+from weft.workflow.document.spec.document import walk
+from weft.workflow.document.spec.model_settings import ThinkSpec
+from weft.workflow.document.spec.nodes import (
+    BaseNode,
+    CallNode,
+    ModelNode,
+    ReduceNode,
+    ToolNode,
+    WorkflowNode,
+)
+from weft.workflow.document.tool_servers import source_of
+from weft.workflow.document.unit import Unit
 
 _AROUND = frozenset(
     (
@@ -61,7 +67,7 @@ class CodeDigests:
             return None
 
 
-class AskedDigests:
+class DigestSnapshot:
     """Implements `Digests` by those of `inner`, and remembers what it was asked for."""
 
     def __init__(self, inner: Digests) -> None:
@@ -86,7 +92,7 @@ class AskedDigests:
         )
 
 
-def cache_of(step: Step, unit: Unit, digests: Digests | None = None) -> Cache | None:
+def cache_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> NodeCache | None:
     """The cache policy of a node, or None when it has none.
 
     The identity holds the node's definition with everything inside it, the models and tools it
@@ -95,10 +101,10 @@ def cache_of(step: Step, unit: Unit, digests: Digests | None = None) -> Cache | 
     if step.cache is None:
         return None
     said = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
-    return Cache(_hashed(said), step.cache.ttl)
+    return NodeCache(_hashed(said), step.cache.ttl)
 
 
-def identity_of(step: Step, unit: Unit, digests: Digests | None = None) -> str:
+def identity_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> str:
     """What the outcome of a node depends on, beside its inputs: as `cache_of`, with what stands in.
 
     `digests` are asked for everything that the node depends on; without them, files as they are.
@@ -116,12 +122,12 @@ def _hashed(said: list[object]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _definition(step: Step, besides: frozenset[str]) -> object:
+def _definition(step: BaseNode, besides: frozenset[str]) -> object:
     return step.model_dump(mode="json", by_alias=True, exclude=set(besides), exclude_unset=True)
 
 
-def _declarations(step: Step, unit: Unit, digests: Digests) -> Iterator[object]:
-    declared = _Declared(unit, digests)
+def _declarations(step: BaseNode, unit: Unit, digests: Digests) -> Iterator[object]:
+    declared = _DeclarationDigests(unit, digests)
     for _, inner in walk({"": step}):
         match inner:
             case ModelNode():
@@ -140,7 +146,7 @@ def _declarations(step: Step, unit: Unit, digests: Digests) -> Iterator[object]:
                     yield from _declarations(other, included, digests)
 
 
-class _Declared:
+class _DeclarationDigests:
     """What the names in the nodes of one document stand for."""
 
     def __init__(self, unit: Unit, digests: Digests) -> None:

@@ -1,11 +1,11 @@
-"""Works that ask a language model: render the prompt, stream the answer, check what comes back."""
+"""What a thought comes to as the value of a node: its answer. Knows no strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import Failure, ModelOutputError, WeftError
+from weft.core.errors import Failure, ModelOutputError, ReasoningError, WeftError
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
@@ -18,44 +18,77 @@ from weft.core.ports import (
     UsageMeter,
     complete,
 )
-from weft.core.values import Completion, Message, ToolSpec
-from weft.engine.kinds import instances
-from weft.engine.node import (
-    Grow,
+from weft.core.values import Completion, JsonSchema, Message, ToolSpec
+from weft.engine.graph.node import (
+    Expand,
     Inputs,
     Node,
     NodeContext,
+    NodeFn,
     Partial,
     Policy,
     Retry,
-    Work,
     best_effort,
 )
-from weft.workflow.compile.answered import answered
+from weft.engine.kinds import instances
+from weft.engine.kinds.body import map_result
+from weft.reasoning.thought import Thought
 from weft.workflow.compile.services import Services, services_of
-from weft.workflow.declared_model import adapter_of
-from weft.workflow.decoders import decoder_of
-from weft.workflow.document.leaves import ModelNode
-from weft.workflow.expressions import template, value_template
-from weft.workflow.thought_model import ThoughtModel
-from weft.workflow.typed_answer import parsed_async, read_json
-from weft.workflow.unit import Unit
-from weft.workflow.values import violation_async
+from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.spec.nodes import ModelNode
+from weft.workflow.document.spec.schemas import (
+    parse_answer,
+    parse_answer_async,
+    read_json,
+    violation_async,
+)
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models.declared_model import adapter_of
+from weft.workflow.runtime.models.decoders import decoder_of
+from weft.workflow.runtime.models.think import ThoughtModel
+
+
+def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -> Any:
+    """The answer of the `Thought` that a work comes to, typed where there is a schema.
+
+    Its log tells people what the thought cost and why it ended; the findings hold all of it.
+    """
+
+    def value(thought: Thought) -> Any:
+        counts = thought.counts
+        lost = f"; {thought.lost}" if thought.lost else ""
+        context.log(
+            f"{counts.total_tokens:,} tokens in {counts.threads} threads, "
+            f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
+        )
+        services_of(context).findings[context.node] = thought
+        answer = parse_answer(thought.answer, schema)
+        return Partial(answer, cut_off(thought)) if thought.cut else answer
+
+    return map_result(result, value)
+
+
+def cut_off(thought: Thought) -> Failure:
+    """What is missing of an answer that is cut off."""
+    why = f": {thought.why}" if thought.why else ""
+    hint = "raise max_tokens, or the budget"
+    return ReasoningError(f"the answer is cut off{why}", hint=hint).failure()
+
 
 _NEXT_SEED = 1_000_003
 """How far the seeds of two attempts of one node are apart."""
 _GRACE_S = 1.0
 
 
-def model(step: ModelNode, unit: Unit, retry: Retry | None) -> Work:
+def model(step: ModelNode, unit: Unit, retry: Retry | None) -> NodeFn:
     """Ask once; or `samples` times in parallel, each a node of its own with its own seed."""
-    ask = _Ask(step, unit)
+    ask = _NodeModelCall(step, unit)
     if step.samples is None:
         return ask.work(step.seed)
     count = step.samples
     policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Grow:
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
         first = services_of(context).seed if step.seed is None else step.seed
 
         def sample(index: int, seed: int) -> Node:
@@ -64,12 +97,12 @@ def model(step: ModelNode, unit: Unit, retry: Retry | None) -> Work:
 
         nodes = await instances(context, range(first, first + count), sample)
         results = tuple(node.id for node in nodes)
-        return Grow(nodes, results, join=best_effort(counts="samples"), items=True)
+        return Expand(nodes, results, join=best_effort(counts="samples"), items=True)
 
     return work
 
 
-class _Ask:
+class _NodeModelCall:
     """One model node, ready to be asked any number of times."""
 
     def __init__(self, step: ModelNode, unit: Unit) -> None:
@@ -81,7 +114,7 @@ class _Ask:
         self._adapter = adapter_of(step.model, unit)
         self._decode = decoder_of(unit, step)
 
-    def work(self, seed: int | None) -> Work:
+    def work(self, seed: int | None) -> NodeFn:
         async def work(context: NodeContext, inputs: Inputs) -> Any:
             services = services_of(context)
             tools = await services.tools.offered(self._unit, self._step.tools)
@@ -90,7 +123,7 @@ class _Ask:
             client = services.models.client(self._unit, self._step.model)
             if isinstance(client, ThoughtModel):
                 thought = await client.work(request)(context, inputs)
-                return answered(thought, context, self._step.output_schema)
+                return answer_value(thought, context, self._step.output_schema)
             if isinstance(client, Startable):
                 await client.start(context.log)
             if request.sampling.temperature is None:
@@ -150,7 +183,7 @@ class _Ask:
         if empty and not self._step.allow_empty:
             raise _nothing(completion, cut_off=cut_off)
         if not tools and schema is not None:  # JSON that is complete is all that was asked for
-            return await parsed_async(completion.text, schema, cut_at=_cut_at(completion))
+            return await parse_answer_async(completion.text, schema, cut_at=_cut_at(completion))
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
 

@@ -7,26 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.engine import kinds
-from weft.engine.node import Cache, Inputs, Node, NodeContext, Policy, Skip, Work
-from weft.workflow.compile import function
+from weft.engine.graph.node import Inputs, Node, NodeCache, NodeContext, NodeFn, Policy, Skip
+from weft.workflow.compile import node_functions
 from weft.workflow.compile.identity import Digests, cache_of, identity_of
-from weft.workflow.compile.names import Names
-from weft.workflow.compile.policy import policy_of, retry_of
-from weft.workflow.document import Block, Step
-from weft.workflow.document.leaves import (
+from weft.workflow.compile.policy import NameBindings, policy_of, retry_of
+from weft.workflow.document import BaseNode, Block
+from weft.workflow.document.expressions import ValueTemplate, template, value_template
+from weft.workflow.document.spec.document import bodies, walk
+from weft.workflow.document.spec.nodes import (
     AskNode,
     CallNode,
     JoinNode,
+    MapNode,
     ModelNode,
     ReduceNode,
     ToolNode,
     ValueNode,
 )
-from weft.workflow.document.nodes import MapNode
-from weft.workflow.document.walk import bodies, walk
-from weft.workflow.expressions import ValueTemplate, template, value_template
-from weft.workflow.unit import Unit
-from weft.workflow.uses import inner_names, names_of, uses, uses_of
+from weft.workflow.document.templates import inner_names, names_of, template_uses, uses_of
+from weft.workflow.document.unit import Unit
 
 Resources = Mapping[tuple[Unit, str], str | None]
 """The class of slots that a call of each tool takes, by how a unit writes it."""
@@ -44,11 +43,11 @@ class NodePlan:
     used: tuple[str, ...]
     streamed: str | None
     whole: frozenset[str]
-    cache: Cache | None
+    cache: NodeCache | None
     identity: str
     kind: str
     resource: str | None
-    work: Work | None
+    work: NodeFn | None
     policy: Policy | None
 
 
@@ -64,14 +63,14 @@ class NodePlans:
         self._cached = cached
         self._plans: dict[int, NodePlan] = {}  # the document, which `unit` keeps, has the nodes
 
-    def of(self, step: Step) -> NodePlan:
+    def of(self, step: BaseNode) -> NodePlan:
         """The plan of a node of the document."""
         plan = self._plans.get(id(step))
         if plan is None:
             plan = self._plans[id(step)] = self._plan(step)
         return plan
 
-    def _plan(self, step: Step) -> NodePlan:
+    def _plan(self, step: BaseNode) -> NodePlan:
         unit, digests = self._unit, self._digests
         used = names_of(step)
         if step.cache is not None:  # what the bodies take in is part of what the result depends on
@@ -87,18 +86,18 @@ class NodePlans:
             "" if digests is None else identity_of(step, unit, digests),
             _kind(step),
             resource,
-            None if work is None else guarded(step.when, work),
-            policy_of(step, Names(), resource, cache, _none) if is_shared(step) else None,
+            None if work is None else with_condition(step.when, work),
+            policy_of(step, NameBindings(), resource, cache, _none) if is_shared(step) else None,
         )
 
-    def _resource(self, step: Step) -> str | None:
+    def _resource(self, step: BaseNode) -> str | None:
         if isinstance(step, ModelNode):
             return step.model
         if isinstance(step, ToolNode):
             return self._resources[self._unit, step.tool]
         return None
 
-    def _work(self, step: Step) -> Work | None:
+    def _work(self, step: BaseNode) -> NodeFn | None:
         """The work of a node without bodies; None where each instance has its own."""
         unit = self._unit
         match step:
@@ -107,11 +106,11 @@ class NodePlans:
 
                 return alternatives.tool(step, unit, lambda tool: self._resources[unit, tool])
             case ToolNode():
-                return function.tool(step, unit)
+                return node_functions.tool(step, unit)
             case CallNode():
-                return function.call(step, unit)
+                return node_functions.call(step, unit)
             case ReduceNode():
-                return function.reduce(step, unit)
+                return node_functions.reduce(step, unit)
             case ModelNode():
                 return _asking(step, unit)
             case AskNode():
@@ -122,7 +121,7 @@ class NodePlans:
                 return None
 
 
-def is_shared(step: Step) -> bool:
+def is_shared(step: BaseNode) -> bool:
     """Whether all instances of a node may have one policy, and its join one stand-in.
 
     A default that is a list or a mapping is made anew: what a run does to it is seen by no other.
@@ -136,18 +135,18 @@ def is_shared(step: Step) -> bool:
     return not any(each.names or isinstance(each.tree, dict | list) for each in parsed)
 
 
-def mentioned(step: Step) -> frozenset[str]:
+def mentioned_names(step: BaseNode) -> frozenset[str]:
     """All names in the templates of a node and of all that is inside it, wherever they lead."""
     names: set[str] = set()
     for _, inner in walk({"": step}):
-        names.update(*(use.template.names for use in uses(inner)))
+        names.update(*(use.template.names for use in template_uses(inner)))
         for inside in bodies(inner):
             if isinstance(inside.body, Block):
                 names.update(*(use.template.names for use in uses_of(inside.body.result)))
     return frozenset(names)
 
 
-def guarded(condition: str | None, work: Work) -> Work:
+def with_condition(condition: str | None, work: NodeFn) -> NodeFn:
     """`work`, which is left out where the condition of its node does not hold."""
     if condition is None:
         return work
@@ -161,7 +160,7 @@ def guarded(condition: str | None, work: Work) -> Work:
     return run
 
 
-def value(said: ValueTemplate) -> Work:
+def value(said: ValueTemplate) -> NodeFn:
     """A work that computes a value of others."""
 
     async def work(_: NodeContext, inputs: Inputs) -> Any:
@@ -170,20 +169,20 @@ def value(said: ValueTemplate) -> Work:
     return work
 
 
-def _streamed(step: Step) -> str | None:
+def _streamed(step: BaseNode) -> str | None:
     if not isinstance(step, MapNode) or not isinstance(step.over, str):
         return None
     path = template(step.over).path
     return path.name if path is not None and not path.path else None
 
 
-def _asking(step: ModelNode, unit: Unit) -> Work:
+def _asking(step: ModelNode, unit: Unit) -> NodeFn:
     if step.think is not None:
-        from weft.workflow.compile.thinking import think
+        from weft.workflow.compile.think import think
 
         return think(step, unit)
     if step.agent is not None:
-        from weft.workflow.compile.acting import act
+        from weft.workflow.compile.agent import act
 
         return act(step, unit)
     from weft.workflow.compile.model import model
@@ -191,7 +190,7 @@ def _asking(step: ModelNode, unit: Unit) -> Work:
     return model(step, unit, retry_of(step.retry))
 
 
-def _kind(step: Step) -> str:
+def _kind(step: BaseNode) -> str:
     """What people are told that a node is."""
     if isinstance(step, ModelNode):
         return "think" if step.think else "agent" if step.agent else step.kind

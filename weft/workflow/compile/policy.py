@@ -1,23 +1,75 @@
-"""What a node says about failure, time and money, as the engine's policy."""
+"""What names mean at the place where nodes are made: a value that is there, or a node's to come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from weft.core.budget import Budget
-from weft.engine.node import MISSING, Cache, Limit, Node, Policy, Retry
-from weft.workflow.compile.names import Names
-from weft.workflow.document.leaves import ModelNode, ToolNode
-from weft.workflow.document.settings import BudgetSpec, RetrySpec
-from weft.workflow.document.step import Step
-from weft.workflow.expressions import value_template
+from weft.core.ids import NodeId
+from weft.core.values import constructor
+from weft.engine.graph.node import MISSING, BudgetLimit, Edge, Node, NodeCache, Policy, Retry
+from weft.workflow.document.expressions import value_template
+from weft.workflow.document.spec.nodes import BaseNode, ModelNode, ToolNode
+from weft.workflow.document.spec.settings import BudgetSpec, RetrySpec
+
+
+@dataclass(frozen=True, slots=True)
+class NameBindings:
+    """`inputs` are the workflow's own; `values` those and the items around; `sources` the nodes.
+
+    `settled`: edges show all that the nodes around are needed for, so that a join may cancel the
+    branches that it does not need.
+    """
+
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, NodeId] = field(default_factory=dict)
+    settled: bool = True
+
+    @classmethod
+    def of_inputs(cls, inputs: Mapping[str, Any]) -> NameBindings:
+        """The names at the top of a workflow."""
+        return cls(inputs, inputs)
+
+    def of_run(self, inputs: Mapping[str, Any]) -> NameBindings:
+        """The same names at the top, for a run with other inputs."""
+        return NameBindings(inputs, inputs, self.sources, self.settled)
+
+    def bind(self, bindings: Mapping[str, Any]) -> NameBindings:
+        """With the names of a body: values, or `Edge`s to where the value is being computed."""
+        edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
+        values = {name: value for name, value in bindings.items() if name not in edges}
+        sources = {**self.sources, **edges} if edges else self.sources
+        return _names(self.inputs, {**self.values, **values}, sources, self.settled)
+
+    def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> NameBindings:
+        """With the nodes of one more level."""
+        settled = settled and self.settled
+        return replace(self, sources={**self.sources, **nodes}, settled=settled)
+
+    def is_node(self, name: str) -> bool:
+        """True when the value of `name` comes from a node."""
+        return name in self.sources and name not in self.values
+
+    def edges(self, names: Iterable[str]) -> tuple[Edge, ...]:
+        """An edge for each of `names` that is a node's."""
+        return tuple(Edge(self.sources[name], name) for name in names if self.is_node(name))
+
+    def given(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of those of `names` that are there."""
+        return {name: self.values[name] for name in names if name in self.values}
+
+
+_names = constructor(NameBindings)  # one for each item of a map
 
 
 def policy_of(
-    step: Step,
-    names: Names,
+    step: BaseNode,
+    names: NameBindings,
     resource: str | None,
-    cache: Cache | None,
+    cache: NodeCache | None,
     stand_in: Callable[[str], Node],
 ) -> Policy:
     """The policy of one node. `stand_in` makes the node that replaces it, by name.
@@ -50,8 +102,8 @@ def retry_of(retry: RetrySpec | None) -> Retry | None:
     return Retry(retry.attempts, retry.delay, retry.factor, retry.max_delay, retry.jitter)
 
 
-def limit_of(budget: BudgetSpec | None) -> Limit | None:
+def limit_of(budget: BudgetSpec | None) -> BudgetLimit | None:
     """The engine's limit."""
     if budget is None:
         return None
-    return Limit(Budget(budget.tokens, budget.time, budget.money), budget.on_reached)
+    return BudgetLimit(Budget(budget.tokens, budget.time, budget.money), budget.on_reached)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from weft.core.ids import NodeId
-from weft.engine.node import NodeContext
-from weft.workflow.models import ModelSource
-from weft.workflow.toolset import Toolset
+from weft.engine.graph.node import NodeContext
+from weft.workflow.runtime.models.factory import ModelSource
+from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
     from weft.agents.agent import Answer
-    from weft.planner.routing import History
+    from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
 
 
@@ -31,7 +31,7 @@ class Services:
 
     tools: Toolset
     models: ModelSource
-    history: Callable[[], History]
+    history: Callable[[], ToolHistory]
     seed: int = 0
     findings: dict[NodeId, Thought | Answer] = field(default_factory=dict)
     sampled: set[str] = field(default_factory=set)

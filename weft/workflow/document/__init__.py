@@ -1,8 +1,14 @@
 """The typed document: what a workflow file says, as frozen values. Runs and resolves nothing."""
 
-from weft.workflow.document.document import Document, ToolDocument
-from weft.workflow.document.nodes import Block, Body, NodeSpec
-from weft.workflow.document.schema import json_schema
-from weft.workflow.document.step import Step
+from weft.workflow.document.spec.document import ToolDocument, WorkflowDocument, json_schema
+from weft.workflow.document.spec.nodes import BaseNode, Block, Body, NodeSpec
 
-__all__ = ["Block", "Body", "Document", "NodeSpec", "Step", "ToolDocument", "json_schema"]
+__all__ = [
+    "BaseNode",
+    "Block",
+    "Body",
+    "NodeSpec",
+    "ToolDocument",
+    "WorkflowDocument",
+    "json_schema",
+]

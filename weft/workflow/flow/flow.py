@@ -13,37 +13,34 @@ from pydantic import ValidationError
 from weft.core.errors import BuildError, DuplicateName
 from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.ports import ModelClient, ToolRunner
-from weft.engine.cassette import Confirmation
-from weft.workflow.check.references import check_references
-from weft.workflow.checked import check_connected, check_unit
-from weft.workflow.document import Document, NodeSpec
-from weft.workflow.document.declarations import InputSpec
-from weft.workflow.document.defects import first_defect
-from weft.workflow.document.leaves import ToolNode, WorkflowNode
-from weft.workflow.document.walk import walk
-from weft.workflow.document.write import to_yaml
-from weft.workflow.flow.building import Builder
+from weft.durability.calls import Confirmation
+from weft.workflow.document import NodeSpec, WorkflowDocument
+from weft.workflow.document.inputs import coerce_inputs
+from weft.workflow.document.loader import load_text, load_unit
+from weft.workflow.document.references import check_references
+from weft.workflow.document.spec.declarations import InputSpec
+from weft.workflow.document.spec.defects import first_defect
+from weft.workflow.document.spec.document import walk
+from weft.workflow.document.spec.nodes import ToolNode, WorkflowNode
+from weft.workflow.document.unit import ONLY_PYTHON, DocumentOrigin, Unit, node_name
+from weft.workflow.document.writer import check_portable, to_yaml
+from weft.workflow.flow.builder import FlowBuilder
 from weft.workflow.flow.handle import Handle
-from weft.workflow.flow.schemas import schema_of
-from weft.workflow.flow.settings import FlowLimits, FlowSettings
-from weft.workflow.flow.values import document_value
-from weft.workflow.inputs import coerce_inputs
-from weft.workflow.journals import open_journal
-from weft.workflow.loader import load_text, load_unit
-from weft.workflow.portable import check_portable
-from weft.workflow.result import FlowResult
-from weft.workflow.run import FlowRun
-from weft.workflow.run_settings import RunSettings
-from weft.workflow.toolset import Toolset
-from weft.workflow.unit import ONLY_PYTHON, Origin, Unit, node_name
+from weft.workflow.flow.python_values import document_value, schema_of
+from weft.workflow.runtime.compiled import check_connected, check_unit
+from weft.workflow.runtime.journals import open_journal
+from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
+from weft.workflow.runtime.results.result import FlowResult
+from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
-    from weft.workflow.view import GraphView
+    from weft.workflow.document.graph_view import GraphView
 
 _logger = logging.getLogger("weft")
 
 
-class Flow(Builder):
+class Flow(FlowBuilder):
     """A workflow.
 
         flow = Flow("brief", models={"small": "local:smollm2-135m-instruct"})
@@ -76,7 +73,7 @@ class Flow(Builder):
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Any] = {}
         self._models: dict[str, Any] = {}
-        self._origin: Origin | None = None
+        self._origin: DocumentOrigin | None = None
         self._root = self._folder
         self._unit: Unit | None = None
         for model, declared in (models or {}).items():
@@ -141,7 +138,7 @@ class Flow(Builder):
         return self.document.outputs
 
     @property
-    def document(self) -> Document:
+    def document(self) -> WorkflowDocument:
         """The whole workflow as one frozen value. Raises: `BuildError` when it is not complete."""
         return self.unit.document
 
@@ -256,18 +253,18 @@ class Flow(Builder):
 
         Raises: `BuildError`, `UnknownReference`, `RunBusy`, `WorkflowChanged`, `StoreError`.
         """
-        from weft.workflow.runs.resume import resumed, take
+        from weft.workflow.history.resume import claim_run, resume_run
 
         own = None if settings.get("journal") is not None else open_journal()
         journal = settings.get("journal") or own
         assert journal is not None
         try:
-            taken = take(
+            taken = claim_run(
                 journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
             )
             for note in taken.story.losses.notes:
                 _logger.warning("%s: %s", taken.run, note)
-            return resumed(taken, own=own, **settings)
+            return resume_run(taken, own=own, **settings)
         except BaseException:
             if own is not None:
                 own.close()
@@ -300,13 +297,13 @@ class Flow(Builder):
 
     def graph_view(self) -> GraphView:
         """The graph for drawing: nodes and lines, bodies as groups inside nodes."""
-        from weft.workflow.view import graph_view
+        from weft.workflow.document.graph_view import graph_view
 
         return graph_view(self.document)
 
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart."""
-        from weft.workflow.mermaid import mermaid
+        from weft.workflow.document.graph_view import mermaid
 
         return mermaid(self.graph_view())
 
@@ -335,7 +332,7 @@ class Flow(Builder):
         }
         raw = {key: value for key, value in raw.items() if value or key in ("nodes", "outputs")}
         try:
-            document = Document.model_validate(raw)
+            document = WorkflowDocument.model_validate(raw)
         except ValidationError as error:
             defect = first_defect(error, raw)
             raise BuildError(defect.message, hint=defect.hint) from error
@@ -351,7 +348,7 @@ class Flow(Builder):
         check_references(unit)
         return unit
 
-    def _included(self, document: Document) -> dict[str, Unit]:
+    def _included(self, document: WorkflowDocument) -> dict[str, Unit]:
         files = {s.workflow for _, s in walk(document.nodes) if isinstance(s, WorkflowNode)}
         read = {file: load_unit(self._folder / file) for file in sorted(files - self._flows.keys())}
         return {**self._flows, **read}

@@ -22,25 +22,22 @@ from weft.core.ports.journal import (
     Letter,
     Losses,
     LostRun,
-    Numbered,
-    Pruned,
+    NumberedRecord,
+    PruneResult,
     Record,
     RunHeader,
+    RunProgress,
     RunSummary,
     Salvage,
 )
-from weft.core.progress import Progress
-from weft.engine.journal.blobs import Blobs, sealed
-from weft.engine.journal.claimed import Claimed
-from weft.engine.journal.paging import numbered
-from weft.engine.journal.pruning import going
-from weft.engine.journal.refusals import busy, closed, exists, unclaimed
-from weft.workflow.postgres import leases, letters, writing
-from weft.workflow.postgres.connections import Connection, Connections, Rows
-from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, Lease
-from weft.workflow.postgres.pruning import prune
-from weft.workflow.postgres.schema import MIGRATIONS, one, prepare
-from weft.workflow.postgres.tables import PostgresTables
+from weft.durability.journal.pruning import going
+from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, unclaimed
+from weft.durability.journal.rows import Blobs, sealed
+from weft.durability.journal.tables import iter_records
+from weft.workflow.postgres import leases, writes
+from weft.workflow.postgres.connections import Connection, PostgresPool, Rows
+from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
+from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
 
 RETRY_S: Final = 10.0
 """Seconds for which a method tries to reach the server again before it raises."""
@@ -69,12 +66,12 @@ class PostgresJournal:
         self._clock = clock or SystemClock()
         self._lease_s = lease_s
         self._lock = threading.Lock()
-        self._leases: dict[RunId, Lease] = {}
+        self._leases: dict[RunId, RunLease] = {}
         self._looks: dict[RunId, str] = {}
         self._snapshot = ""
         self._version = 0
         self._closed = False
-        self._connections = Connections(dsn, retry_s=retry_s)
+        self._connections = PostgresPool(dsn, retry_s=retry_s)
         self._where = self._connections.where
         self._connections.transact(partial(prepare, where=self._where, migrations=MIGRATIONS))
         self._tables = PostgresTables(self._ask)
@@ -87,11 +84,11 @@ class PostgresJournal:
 
         def write(db: Connection) -> int:
             no = self._begun(db, header, body, who)
-            writing.keep(db, blobs.bodies)
+            writes.keep(db, blobs.bodies)
             return no
 
         no = self._open().transact(write)
-        return self._hold(Lease(header.run, no, 1, 0, Progress()))
+        return self._hold(RunLease(header.run, no, 1, 0, RunProgress()))
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
         query = "SELECT id FROM weft_runs WHERE id = ANY(%s)"
@@ -103,12 +100,12 @@ class PostgresJournal:
             raise busy(run, self._connections.client)
         who = Claimant.new(self._connections.client, self._lease_s)
 
-        def write(db: Connection) -> Lease:
+        def write(db: Connection) -> RunLease:
             tables = PostgresTables.within(db)
             no = tables.row_of(run).no
             token, seq = leases.take(db, run, no, who)
             db.execute("UPDATE weft_letters SET taken = '' WHERE run = %s", (no,))
-            return Lease(run, no, token, seq, tables.progress_of(tables.row_of(run)))
+            return RunLease(run, no, token, seq, tables.progress_of(tables.row_of(run)))
 
         return self._hold(self._open().transact(write))
 
@@ -117,7 +114,7 @@ class PostgresJournal:
         connections, lease = self._open(), self._leases.get(run)
         if lease is None:
             raise unclaimed(run)
-        writing.append(connections, lease, records, self._clock.wall, self._lease_s)
+        writes.append(connections, lease, records, self._clock.wall, self._lease_s)
 
     def header(self, run: RunId) -> RunHeader:
         return self._tables.header(run)
@@ -128,9 +125,11 @@ class PostgresJournal:
     def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
         return self._tables.summaries(self._tables.rows(flow, limit))
 
-    def records(self, run: RunId, after: int = 0, limit: int | None = None) -> Iterator[Numbered]:
+    def records(
+        self, run: RunId, after: int = 0, limit: int | None = None
+    ) -> Iterator[NumberedRecord]:
         row = self._tables.row_of(run)
-        return islice(numbered(self._using, row, after, self._where), limit)
+        return islice(iter_records(self._using, row, after, self._where), limit)
 
     def losses(self, run: RunId) -> Losses:
         self._tables.row_of(run)
@@ -151,7 +150,7 @@ class PostgresJournal:
             return self._version
 
     def send(self, run: RunId, letter: Letter) -> None:
-        letters.send(self._open(), self._tables.row_of(run).no, letter)
+        writes.send_signal(self._open(), self._tables.row_of(run).no, letter)
 
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
         del wait
@@ -159,7 +158,7 @@ class PostgresJournal:
         no = self._tables.row_of(run).no if lease is None else lease.no
         with self._lock:  # a look that failed may have taken some: the next one has its name
             look = self._looks.setdefault(run, uuid4().hex)
-        found = letters.take(self._open(), no, lease, look)
+        found = writes.take_signals(self._open(), no, lease, look)
         with self._lock:
             self._looks.pop(run, None)
         return found
@@ -171,7 +170,7 @@ class PostgresJournal:
         older_than_s: float | None = None,
         max_bytes: int | None = None,
         runs: Sequence[RunId] | None = None,
-    ) -> Pruned:
+    ) -> PruneResult:
         connections, now = self._open(), self._clock.wall()
         gone = going(self._tables, now, keep=keep, older_than_s=older_than_s, runs=runs)
         return prune(connections, gone, max_bytes)
@@ -190,7 +189,7 @@ class PostgresJournal:
         self._end(held)
         self._connections.close()
 
-    def _open(self) -> Connections:
+    def _open(self) -> PostgresPool:
         if self._closed:
             raise closed(self._where)
         return self._connections
@@ -202,24 +201,24 @@ class PostgresJournal:
     def _using(self) -> Iterator[PostgresTables]:
         yield self._tables
 
-    def _held(self) -> list[Lease]:
+    def _held(self) -> list[RunLease]:
         with self._lock:
             return list(self._leases.values())
 
-    def _hold(self, lease: Lease) -> Claim:
+    def _hold(self, lease: RunLease) -> Claim:
         with self._lock:
             self._leases[lease.run] = lease
         self._heartbeat.start()
-        return Claimed(partial(self._let_go, lease))
+        return HeldClaim(partial(self._let_go, lease))
 
-    def _let_go(self, lease: Lease) -> None:
+    def _let_go(self, lease: RunLease) -> None:
         with self._lock:
             if self._leases.get(lease.run) is not lease:
                 return
             del self._leases[lease.run]
         self._end([lease])
 
-    def _end(self, held: Sequence[Lease]) -> None:
+    def _end(self, held: Sequence[RunLease]) -> None:
         if held:
             with suppress(StoreError):  # then they end by themselves
                 leases.give_back(self._connections, held)

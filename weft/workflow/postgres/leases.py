@@ -15,25 +15,25 @@ from uuid import uuid4
 from weft.core.codec import WrittenLists
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
-from weft.core.progress import Progress
-from weft.engine.journal.refusals import busy, taken_over
-from weft.workflow.postgres.connections import Connection, Connections, rows_of
+from weft.core.ports.journal import RunProgress
+from weft.durability.journal.refusals import busy, taken_over
+from weft.workflow.postgres.connections import Connection, PostgresPool, rows_of
 
 LEASE_S: Final = 20.0
 """Seconds after which a run whose process died is free."""
 _BEATS: Final = 4
 
 
-class Batch(NamedTuple):
+class PendingBatch(NamedTuple):
     """Records on their way into the journal: the number of the last one, and how the run stands."""
 
     seq: int
     body: bytes
-    progress: Progress
+    progress: RunProgress
 
 
 @dataclass(slots=True)
-class Lease:
+class RunLease:
     """The right to write to a run. `seq` is the number of its last record.
 
     `unknown`: a batch of which nobody can say yet whether it was committed. `lock` is held by the
@@ -45,8 +45,8 @@ class Lease:
     no: int
     token: int
     seq: int
-    progress: Progress
-    unknown: Batch | None = None
+    progress: RunProgress
+    unknown: PendingBatch | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     lists: WrittenLists = field(default_factory=WrittenLists)
 
@@ -94,7 +94,7 @@ def refusal(db: Connection, run: RunId, no: int) -> StoreError:
     return busy(run, holder, left_s)
 
 
-def advance(db: Connection, lease: Lease, seq: int, seconds: float) -> bool:
+def advance(db: Connection, lease: RunLease, seq: int, seconds: float) -> bool:
     """Move a run's last record to `seq` and renew its lease, if both are where `lease` says.
 
     False where its last record is another one. No other writer comes in until the transaction ends.
@@ -110,7 +110,7 @@ def advance(db: Connection, lease: Lease, seq: int, seconds: float) -> bool:
     return False
 
 
-def last_seq(db: Connection, lease: Lease) -> int:
+def last_seq(db: Connection, lease: RunLease) -> int:
     """The number of the last record, once nobody is writing any more.
 
     Raises: `StoreError` when another process has taken the run.
@@ -122,7 +122,7 @@ def last_seq(db: Connection, lease: Lease) -> int:
     return int(found[0][1])
 
 
-def give_back(connections: Connections, leases: Sequence[Lease]) -> None:
+def give_back(connections: PostgresPool, leases: Sequence[RunLease]) -> None:
     """End leases now. Raises: `StoreError`."""
     query = """UPDATE weft_leases SET expires = '-infinity'
     FROM unnest(%s::integer[], %s::bigint[]) AS mine (run, token)
@@ -131,7 +131,7 @@ def give_back(connections: Connections, leases: Sequence[Lease]) -> None:
     connections.ask(query, given)
 
 
-def renew(connections: Connections, leases: Sequence[Lease], seconds: float) -> None:
+def renew(connections: PostgresPool, leases: Sequence[RunLease], seconds: float) -> None:
     """Let leases last `seconds` from now, those of them that nobody else has. Raises: `StoreError`.
 
     Rows that a writer has just renewed are passed over.
@@ -152,7 +152,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self, connections: Connections, leases: Callable[[], Sequence[Lease]], seconds: float
+        self, connections: PostgresPool, leases: Callable[[], Sequence[RunLease]], seconds: float
     ) -> None:
         self._connections = connections
         self._leases = leases

@@ -8,7 +8,7 @@ from typing import Any
 from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.systems import on_react, on_static, on_weft
 from evals.planning.healing.workshop import Workshop
-from weft.core.fakes import FakeClock
+from weft.testing import FakeClock
 
 System = Callable[[Case, Workshop, FakeClock], Coroutine[Any, Any, Ended]]
 """All are told the same case, and see of the faults what calls and probes of the workshop show."""

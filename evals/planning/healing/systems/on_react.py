@@ -18,9 +18,9 @@ from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.workshop import Workshop
 from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.loops.react import ReactAgent
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest
-from weft.planner.routing import Goal, Weights, shortest_way
+from weft.planner.routing import Goal, RouteWeights, shortest_route
+from weft.testing import FakeClock
 
 _QUESTION = "Reach the goal."
 _CALLS = 1000
@@ -54,7 +54,7 @@ class _Script:
         self._case = case
         self._workshop = workshop
         self._down = down
-        self._weights = Weights()
+        self._weights = RouteWeights()
         self._goal: Goal | None = case.errand.goal
 
     def turn(self, _: ModelRequest) -> str:
@@ -84,7 +84,7 @@ class _Script:
 
     def _call(self, goal: Goal, values: dict[str, Any]) -> dict[str, Any] | None:
         graph = self._case.graph
-        way = shortest_way(graph, values, goal.wants, self._price)
+        way = shortest_route(graph, values, goal.wants, self._price)
         if way is None:
             return None
         hop = way.hops[0]
@@ -95,7 +95,11 @@ class _Script:
     def _less(self, goal: Goal, values: dict[str, Any]) -> Goal | None:
         graph = self._case.graph
         missing = [
-            want for want in goal.wants if shortest_way(graph, values, [want], self._price) is None
+            want
+            for want in goal.wants
+            if shortest_route(graph, values, [want], self._price) is None
         ]
         lesser = self._case.errand.instead_of(goal, frozenset(missing))
-        return next((g for g in lesser if shortest_way(graph, values, g.wants, self._price)), None)
+        return next(
+            (g for g in lesser if shortest_route(graph, values, g.wants, self._price)), None
+        )

@@ -12,11 +12,11 @@ from typing import Any
 from evals.planning.healing.charge import NOTHING
 from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.workshop import Workshop
-from weft.core.fakes import FakeClock
 from weft.core.ids import NodeId
 from weft.engine import Edge, Graph, Inputs, Node, NodeContext, Policy, Run
-from weft.engine.node import MISSING, Work
-from weft.planner.routing import Hop, ToolGraph, Weights, shortest_way
+from weft.engine.graph.node import MISSING, NodeFn
+from weft.planner.routing import RouteStep, RouteWeights, ToolGraph, shortest_route
+from weft.testing import FakeClock
 
 
 async def run(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
@@ -31,8 +31,8 @@ async def run_lenient(case: Case, workshop: Workshop, clock: FakeClock) -> Ended
 
 async def _run(case: Case, workshop: Workshop, clock: FakeClock, default: object) -> Ended:
     graph, goal = case.graph, case.errand.goal
-    weights = Weights()
-    way = shortest_way(
+    weights = RouteWeights()
+    way = shortest_route(
         graph, case.have, goal.wants, lambda tool: weights.price(graph.tools[tool].cost)
     )
     if way is None:
@@ -47,7 +47,7 @@ async def _run(case: Case, workshop: Workshop, clock: FakeClock, default: object
     return Ended(goal.name, values, NOTHING, 0, clock.now())
 
 
-def _places(graph: ToolGraph, hops: tuple[Hop, ...]) -> dict[str, NodeId]:
+def _places(graph: ToolGraph, hops: tuple[RouteStep, ...]) -> dict[str, NodeId]:
     places: dict[str, NodeId] = {}
     for hop in hops:
         for name in graph.tools[hop.tool].names:
@@ -62,7 +62,7 @@ def _value(
 
 
 def _node(
-    hop: Hop,
+    hop: RouteStep,
     case: Case,
     workshop: Workshop,
     places: Mapping[str, NodeId],
@@ -82,7 +82,7 @@ def _node(
     )
 
 
-def _work(tool: str, workshop: Workshop) -> Work:
+def _work(tool: str, workshop: Workshop) -> NodeFn:
     async def work(_: NodeContext, inputs: Inputs) -> Any:
         return await workshop.call(tool, inputs)
 

@@ -15,10 +15,10 @@ from evals.planning.healing.scenario import Case, Ended
 from evals.planning.healing.workshop import Workshop
 from weft.core.errors import RouteError
 from weft.core.events import Event, NodeFinished, NodeLogged, NodeRerouted
-from weft.core.fakes import FakeClock
 from weft.core.ports import ModelRequest
-from weft.planner.routing import Monitor, Router, heal
-from weft.planner.routing.monitors import Probes
+from weft.planner.routing import RouteMonitor, ToolRouter, heal
+from weft.planner.routing.monitors import ProbeMonitor
+from weft.testing import FakeClock
 
 
 async def run(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
@@ -29,16 +29,16 @@ async def run(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
 async def run_probed(case: Case, workshop: Workshop, clock: FakeClock) -> Ended:
     """The same, while a monitor probes the tools."""
     probes = {tool: partial(workshop.probe, tool) for tool in case.graph.tools}
-    return await _run(case, workshop, clock, (Probes(probes),))
+    return await _run(case, workshop, clock, (ProbeMonitor(probes),))
 
 
 async def _run(
-    case: Case, workshop: Workshop, clock: FakeClock, monitors: Sequence[Monitor]
+    case: Case, workshop: Workshop, clock: FakeClock, monitors: Sequence[RouteMonitor]
 ) -> Ended:
     model = ChargedModel(_best, workshop.failed)
     events: list[Event] = []
     errand = case.errand
-    router = Router(case.graph, workshop, model=model.client, monitors=monitors)
+    router = ToolRouter(case.graph, workshop, model=model.client, monitors=monitors)
     try:
         arrival = await heal(
             router,

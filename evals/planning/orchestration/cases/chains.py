@@ -17,7 +17,7 @@ from evals.planning.orchestration.passages import passage
 from evals.planning.orchestration.task import Canned, Task
 from evals.planning.orchestration.thought import thought
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 COUNT: Final = 60
 PAUSE: Final = 160
@@ -74,9 +74,9 @@ def drawn(pause: int) -> list[Task]:
 def _task(number: int, pause: int, draw: Random) -> Task:
     depth, singles = draw.choice(_DEPTHS), draw.choice(_SINGLES)
     first, *others = draw.sample(sorted(FACTS), 1 + singles)
-    steps = [Step(1, "search", {"query": first})]
-    steps += [Step(n, "follow", {"link": Ref(n - 1, ("link",))}) for n in range(2, depth + 1)]
-    steps += [Step(depth + 1 + n, "search", {"query": name}) for n, name in enumerate(others)]
+    steps = [PlanStep(1, "search", {"query": first})]
+    steps += [PlanStep(n, "follow", {"link": Ref(n - 1, ("link",))}) for n in range(2, depth + 1)]
+    steps += [PlanStep(depth + 1 + n, "search", {"query": name}) for n, name in enumerate(others)]
     steps[depth] = replace(steps[depth], thought=thought(pause))
     results = tuple(Ref(step.number) for step in steps[depth - 1 :])
     question = f"Where does the trail of {first} lead in {depth} steps, and what of {others}?"

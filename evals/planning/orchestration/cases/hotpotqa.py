@@ -7,7 +7,7 @@ import re
 from evals.planning.data import load
 from evals.planning.orchestration.passages import search
 from evals.planning.orchestration.task import Task
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 _FILE = "planner/llmcompiler/hotpotqa_comparison.json"
 _WORD = r"[A-Z0-9À-Þ\"'][^\s,?;]*"
@@ -22,7 +22,7 @@ def tasks() -> list[Task]:
     for item in load(_FILE):
         pair = names(item["question"])
         if pair is not None:
-            steps = tuple(Step(n + 1, "search", {"query": name}) for n, name in enumerate(pair))
+            steps = tuple(PlanStep(n + 1, "search", {"query": name}) for n, name in enumerate(pair))
             plan = Plan(steps, (Ref(1), Ref(2)))
             found.append(Task(item["id"], item["question"], plan, (search(),), item["answer"]))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evals.planning.data import load
 from evals.planning.orchestration.passages import search
 from evals.planning.orchestration.task import Task
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 _FILE = "planner/llmcompiler/movie_recommendations_formatted.json"
 _BEFORE = "Find a movie similar to "
@@ -29,7 +29,8 @@ def titles(question: str) -> list[str]:
 
 def _task(name: str, question: str, answer: str) -> Task:
     steps = tuple(
-        Step(place + 1, "search", {"query": title}) for place, title in enumerate(titles(question))
+        PlanStep(place + 1, "search", {"query": title})
+        for place, title in enumerate(titles(question))
     )
     plan = Plan(steps, tuple(Ref(step.number) for step in steps))
     return Task(f"movie_{name}", question, plan, (search(),), answer)

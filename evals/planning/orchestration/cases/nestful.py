@@ -10,7 +10,7 @@ from typing import Any
 from evals.planning.data import load
 from evals.planning.orchestration.task import Canned, Task
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step, Value, refs_in
+from weft.planner.plan import Plan, PlanStep, Ref, Value, refs_in
 
 _FILES = (
     "planner/nestful/non-executable-glaive-data.json",
@@ -38,7 +38,7 @@ def _task(name: str, item: Mapping[str, Any]) -> Task:
         if call["name"] == _RESULT:
             results = tuple(refs_in(arguments))
         else:
-            steps.append(Step(number, call["name"].replace(".", "_"), arguments))
+            steps.append(PlanStep(number, call["name"].replace(".", "_"), arguments))
             numbers[call.get("label", "")] = number
     plan = Plan(tuple(steps), results)
     return Task(name, item["input"], plan, _tools(plan), "done")

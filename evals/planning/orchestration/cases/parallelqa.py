@@ -11,7 +11,7 @@ from evals.planning.orchestration.calculator import calculator
 from evals.planning.orchestration.cases.parallelqa_gold import FACTS, GOLD
 from evals.planning.orchestration.passages import search
 from evals.planning.orchestration.task import Task
-from weft.planner.plan import Plan, Ref, Step, Value
+from weft.planner.plan import Plan, PlanStep, Ref, Value
 
 _FILE = "planner/llmcompiler/parallelqa_dataset.json"
 _PAIRED: Final = {"/": "ratio", "-": "difference", "~": "mean"}
@@ -44,7 +44,7 @@ class _Writer:
     """Writes one plan: each part's look-ups and then its number, as in the published examples."""
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._steps: list[PlanStep] = []
         self._looked_up: dict[str, Ref] = {}
 
     def plan(self, gold: str) -> Plan:
@@ -85,6 +85,6 @@ class _Writer:
         return self._write("calculate", {"operation": operation, "numbers": tuple(numbers)})
 
     def _write(self, tool: str, arguments: dict[str, Value]) -> Ref:
-        step = Step(len(self._steps) + 1, tool, arguments)
+        step = PlanStep(len(self._steps) + 1, tool, arguments)
         self._steps.append(step)
         return Ref(step.number)

@@ -11,7 +11,7 @@ from typing import Any
 from evals.planning.data import load
 from evals.planning.orchestration.task import Canned, Task
 from weft.core.values import ToolSpec
-from weft.planner.plan import Plan, Ref, Step
+from weft.planner.plan import Plan, PlanStep, Ref
 
 FILES = ("planner/worfbench/toolbench.graph_eval.json", "planner/worfbench/wikihow.graph_eval.json")
 _NODE = re.compile(r"^(\d+): (.*)$", re.MULTILINE)
@@ -53,12 +53,12 @@ def _task(item: Mapping[str, Any]) -> Task:
     for one, other in edges:
         before[other].append(one)
     numbers: dict[str, int] = {}
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     for node in TopologicalSorter(before).static_order():
         numbers[node] = len(steps) + 1
         after = tuple(Ref(numbers[each]) for each in before[node])
         more = {"after": after} if after else {}
-        steps.append(Step(numbers[node], "perform", {"subtask": nodes[node].strip(), **more}))
+        steps.append(PlanStep(numbers[node], "perform", {"subtask": nodes[node].strip(), **more}))
     needed = {number for step in steps for number in step.needs}
     results = tuple(Ref(step.number) for step in steps if step.number not in needed)
     question = item["conversations"][-2]["content"].split("\n", 1)[0].removeprefix("Task: ")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policy import Need
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats
 
 TOKENS = 60
 
@@ -23,24 +23,24 @@ class Restless:
     moves: bool = False
     needs: frozenset[Need] = frozenset()
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Restless:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Restless:
         return self
 
     def most_forwards(self, slots: int) -> int:
         return 3 * slots
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         chance = np.random.default_rng([self.seed, canvas.step])
         rows = np.flatnonzero(stats.open)
         rows = rows[: chance.integers(1, 4)] if chance.random() < 0.5 else rows[-1:]
-        commit = Writing.of(stats.slots[rows], drawn.ids[rows])
+        commit = SlotTokens.of(stats.slots[rows], drawn.ids[rows])
         written = np.flatnonzero(canvas.ours & ~canvas.undecided & ~canvas.frozen)
         if len(written) < 3 or chance.random() < 0.4:
             return Action(commit=commit)
         some = np.unique(chance.choice(written, 2))
         what = chance.integers(0, 4 if self.moves else 2)
         if what == 0:
-            return Action(commit, Writing.of(some, chance.integers(0, TOKENS, len(some))))
+            return Action(commit, SlotTokens.of(some, chance.integers(0, TOKENS, len(some))))
         if what == 1:
             inside = some[(some >= canvas.window.start) & (some < canvas.window.stop)]
             return Action(commit, remask=inside)

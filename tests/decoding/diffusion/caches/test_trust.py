@@ -14,42 +14,42 @@ from numpy.typing import NDArray
 from tests.decoding.diffusion.caches.restless import Restless
 from tests.decoding.diffusion.toy import MASK, TRAITS, AtEnd
 from weft.core.errors import CapabilityError
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.delayed import Delayed
-from weft.decoding.diffusion.caches.freecache import FreeCache
-from weft.decoding.diffusion.caches.interval import Interval
-from weft.decoding.diffusion.caches.prefix import Prefix
-from weft.decoding.diffusion.caches.vicinity import Vicinity
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.approximate import (
+    DelayedCache,
+    FreeCache,
+    IntervalCache,
+    PrefixCache,
+    VicinityCache,
+)
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.loop import written
-from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.sampling import CounterRng
 
-BLOCKS = Traits(10, MASK, frozenset({8}), attention="block_causal", block=4)
-SHIFTED = Traits(10, MASK, frozenset({8}), attention="block_causal", block=4, shifted=True)
-ENCODER = Traits(10, MASK, frozenset({8}), attention="causal_encoder")
+BLOCKS = ModelTraits(10, MASK, frozenset({8}), attention="block_causal", block=4)
+SHIFTED = ModelTraits(10, MASK, frozenset({8}), attention="block_causal", block=4, shifted=True)
+ENCODER = ModelTraits(10, MASK, frozenset({8}), attention="causal_encoder")
 ANYWHERE: dict[str, CachePolicy] = {
-    "whole": Whole(),
-    "prefix": Prefix(),
-    "prefix, refreshed": Prefix(3),
-    "dual": Prefix(suffix=False),
+    "whole": NoCache(),
+    "prefix": PrefixCache(),
+    "prefix, refreshed": PrefixCache(3),
+    "dual": PrefixCache(suffix=False),
     "freecache": FreeCache(),
     "freecache by token": FreeCache(blockwise=False, behind=2, ahead=3),
-    "delayed": Delayed(5),
-    "delayed for ever": Delayed(None),
-    "interval": Interval(9, 3, 0.5),
-    "vicinity": Vicinity(2, 2),
+    "delayed": DelayedCache(5),
+    "delayed for ever": DelayedCache(None),
+    "interval": IntervalCache(9, 3, 0.5),
+    "vicinity": VicinityCache(2, 2),
 }
 BLOCKWISE: dict[str, CachePolicy] = {
-    "apart": BlockCausal(),
-    "joined": BlockCausal(joined=True),
-    "within": BlockCausal(within=True),
+    "apart": BlockCausalCache(),
+    "joined": BlockCausalCache(joined=True),
+    "within": BlockCausalCache(within=True),
 }
 ALL = [
     *(
@@ -58,7 +58,7 @@ ALL = [
         for name, policy in ANYWHERE.items()
     ),
     *((name, policy, traits) for traits in (BLOCKS, ENCODER) for name, policy in BLOCKWISE.items()),
-    ("predicting", BlockCausal(predicts=True), SHIFTED),
+    ("predicting", BlockCausalCache(predicts=True), SHIFTED),
 ]
 
 
@@ -66,7 +66,7 @@ ALL = [
 class Following:
     """An adapter that knows what every slot was read as, and minds keys of other tokens."""
 
-    traits: Traits
+    traits: ModelTraits
     cached: dict[int, int] = field(default_factory=dict)
     passes: list[Query] = field(default_factory=list)
 
@@ -96,8 +96,10 @@ class Following:
         return logits
 
 
-def plugs(policy: CachePolicy, commit: Restless, size: int = 4, keep: bool = False) -> Plugs:
-    return Plugs(commit, Fixed(size), policy, AtEnd(), keep=keep)
+def plugs(
+    policy: CachePolicy, commit: Restless, size: int = 4, keep: bool = False
+) -> DecoderConfig:
+    return DecoderConfig(commit, FixedBlocks(size), policy, AtEnd(), keep=keep)
 
 
 @pytest.mark.parametrize(("name", "policy", "traits"), ALL)
@@ -113,7 +115,7 @@ def plugs(policy: CachePolicy, commit: Restless, size: int = 4, keep: bool = Fal
 def test_no_keys_of_another_token_are_seen(
     name: str,
     policy: CachePolicy,
-    traits: Traits,
+    traits: ModelTraits,
     first: int,
     length: int,
     size: int,
@@ -124,11 +126,13 @@ def test_no_keys_of_another_token_are_seen(
     prompt = np.random.default_rng(seed).integers(0, 8, first).tolist()
     canvas = Canvas(prompt, length, MASK, limit=first + length + 6)
     adapter = Following(traits)
-    row = written(adapter, canvas, plugs(policy, Restless(seed, moves), size, keep), Keyed(seed))
+    row = written(
+        adapter, canvas, plugs(policy, Restless(seed, moves), size, keep), CounterRng(seed)
+    )
     assert row.over
 
 
-def feeds(policy: CachePolicy, traits: Traits = TRAITS, prompt: int = 3) -> list[list[int]]:
+def feeds(policy: CachePolicy, traits: ModelTraits = TRAITS, prompt: int = 3) -> list[list[int]]:
     """The slots that each pass reads: one is written in each, from the left, in blocks of 4."""
     canvas = Canvas([1] * prompt, 8, MASK)
     canvas.window = range(prompt, prompt + 4)
@@ -137,7 +141,7 @@ def feeds(policy: CachePolicy, traits: Traits = TRAITS, prompt: int = 3) -> list
     for step in range(8):
         feed = caching.plan(canvas)
         found.append(feed.slots.tolist())
-        action = Action(commit=Writing.of([prompt + step], [step]))
+        action = Action(commit=SlotTokens.of([prompt + step], [step]))
         action.perform(canvas, MASK)
         caching.note(canvas, action)
         canvas.step += 1
@@ -165,12 +169,12 @@ def spans(found: list[list[int]]) -> list[str]:
 
 def test_prefix_reads_all_once_in_a_block() -> None:
     block = ["0-10", "3-10", "3-10", "3-10"]
-    assert spans(feeds(Prefix())) == [*block, "0-10", "7-10", "7-10", "7-10"]
-    assert spans(feeds(Prefix(2))) == ["0-10", "3-10"] * 2 + ["0-10", "7-10"] * 2
+    assert spans(feeds(PrefixCache())) == [*block, "0-10", "7-10", "7-10", "7-10"]
+    assert spans(feeds(PrefixCache(2))) == ["0-10", "3-10"] * 2 + ["0-10", "7-10"] * 2
 
 
 def test_dual_reads_the_block_alone() -> None:
-    found = spans(feeds(Prefix(suffix=False)))
+    found = spans(feeds(PrefixCache(suffix=False)))
     assert found == ["0-10", "3-6", "3-6", "3-6", "0-10", "7-10", "7-10", "7-10"]
 
 
@@ -185,25 +189,25 @@ def test_freecache_never_reads_what_is_finished() -> None:
 
 
 def test_delayed_reads_a_token_once_after_it_is_written() -> None:
-    found = spans(feeds(Delayed(None)))
+    found = spans(feeds(DelayedCache(None)))
     assert found[:5] == ["0-10", "3-10", "3-10", "3-10", "6-10"]
-    assert spans(feeds(Delayed(2)))[::2] == ["0-10"] * 4
+    assert spans(feeds(DelayedCache(2)))[::2] == ["0-10"] * 4
 
 
 def test_vicinity_reads_the_neighbours() -> None:
-    found = spans(feeds(Vicinity(1, warm_up=2)))
+    found = spans(feeds(VicinityCache(1, warm_up=2)))
     assert found == ["0-10", "0-10", "2-7", "2-7", "0-10", "6-10", "6-10", "6-10"]
 
 
 def test_interval_reads_the_prompt_seldom() -> None:
-    found = spans(feeds(Interval(6, 2, 0.0)))
+    found = spans(feeds(IntervalCache(6, 2, 0.0)))
     assert found == ["0-10", "3-6", "3-10", "3-6", "3-10", "7-10", "0-10", "7-10"]
 
 
 def test_interval_leaves_a_share_to_the_adapter() -> None:
     canvas = Canvas([1] * 3, 8, MASK)
     canvas.window = range(3, 7)
-    caching = Interval(6, 6, 0.5).begin(canvas, TRAITS)
+    caching = IntervalCache(6, 6, 0.5).begin(canvas, TRAITS)
     assert caching.plan(canvas).choice is None
     canvas.step = 1
     choice = caching.plan(canvas).choice
@@ -212,31 +216,31 @@ def test_interval_leaves_a_share_to_the_adapter() -> None:
 
 
 def test_a_finished_block_is_stored() -> None:
-    apart = spans(feeds(BlockCausal(), BLOCKS, 4))
+    apart = spans(feeds(BlockCausalCache(), BLOCKS, 4))
     block = ["0-7", "4-7", "4-7", "4-7"]
     assert apart == [*block, "stored 4-7", "8-11", "8-11", "8-11", "8-11"]
-    joined = spans(feeds(BlockCausal(joined=True), BLOCKS, 4))
+    joined = spans(feeds(BlockCausalCache(joined=True), BLOCKS, 4))
     assert joined == [*block, "4-11", "8-11", "8-11", "8-11"]
 
 
 def test_a_block_that_the_prompt_began_is_read_from_its_start() -> None:
-    found = spans(feeds(BlockCausal(joined=True), BLOCKS, 6))
+    found = spans(feeds(BlockCausalCache(joined=True), BLOCKS, 6))
     # windows of four slots that end in the midst of a block
     assert found == ["0-11", *["4-11"] * 3, "4-13", *["8-13"] * 3]
 
 
 def test_a_window_is_read_with_the_slots_of_its_block_before_it() -> None:
-    assert spans(feeds(Delayed(None), BLOCKS, 6))[1] == "4-11"
+    assert spans(feeds(DelayedCache(None), BLOCKS, 6))[1] == "4-11"
     assert spans(feeds(FreeCache(blockwise=False), BLOCKS, 6))[1] == "4-11"
-    assert spans(feeds(Vicinity(0, 1), BLOCKS, 6))[1] == "4-9"
+    assert spans(feeds(VicinityCache(0, 1), BLOCKS, 6))[1] == "4-9"
 
 
 def test_a_block_of_which_the_first_slot_is_written_is_trusted() -> None:
     canvas = Canvas([1] * 4, 4, MASK)
     canvas.window = range(4, 6)
-    caching = BlockCausal(within=True).begin(canvas, BLOCKS)
+    caching = BlockCausalCache(within=True).begin(canvas, BLOCKS)
     assert caching.plan(canvas).slots.tolist() == list(range(8))
-    action = Action(commit=Writing.of([4], [1]))
+    action = Action(commit=SlotTokens.of([4], [1]))
     action.perform(canvas, MASK)
     caching.note(canvas, action)
     assert caching.plan(canvas).slots.tolist() == [4, 5]
@@ -246,9 +250,9 @@ def test_a_block_of_which_the_first_slot_is_written_is_trusted() -> None:
 
 def test_a_model_that_sees_all_has_no_finished_blocks() -> None:
     with pytest.raises(CapabilityError, match="see each other"):
-        BlockCausal().begin(Canvas([1], 3, MASK), TRAITS)
+        BlockCausalCache().begin(Canvas([1], 3, MASK), TRAITS)
     with pytest.raises(CapabilityError, match="shift"):
-        BlockCausal(predicts=True).begin(Canvas([1], 3, MASK), BLOCKS)
+        BlockCausalCache(predicts=True).begin(Canvas([1], 3, MASK), BLOCKS)
 
 
 def test_noise_that_becomes_a_token_is_read_again() -> None:
@@ -257,7 +261,7 @@ def test_noise_that_becomes_a_token_is_read_again() -> None:
     canvas.window = range(2, 5)
     caching = FreeCache(blockwise=False).begin(canvas, ENCODER)
     caching.plan(canvas)
-    action = Action(commit=Writing.of([2, 3], [5, 5]))
+    action = Action(commit=SlotTokens.of([2, 3], [5, 5]))
     action.perform(canvas, 5)
     caching.note(canvas, action)
     canvas.window = range(4, 5)
@@ -267,21 +271,35 @@ def test_noise_that_becomes_a_token_is_read_again() -> None:
 
 def test_settings_that_cannot_be() -> None:
     for made in (
-        lambda: Prefix(0),
-        lambda: Vicinity(-1),
-        lambda: Vicinity(warm_up=0),
-        lambda: Delayed(0),
+        lambda: PrefixCache(0),
+        lambda: VicinityCache(-1),
+        lambda: VicinityCache(warm_up=0),
+        lambda: DelayedCache(0),
         lambda: FreeCache(behind=-1),
-        lambda: Interval(0),
-        lambda: Interval(share=1.5),
-        lambda: BlockCausal(joined=True, predicts=True),
+        lambda: IntervalCache(0),
+        lambda: IntervalCache(share=1.5),
+        lambda: BlockCausalCache(joined=True, predicts=True),
     ):
         with pytest.raises(ValueError, match=r"."):
             made()
 
 
 def test_which_caches_change_predictions() -> None:
-    exact = [Whole(), Prefix(1), Vicinity(refresh=1), Delayed(1), Interval(1), BlockCausal()]
+    exact = [
+        NoCache(),
+        PrefixCache(1),
+        VicinityCache(refresh=1),
+        DelayedCache(1),
+        IntervalCache(1),
+        BlockCausalCache(),
+    ]
     assert all(policy.exact for policy in exact)
-    others = [Prefix(), Vicinity(), Delayed(), FreeCache(), Interval(), BlockCausal(within=True)]
+    others = [
+        PrefixCache(),
+        VicinityCache(),
+        DelayedCache(),
+        FreeCache(),
+        IntervalCache(),
+        BlockCausalCache(within=True),
+    ]
     assert not any(policy.exact for policy in others)

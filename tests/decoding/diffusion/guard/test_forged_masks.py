@@ -10,27 +10,32 @@ from hypothesis import strategies as st
 from evals.diffusion.attacks import BENIGN, TOPIC, attacks
 from tests.decoding.diffusion.toy import END, MASK, TRAITS, Leftmost, Toy
 from weft.core.errors import ModelRequestError
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.guard.lookalikes import folded, spelled_out
-from weft.decoding.diffusion.guard.spans import Foreign, forged, neutralised, refuse_forged
-from weft.decoding.diffusion.loop import GREEDY, denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.guard.control_tokens import (
+    ForeignSpan,
+    folded,
+    forged,
+    neutralise,
+    refuse_forged,
+    spelled_out,
+)
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng
 
 IDS = st.integers(0, TRAITS.vocabulary - 1)
 CONTROL = frozenset({MASK, END})
-PLUGS = Plugs(Leftmost(2), Fixed(4), Whole(), Contiguous())
+PLUGS = DecoderConfig(Leftmost(2), FixedBlocks(4), NoCache(), FirstTerminator())
 
 
 @given(st.lists(IDS, min_size=1, max_size=20), st.integers(1, 8))
 def test_no_prompt_makes_a_slot(prompt: list[int], length: int) -> None:
     """The property: whatever ids a prompt has, it is neither written nor waited for."""
     canvas = Canvas(prompt, length, MASK)
-    row = Denoising(canvas, PLUGS, TRAITS, Keyed(0), GREEDY)
+    row = DenoisingRow(canvas, PLUGS, TRAITS, CounterRng(0), GREEDY)
     toy = Toy()
     denoised([row], toy)
     assert canvas.ids[: len(prompt)].tolist() == prompt
@@ -47,7 +52,7 @@ def test_control_tokens_are_found_in_foreign_text_and_nowhere_else(
 ) -> None:
     bounds = sorted(data.draw(st.sets(st.integers(0, len(prompt)), max_size=4)))
     pairs = zip(bounds[::2], bounds[1::2], strict=False)
-    foreign = [Foreign(start, stop, "tool") for start, stop in pairs]
+    foreign = [ForeignSpan(start, stop, "tool") for start, stop in pairs]
     expected = [
         at
         for at, token in enumerate(prompt)
@@ -59,24 +64,26 @@ def test_control_tokens_are_found_in_foreign_text_and_nowhere_else(
             refuse_forged(prompt, foreign, CONTROL)
     else:
         refuse_forged(prompt, foreign, CONTROL)
-    clean = neutralised(prompt, foreign, CONTROL)
+    clean = neutralise(prompt, foreign, CONTROL)
     assert list(clean) == [token for at, token in enumerate(prompt) if at not in expected]
 
 
 def test_instead_of_a_control_token_stands_text() -> None:
-    assert neutralised([1, MASK, 2], [Foreign(0, 3)], CONTROL, [5, 6]) == (1, 5, 6, 2)
+    assert neutralise([1, MASK, 2], [ForeignSpan(0, 3)], CONTROL, [5, 6]) == (1, 5, 6, 2)
     with pytest.raises(ValueError, match="instead"):
-        neutralised([1], [Foreign(0, 1)], CONTROL, [MASK])
+        neutralise([1], [ForeignSpan(0, 1)], CONTROL, [MASK])
 
 
 @pytest.mark.parametrize(
-    "foreign", [[Foreign(0, 2), Foreign(1, 3)], [Foreign(0, 9)]], ids=["overlap", "behind"]
+    "foreign",
+    [[ForeignSpan(0, 2), ForeignSpan(1, 3)], [ForeignSpan(0, 9)]],
+    ids=["overlap", "behind"],
 )
-def test_ranges_that_cannot_be_are_refused(foreign: list[Foreign]) -> None:
+def test_ranges_that_cannot_be_are_refused(foreign: list[ForeignSpan]) -> None:
     with pytest.raises(ValueError, match="foreign text"):
         forged([1, 2, 3], foreign, CONTROL)
     with pytest.raises(ValueError, match="no tokens"):
-        Foreign(2, 2)
+        ForeignSpan(2, 2)
 
 
 SPELT = ("<|mask|>", "<|im_end|>")

@@ -6,17 +6,15 @@ import pytest
 
 from tests.decoding.diffusion.toy import END, MASK, TRAITS, Leftmost, Toy
 from weft.core.errors import ModelRequestError
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.guard.first_look import FirstLook
-from weft.decoding.diffusion.guard.moderation import Moderation, Record
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised
+from weft.decoding.diffusion.guard.moderation import ModerationGuard, ModerationRecord, RefusalProbe
 from weft.decoding.diffusion.guard.priors import PriorLimits, literals, words_in
-from weft.decoding.diffusion.loop import GREEDY, denoise, denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng
 
 
 def decode(ids: Sequence[int]) -> str:
@@ -39,16 +37,20 @@ class Objects:
         return None
 
 
-def row_of(moderator: Objects, notes: list[Record], literals: dict[int, int]) -> Denoising:
-    guard = Moderation(moderator, decode, notes.append)
-    plugs = Plugs(Leftmost(2), Fixed(4), Whole(), Contiguous(), guards=(guard,))
+def row_of(
+    moderator: Objects, notes: list[ModerationRecord], literals: dict[int, int]
+) -> DenoisingRow:
+    guard = ModerationGuard(moderator, decode, notes.append)
+    plugs = DecoderConfig(
+        Leftmost(2), FixedBlocks(4), NoCache(), FirstTerminator(), guards=(guard,)
+    )
     canvas = Canvas([0, 1], 8, MASK, literals=literals)
-    return Denoising(canvas, plugs, TRAITS, Keyed(0), GREEDY)
+    return DenoisingRow(canvas, plugs, TRAITS, CounterRng(0), GREEDY)
 
 
 def test_prompt_and_fill_are_judged_as_one_text_before_a_block_is_shown() -> None:
     """The model writes "cdefgh"...: "bc" is only there where the prompt's "b" meets the fill."""
-    moderator, notes = Objects("bc"), list[Record]()
+    moderator, notes = Objects("bc"), list[ModerationRecord]()
     row = row_of(moderator, notes, {})
     toy = Toy()
     while not row.over:
@@ -69,7 +71,7 @@ def test_what_was_released_stays_and_the_block_refused_does_not_show() -> None:
 
 
 def test_what_nobody_minds_is_released_block_by_block() -> None:
-    moderator, notes = Objects("zz"), list[Record]()
+    moderator, notes = Objects("zz"), list[ModerationRecord]()
     row = row_of(moderator, notes, {1: 5, 6: 2})
     denoised([row], Toy(token=lambda slot: slot % 7))
     assert row.finish == "length"
@@ -81,7 +83,7 @@ def test_what_nobody_minds_is_released_block_by_block() -> None:
 
 
 def test_a_judge_that_fails_lets_nothing_through() -> None:
-    notes = list[Record]()
+    notes = list[ModerationRecord]()
     row = row_of(Objects("c", breaks=True), notes, {})
     denoised([row], Toy())
     assert row.finish == "refused"
@@ -89,7 +91,7 @@ def test_a_judge_that_fails_lets_nothing_through() -> None:
 
 
 def test_records_tell_priors_apart_and_hold_no_text() -> None:
-    notes = list[Record]()
+    notes = list[ModerationRecord]()
     for literals_ in ({1: 5}, {2: 5}, {1: 6}, {1: 5}, {}):
         denoised([row_of(Objects("zz"), notes, literals_)], Toy())
     first = [note for note in notes if note.block == 0]
@@ -163,12 +165,12 @@ def test_a_schema_without_end_is_refused() -> None:
 def test_the_first_look_sums_what_refusals_begin_with() -> None:
     """The toy writes `slot % 8` with logits of 9 less a tenth a slot."""
     toy = Toy()
-    likely = FirstLook(((2, 3), (4,)), slots=4)
+    likely = RefusalProbe(((2, 3), (4,)), slots=4)
     assert likely.probability(toy, [0, 1], 0) > 0.99
     assert likely.review(toy, [0, 1], 0) is not None
-    assert FirstLook(((3, 2),), slots=4).review(toy, [0, 1], 0) is None
+    assert RefusalProbe(((3, 2),), slots=4).review(toy, [0, 1], 0) is None
     ends = Toy(token=lambda _: END)
-    refusal = FirstLook((), slots=4).review(ends, [0, 1], 0)
+    refusal = RefusalProbe((), slots=4).review(ends, [0, 1], 0)
     assert refusal is not None
     assert refusal.reason == "the model would refuse"
     assert all(query.scratch for queries in toy.passes for query in queries)
@@ -181,4 +183,4 @@ def test_a_first_look_that_cannot_be(
     openings: tuple[tuple[int, ...], ...], most: float, slots: int
 ) -> None:
     with pytest.raises(ValueError, match=r"first look|begins with nothing"):
-        FirstLook(openings, most, slots)
+        RefusalProbe(openings, most, slots)

@@ -9,12 +9,12 @@ import pytest
 from evals.diffusion.attacks import BENIGN, Attack, attacks
 from evals.diffusion.guard import ATTACKS, Walls
 from tests.serving.local.tiny import SPECIAL
-from weft.serving.local.tokens import Tokens
+from weft.serving.local.tokenizer import LocalTokenizer
 
 
 @pytest.fixture(scope="module")
 def walls(tiny_path: Path) -> Walls:
-    return Walls(Tokens.read(tiny_path), SPECIAL[0], SPECIAL[1:], size=400)
+    return Walls(LocalTokenizer.read(tiny_path), SPECIAL[0], SPECIAL[1:], size=400)
 
 
 def test_no_forged_mask_takes_effect(walls: Walls) -> None:

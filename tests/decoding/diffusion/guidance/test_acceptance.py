@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.diffusion.guidance.acceptance import Dynamic, Exact, Relative
+from weft.decoding.diffusion.guidance.supervisor import (
+    DynamicAcceptance,
+    ExactAcceptance,
+    RelativeAcceptance,
+)
 
 LAWS = st.lists(st.floats(-8.0, 8.0, width=32), min_size=2, max_size=8)
 
@@ -17,8 +21,8 @@ def logits(*probabilities: float) -> np.ndarray[tuple[int], np.dtype[np.float32]
 
 
 def test_exact_takes_the_lowest_of_equals() -> None:
-    assert Exact().accepts(logits(0.4, 0.4, 0.2), 0)
-    assert not Exact().accepts(logits(0.4, 0.4, 0.2), 1)
+    assert ExactAcceptance().accepts(logits(0.4, 0.4, 0.2), 0)
+    assert not ExactAcceptance().accepts(logits(0.4, 0.4, 0.2), 1)
 
 
 @pytest.mark.parametrize(
@@ -31,14 +35,14 @@ def test_exact_takes_the_lowest_of_equals() -> None:
     ],
 )
 def test_relative_wants_rank_and_share(law: tuple[float, ...], token: int, passes: bool) -> None:
-    assert Relative().accepts(logits(*law), token) is passes
+    assert RelativeAcceptance().accepts(logits(*law), token) is passes
 
 
 def test_dynamic_asks_less_where_all_is_open() -> None:
     sure, unsure = logits(0.8, 0.1, 0.05, 0.05), logits(0.25, 0.25, 0.25, 0.25)
 
-    assert not Dynamic().accepts(sure, 1)
-    assert Dynamic().accepts(unsure, 1)
+    assert not DynamicAcceptance().accepts(sure, 1)
+    assert DynamicAcceptance().accepts(unsure, 1)
 
 
 @given(LAWS)
@@ -46,28 +50,28 @@ def test_what_is_exact_passes_all_rules(values: list[float]) -> None:
     row = np.array(values, dtype=np.float32)
     best = int(row.argmax())
 
-    assert Exact().accepts(row, best)
-    assert Relative(1, 1.0).accepts(row, best)
+    assert ExactAcceptance().accepts(row, best)
+    assert RelativeAcceptance(1, 1.0).accepts(row, best)
     # the likeliest is never less likely than exp(-entropy)
-    assert Dynamic(1.0, 0.999).accepts(row, best)
+    assert DynamicAcceptance(1.0, 0.999).accepts(row, best)
 
 
 @given(LAWS, st.integers(0, 7))
 def test_a_looser_rule_accepts_no_less(values: list[float], at: int) -> None:
     row, token = np.array(values, dtype=np.float32), at % len(values)
 
-    if Relative(2, 0.5).accepts(row, token):
-        assert Relative(3, 0.25).accepts(row, token)
-    if Dynamic(0.5, 0.6).accepts(row, token):
-        assert Dynamic(0.3, 0.6).accepts(row, token)
+    if RelativeAcceptance(2, 0.5).accepts(row, token):
+        assert RelativeAcceptance(3, 0.25).accepts(row, token)
+    if DynamicAcceptance(0.5, 0.6).accepts(row, token):
+        assert DynamicAcceptance(0.3, 0.6).accepts(row, token)
 
 
 @pytest.mark.parametrize("values", [(0, 0.5), (1, -0.1), (1, 1.5), (1, float("nan"))])
 def test_nothing_else_is_a_rule(values: tuple[int, float]) -> None:
     with pytest.raises(ValueError, match="passes"):
-        Relative(*values)
+        RelativeAcceptance(*values)
 
 
 def test_no_more_than_certain() -> None:
     with pytest.raises(ValueError, match="passes"):
-        Dynamic(1.5)
+        DynamicAcceptance(1.5)

@@ -8,18 +8,17 @@ import pytest
 from tests.decoding.diffusion.lists import ORACLE, answered
 from tests.decoding.diffusion.toy import END, MASK, TRAITS, AtEnd, Everything, Fours, Leftmost, Toy
 from weft.core.errors import CapabilityError
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.guidance.classifier_free import ClassifierFree
-from weft.decoding.diffusion.guidance.forbidding import Forbidding
-from weft.decoding.diffusion.loop import written
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance, ForbiddenTokens
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.sampling import CounterRng
 
 
 def test_guidance_is_the_published_formula_and_what_is_forbidden_stays_so() -> None:
-    guiding = ClassifierFree(1.5).begin(Canvas([1], 1, MASK), TRAITS)
+    guiding = ClassifierFreeGuidance(1.5).begin(Canvas([1], 1, MASK), TRAITS)
     inf = np.inf
     with_prompt = np.array([[1.0, 2.0, -inf, 3.0, -inf]], dtype=np.float32)
     without = np.array([[0.5, 2.5, 1.0, -inf, -inf]], dtype=np.float32)
@@ -32,8 +31,10 @@ def test_guidance_is_the_published_formula_and_what_is_forbidden_stays_so() -> N
 
 def test_the_second_reading_masks_the_prompt_and_keeps_nothing() -> None:
     toy = Toy()
-    plugs = Plugs(Leftmost(2), Fours(), Everything(), AtEnd(), guidance=(ClassifierFree(1.0),))
-    row = written(toy, Canvas([1, 2, 3], 2, MASK), plugs, Keyed(0))
+    plugs = DecoderConfig(
+        Leftmost(2), Fours(), Everything(), AtEnd(), guidance=(ClassifierFreeGuidance(1.0),)
+    )
+    row = written(toy, Canvas([1, 2, 3], 2, MASK), plugs, CounterRng(0))
 
     main, beside = toy.passes[0]
     assert beside.read.tolist() == [MASK] * 5
@@ -46,13 +47,15 @@ def test_the_second_reading_masks_the_prompt_and_keeps_nothing() -> None:
 
 def test_a_model_without_a_mask_is_refused() -> None:
     with pytest.raises(CapabilityError, match="without a mask"):
-        ClassifierFree(1.0).begin(Canvas([1], 1, 0), Traits(10, None, frozenset({END})))
+        ClassifierFreeGuidance(1.0).begin(
+            Canvas([1], 1, 0), ModelTraits(10, None, frozenset({END}))
+        )
     with pytest.raises(ValueError, match="a scale of 0"):
-        ClassifierFree(0)
+        ClassifierFreeGuidance(0)
 
 
 def test_forbidden_tokens_are_not_written_unless_nothing_else_is_possible() -> None:
-    guiding = Forbidding(frozenset({1, 3})).begin(Canvas([1], 2, MASK), TRAITS)
+    guiding = ForbiddenTokens(frozenset({1, 3})).begin(Canvas([1], 2, MASK), TRAITS)
     inf = np.inf
     logits = np.array([[0.0, 9.0, 1.0, 8.0], [-inf, 9.0, -inf, 8.0]], dtype=np.float32)
     before = logits.copy()
@@ -64,7 +67,7 @@ def test_forbidden_tokens_are_not_written_unless_nothing_else_is_possible() -> N
 
 def test_llada_with_guidance_writes_what_it_writes_without_where_all_is_certain() -> None:
     for options in ({"guidance": 2.0}, {"ends": "never"}, {"ends": "last"}):
-        plugs = plugs_for("llada", ORACLE.traits, options)
+        plugs = decoder_config("llada", ORACLE.traits, options)
         for one in answered("sort", 4, 2, plugs, room=1):
             assert one.valid
             assert one.row.finish == "stop"

@@ -10,23 +10,22 @@ from transformers import AutoTokenizer
 
 from tests.decoding.diffusion.network.small import EXACT
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import written
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import DenoisingRow, written
 from weft.decoding.diffusion.models.loading import DiffusionModel, load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.train.block.learner import Adapted
-from weft.decoding.diffusion.train.block.source import Texts
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.sampling import CounterRng
+from weft.training.diffusion.block.corpora import ConversationEncoder
+from weft.training.diffusion.block.learner import LoraLearner
 
 QUESTION = "Name the capital of France."
 TOKENS = 10
 
 
 def before_training(smollm2: Path, folder: Path, block: int) -> DiffusionModel:
-    mask, end = Texts(smollm2).mask, Texts(smollm2).end
+    mask, end = ConversationEncoder(smollm2).mask, ConversationEncoder(smollm2).end
     told: Mapping[str, object] = {
         "format": 1,
         "attention": "block_causal",
@@ -36,14 +35,14 @@ def before_training(smollm2: Path, folder: Path, block: int) -> DiffusionModel:
         "end_ids": [end],
     }
     folder.mkdir()
-    Adapted(smollm2, "cpu", 1, mask).save(folder, told)
+    LoraLearner(smollm2, "cpu", 1, mask).save(folder, told)
     return load(folder, EXACT, find=lambda _name: smollm2)
 
 
-def text(model: DiffusionModel, prompt: list[int], name: str, **options: str) -> Denoising:
-    plugs = plugs_for(name, model.traits, options)
+def text(model: DiffusionModel, prompt: list[int], name: str, **options: str) -> DenoisingRow:
+    plugs = decoder_config(name, model.traits, options)
     canvas = Canvas(prompt, TOKENS, model.traits.mask_id or 0)
-    return written(NetworkAdapter(model.network, model.traits), canvas, plugs, Keyed(0))
+    return written(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
 
 
 @pytest.mark.model

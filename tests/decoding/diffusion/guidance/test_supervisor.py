@@ -18,24 +18,27 @@ from numpy.typing import NDArray
 from tests.decoding.diffusion.network import small
 from tests.decoding.diffusion.toy import Everything, Fours
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.guidance.acceptance import Exact, Relative, Rule
-from weft.decoding.diffusion.guidance.shared_network import SharedNetwork
-from weft.decoding.diffusion.guidance.supervisor import Supervisor
-from weft.decoding.diffusion.loop import GREEDY, denoised, written
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised, written
+from weft.decoding.diffusion.guidance.supervisor import (
+    AcceptanceRule,
+    CausalSupervisor,
+    ExactAcceptance,
+    RelativeAcceptance,
+    SharedNetwork,
+)
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.sampling import CounterRng
 
-TRAITS = Traits(small.VOCABULARY, small.MASK, small.ENDS)
+TRAITS = ModelTraits(small.VOCABULARY, small.MASK, small.ENDS)
 PROMPT = [5, 9, 3, 7, 11]
 LENGTH = 8
 
@@ -45,7 +48,7 @@ class Drafting:
     """A diffusion model that predicts `token(slot)`, whatever stands on the canvas."""
 
     token: Callable[[int], int]
-    traits: Traits = TRAITS
+    traits: ModelTraits = TRAITS
     passes: list[list[Query]] = field(default_factory=list)
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -82,30 +85,30 @@ def predicted(network: Network, text: Sequence[int]) -> NDArray[np.float32]:
     return logits
 
 
-def plugs(network: Network, rule: Rule, size: int = LENGTH) -> Plugs:
-    return Plugs(
-        Threshold(0.0),
+def plugs(network: Network, rule: AcceptanceRule, size: int = LENGTH) -> DecoderConfig:
+    return DecoderConfig(
+        ThresholdPolicy(0.0),
         Fours(size),
         Everything(),
-        Contiguous(),
-        verifiers=(Supervisor(SharedNetwork(network), rule),),
+        FirstTerminator(),
+        verifiers=(CausalSupervisor(SharedNetwork(network), rule),),
     )
 
 
 def supervised(
     drafting: Drafting,
     network: Network,
-    rule: Rule,
+    rule: AcceptanceRule,
     canvas: Canvas | None = None,
     size: int = LENGTH,
-) -> Denoising:
+) -> DenoisingRow:
     made = canvas or Canvas(PROMPT, LENGTH, small.MASK)
-    return written(drafting, made, plugs(network, rule, size), Keyed(0))
+    return written(drafting, made, plugs(network, rule, size), CounterRng(0))
 
 
 def test_a_draft_that_it_would_write_passes_at_once(causal: Network) -> None:
     answer = greedy(causal, PROMPT, LENGTH)
-    row = supervised(Drafting(lambda slot: answer[slot - len(PROMPT)]), causal, Exact())
+    row = supervised(Drafting(lambda slot: answer[slot - len(PROMPT)]), causal, ExactAcceptance())
 
     assert row.kept.tolist() == answer
     assert row.counters.forwards == 1
@@ -120,7 +123,7 @@ def test_it_never_writes(causal: Network) -> None:
     while len(tokens) < LENGTH:
         best = int(predicted(causal, [*PROMPT, *tokens]).argmax())
         tokens.append(next(t for t in range(len(tokens), 60) if t != best))
-    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, Exact())
+    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, ExactAcceptance())
 
     assert row.kept.tolist() == tokens
     assert row.counters.order == [(step, step) for step in range(LENGTH)]
@@ -130,15 +133,19 @@ def test_the_longest_prefix_passes_and_then_its_own_token(causal: Network) -> No
     answer = greedy(causal, PROMPT, 3)
     wrong = next(t for t in range(60) if t != greedy(causal, [*PROMPT, *answer], 1)[0])
     tokens = [*answer, wrong, *[1] * LENGTH]
-    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, Exact())
+    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, ExactAcceptance())
 
     assert [step for step, _ in row.counters.order[:4]] == [0, 0, 0, 1]
     assert row.kept.tolist() == tokens[:LENGTH]
 
 
 @pytest.mark.parametrize("size", [3, LENGTH])
-@pytest.mark.parametrize("rule", [Exact(), Relative(4, 0.1), Relative(60, 0.0)])
-def test_kept_keys_are_those_of_a_fresh_pass(causal: Network, rule: Rule, size: int) -> None:
+@pytest.mark.parametrize(
+    "rule", [ExactAcceptance(), RelativeAcceptance(4, 0.1), RelativeAcceptance(60, 0.0)]
+)
+def test_kept_keys_are_those_of_a_fresh_pass(
+    causal: Network, rule: AcceptanceRule, size: int
+) -> None:
     """The same as a supervisor that reads all from the start in every step."""
     drafting = Drafting(lambda slot: (slot * slot) % 60)
     row = supervised(drafting, causal, rule, size=size)
@@ -169,7 +176,9 @@ def test_what_stands_there_passes_unasked(causal: Network) -> None:
     after = greedy(causal, [*PROMPT, *answer, literal], 2)
     canvas = Canvas(PROMPT, 4, small.MASK, literals={1: literal})
     tokens = [*answer, 0, *after]
-    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, Exact(), canvas)
+    row = supervised(
+        Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, ExactAcceptance(), canvas
+    )
 
     assert row.kept.tolist() == [*answer, literal, *after]
     assert row.counters.forwards == 1
@@ -178,7 +187,9 @@ def test_what_stands_there_passes_unasked(causal: Network) -> None:
 def test_nothing_passes_behind_the_end(causal: Network) -> None:
     answer = greedy(causal, PROMPT, 1)
     tokens = [*answer, small.END, 3, 3, 3, 3, 3, 3]
-    row = supervised(Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, Relative(64, 0.0))
+    row = supervised(
+        Drafting(lambda slot: tokens[slot - len(PROMPT)]), causal, RelativeAcceptance(64, 0.0)
+    )
 
     assert row.kept.tolist() == answer
     assert row.finish == "stop"
@@ -186,7 +197,7 @@ def test_nothing_passes_behind_the_end(causal: Network) -> None:
 
 
 def test_without_a_prompt_the_first_token_is_the_drafters(causal: Network) -> None:
-    row = supervised(Drafting(lambda slot: 4), causal, Exact(), Canvas([], 2, small.MASK))
+    row = supervised(Drafting(lambda slot: 4), causal, ExactAcceptance(), Canvas([], 2, small.MASK))
 
     assert row.kept[0] == 4
 
@@ -195,7 +206,10 @@ def test_long_prompts_are_read_in_pieces(causal: Network) -> None:
     prompt = small.text(600)
     network = small.network(small.llama(max_position_embeddings=1024))
     row = supervised(
-        Drafting(lambda slot: 4), network, Relative(64, 0.0), Canvas(prompt, 2, small.MASK)
+        Drafting(lambda slot: 4),
+        network,
+        RelativeAcceptance(64, 0.0),
+        Canvas(prompt, 2, small.MASK),
     )
 
     assert row.kept.tolist() == [4, 4]
@@ -204,12 +218,12 @@ def test_long_prompts_are_read_in_pieces(causal: Network) -> None:
 
 def test_rows_do_not_depend_on_each_other(causal: Network) -> None:
     drafting = Drafting(lambda slot: (slot * slot) % 60)
-    settings = plugs(causal, Relative(4, 0.1))
+    settings = plugs(causal, RelativeAcceptance(4, 0.1))
     prompts = [PROMPT, small.text(9, 1), small.text(3, 2)]
 
-    def rows(which: Sequence[int]) -> list[Denoising]:
+    def rows(which: Sequence[int]) -> list[DenoisingRow]:
         made = [Canvas(prompts[at], LENGTH, small.MASK, row=at) for at in which]
-        found = [Denoising(one, settings, TRAITS, Keyed(0), GREEDY) for one in made]
+        found = [DenoisingRow(one, settings, TRAITS, CounterRng(0), GREEDY) for one in made]
         denoised(found, drafting)
         return found
 
@@ -222,7 +236,7 @@ def test_rows_do_not_depend_on_each_other(causal: Network) -> None:
 
 def test_a_slot_is_another_texts_once_its_own_is_over(causal: Network) -> None:
     shared = SharedNetwork(causal)
-    supervisor = Supervisor(shared)
+    supervisor = CausalSupervisor(shared)
     first, second = (supervisor.begin(Canvas(PROMPT, 1, 0), TRAITS) for _ in range(2))
     assert {first._slot, second._slot} == {0, 1}
     del first
@@ -234,12 +248,15 @@ def test_a_slot_is_another_texts_once_its_own_is_over(causal: Network) -> None:
 def test_two_threads_may_share_a_network(causal: Network) -> None:
     shared = SharedNetwork(causal)
     drafting = Drafting(lambda slot: (slot * slot) % 60)
-    settings = replace(plugs(causal, Exact()), verifiers=(Supervisor(shared, Relative(4, 0.1)),))
+    settings = replace(
+        plugs(causal, ExactAcceptance()),
+        verifiers=(CausalSupervisor(shared, RelativeAcceptance(4, 0.1)),),
+    )
     prompts = [PROMPT, small.text(40, 1)]
 
     def text(prompt: Sequence[int]) -> list[tuple[int, int]]:
         made = Canvas(prompt, LENGTH, small.MASK)
-        return written(drafting, made, settings, Keyed(0)).counters.order
+        return written(drafting, made, settings, CounterRng(0)).counters.order
 
     wanted = [text(prompt) for prompt in prompts]
     with ThreadPoolExecutor(2) as pool:
@@ -247,8 +264,8 @@ def test_two_threads_may_share_a_network(causal: Network) -> None:
 
 
 def test_another_vocabulary_is_refused(causal: Network) -> None:
-    other = Traits(small.VOCABULARY + 1025, small.MASK, frozenset())
-    supervisor = Supervisor(SharedNetwork(causal))
+    other = ModelTraits(small.VOCABULARY + 1025, small.MASK, frozenset())
+    supervisor = CausalSupervisor(SharedNetwork(causal))
 
     for refused in (
         supervisor.check,
@@ -263,8 +280,8 @@ def test_another_vocabulary_is_refused(causal: Network) -> None:
 
 def test_vocabularies_are_compared_where_both_are_known(tiny_path: Path, tmp_path: Path) -> None:
     """Dream has 152,064 tokens and Qwen2.5-1.5B 151,936: the same ones, padded differently."""
-    supervisor = Supervisor(SharedNetwork(Network.load(tiny_path, small.EXACT)))
-    padded = Traits(supervisor.network.vocabulary_size + 128, 0, frozenset(), folder=tiny_path)
+    supervisor = CausalSupervisor(SharedNetwork(Network.load(tiny_path, small.EXACT)))
+    padded = ModelTraits(supervisor.network.vocabulary_size + 128, 0, frozenset(), folder=tiny_path)
     supervisor.check(padded)
 
     words = json.loads((tiny_path / "tokenizer.json").read_text("utf-8"))
@@ -276,10 +293,10 @@ def test_vocabularies_are_compared_where_both_are_known(tiny_path: Path, tmp_pat
         supervisor.check(replace(padded, folder=tmp_path))
 
 
-@pytest.mark.parametrize("rule", [Exact(), Relative(60, 0.0)])
-def test_what_it_does_not_know_does_not_pass(causal: Network, rule: Rule) -> None:
+@pytest.mark.parametrize("rule", [ExactAcceptance(), RelativeAcceptance(60, 0.0)])
+def test_what_it_does_not_know_does_not_pass(causal: Network, rule: AcceptanceRule) -> None:
     """It is never asked to read tokens beyond its own."""
-    traits = Traits(small.VOCABULARY + 128, small.MASK, small.ENDS)
+    traits = ModelTraits(small.VOCABULARY + 128, small.MASK, small.ENDS)
     beyond = small.VOCABULARY + 3
     answer = greedy(causal, PROMPT, 2)
     tokens = [*answer, beyond, *[1] * LENGTH]
@@ -292,21 +309,21 @@ def test_what_it_does_not_know_does_not_pass(causal: Network, rule: Rule) -> Non
 
 def test_the_preset_needs_a_supervisor(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="needs a supervisor"):
-        plugs_for("flashdlm", TRAITS, {})
+        decoder_config("flashdlm", TRAITS, {})
     with pytest.raises(ModelNotFound, match="no supervisor at"):
-        plugs_for("flashdlm", TRAITS, {"supervisor": str(tmp_path)})
+        decoder_config("flashdlm", TRAITS, {"supervisor": str(tmp_path)})
 
 
 def test_the_preset_on_two_networks(tiny_path: Path) -> None:
     """A block-causal network drafts, the causal model of a folder supervises."""
     folder = str(tiny_path)
     vocabulary = Network.load(tiny_path, small.EXACT).vocabulary_size
-    traits = Traits(vocabulary, 0, frozenset({2}), attention="block_causal", block=4)
+    traits = ModelTraits(vocabulary, 0, frozenset({2}), attention="block_causal", block=4)
     drafter = small.network(small.llama(vocab_size=vocabulary))
     texts = {}
     for rule in ("exact", "relative", "dynamic"):
-        chosen = plugs_for("flashdlm", traits, {"supervisor": folder, "rule": rule})
-        row = written(NetworkAdapter(drafter, traits), Canvas(PROMPT, 11, 0), chosen, Keyed(0))
+        chosen = decoder_config("flashdlm", traits, {"supervisor": folder, "rule": rule})
+        row = written(NetworkAdapter(drafter, traits), Canvas(PROMPT, 11, 0), chosen, CounterRng(0))
         assert row.counters.commits >= row.counters.kept > 0
         assert row.counters.passes["supervisor"] > 0
         texts[rule] = row.counters.order

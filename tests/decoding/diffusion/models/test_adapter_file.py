@@ -17,9 +17,9 @@ from tests.decoding.diffusion.models.test_published import EXACT, IDS, predictio
 from weft.core.errors import CapabilityError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.models import adapter_file, load
-from weft.decoding.diffusion.models.base import Base
-from weft.decoding.diffusion.models.description import described
-from weft.decoding.speculative.artefact import Fingerprint
+from weft.decoding.diffusion.models.folder import describe
+from weft.decoding.diffusion.models.loading import BaseModelTarget
+from weft.decoding.speculative.trained_drafter import Fingerprint
 
 LAYER = "model.layers.1.self_attn.q_proj"
 BASE = {k: v for k, v in p.a2d("llama").items() if k != "architectures"} | {"model_type": "llama"}
@@ -65,12 +65,12 @@ def test_it_is_described_without_its_weights(tmp_path: Path) -> None:
     """Where a name leads to the base; an engine that takes folders as they are is told of none."""
     path = folders(tmp_path, changes())
     loaded = load(path, EXACT)
-    there = described(path, find=lambda name: path.parent / name)
+    there = describe(path, find=lambda name: path.parent / name)
     read = loaded.traits
     assert replace(there.traits, digest=read.digest, folder=read.folder) == read
     assert there.preset == loaded.preset
     with pytest.raises(CapabilityError, match="an adapter of base, and no whole model"):
-        described(path)
+        describe(path)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_missing_adapter_is_told(tmp_path: Path) -> None:
 
 def test_a_base_that_is_another_model_is_refused(tmp_path: Path) -> None:
     path = folders(tmp_path, changes())
-    target = asdict(Fingerprint.of(Base(p.qwen_like(BASE, "llama"))))
+    target = asdict(Fingerprint.of(BaseModelTarget(p.qwen_like(BASE, "llama"))))
     told(path, target)
     assert load(path, EXACT).traits.block == 4
     told(path, target | {"digest": "0" * 64})

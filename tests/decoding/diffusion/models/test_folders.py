@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from tests.decoding.diffusion.models import published as p
 from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.models import is_diffusion, load, tokenizer_folder
+from weft.decoding.diffusion.models.architecture import config_of
 from weft.decoding.diffusion.models.families import FAMILIES
-from weft.decoding.diffusion.models.fields import Fields
-from weft.decoding.diffusion.models.recognise import recognised
-from weft.decoding.diffusion.models.shape import config_of
-from weft.decoding.diffusion.models.traits import traits_of
+from weft.decoding.diffusion.models.fields import ConfigFields
+from weft.decoding.diffusion.models.folder import family_in, traits_of
 from weft.decoding.network.options import NetworkOptions
 
 EXACT = NetworkOptions(dtype="float32", threads=1)
@@ -33,8 +32,8 @@ def folder(tmp_path: Path, config: dict[str, Any], **more: Any) -> Path:
 
 
 def read(path: Path, vocabulary: int = 200_000) -> Any:
-    config = Fields.read(path / "config.json")
-    return traits_of(path, config, recognised(config), vocabulary)
+    config = ConfigFields.read(path / "config.json")
+    return traits_of(path, config, family_in(config), vocabulary)
 
 
 def test_recognising_a_folder_takes_its_config_only_and_no_torch(tmp_path: Path) -> None:
@@ -134,10 +133,10 @@ def test_no_value_of_a_config_gets_past_the_types(
     path = tmp_path_factory.mktemp("fuzzed")
     said = json.dumps(p.LLADA | {key: value})
     (path / "config.json").write_text(said)
-    config = Fields.read(path / "config.json")
+    config = ConfigFields.read(path / "config.json")
     refusals = []
     try:
-        family = recognised(config)
+        family = family_in(config)
         assert family.body is not None
         shape = config_of(config, family, family.body)
         traits_of(path, config, family, shape.vocab_size)

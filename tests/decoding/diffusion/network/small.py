@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM, LlamaConfig, PretrainedConfig, Qwen3Config
 
-from weft.decoding.diffusion.adapter import ModelAdapter, Traits
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.query import Query
@@ -21,12 +21,14 @@ from weft.decoding.network.options import NetworkOptions
 VOCABULARY, MASK, END = 64, 63, 62
 ENDS = frozenset({END})
 EXACT = NetworkOptions(dtype="float32", threads=1)
-FULL = Traits(VOCABULARY, MASK, ENDS)
-SHIFTED = Traits(VOCABULARY, MASK, ENDS, shifted=True)
-BLOCKS = Traits(VOCABULARY, MASK, ENDS, attention="block_causal", block=4)
-SHIFTED_BLOCKS = Traits(VOCABULARY, MASK, ENDS, attention="block_causal", block=4, shifted=True)
-ENCODER = Traits(VOCABULARY, MASK, ENDS, attention="causal_encoder")
-NOISE = Traits(VOCABULARY, None, ENDS)
+FULL = ModelTraits(VOCABULARY, MASK, ENDS)
+SHIFTED = ModelTraits(VOCABULARY, MASK, ENDS, shifted=True)
+BLOCKS = ModelTraits(VOCABULARY, MASK, ENDS, attention="block_causal", block=4)
+SHIFTED_BLOCKS = ModelTraits(
+    VOCABULARY, MASK, ENDS, attention="block_causal", block=4, shifted=True
+)
+ENCODER = ModelTraits(VOCABULARY, MASK, ENDS, attention="causal_encoder")
+NOISE = ModelTraits(VOCABULARY, None, ENDS)
 PROMPT = [5, 9, 3, 7, 11]
 _SHAPE = {
     "vocab_size": VOCABULARY,
@@ -92,7 +94,7 @@ class Recording:
     answers: list[list[NDArray[np.float32]]] = field(default_factory=list)
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelTraits:
         return self.adapter.traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -105,5 +107,5 @@ class Recording:
         self.adapter.forget(row)
 
 
-def recording(net: Network, traits: Traits) -> Recording:
+def recording(net: Network, traits: ModelTraits) -> Recording:
     return Recording(NetworkAdapter(net, traits))

@@ -29,40 +29,38 @@ from tests.decoding.diffusion.network.small import (
     text,
 )
 from tests.decoding.diffusion.toy import AtEnd
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.delayed import Delayed
-from weft.decoding.diffusion.caches.interval import Interval
-from weft.decoding.diffusion.caches.prefix import Prefix
-from weft.decoding.diffusion.caches.vicinity import Vicinity
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.approximate import (
+    DelayedCache,
+    IntervalCache,
+    PrefixCache,
+    VicinityCache,
+)
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import written
+from weft.decoding.diffusion.denoising import DenoisingRow, written
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policy import CommitPolicy
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.sampling import CounterRng
 
 ALWAYS: dict[str, CachePolicy] = {
-    "prefix": Prefix(1),
-    "dual": Prefix(1, suffix=False),
-    "vicinity": Vicinity(refresh=1),
-    "delayed": Delayed(1),
-    "interval": Interval(1),
+    "prefix": PrefixCache(1),
+    "dual": PrefixCache(1, suffix=False),
+    "vicinity": VicinityCache(refresh=1),
+    "delayed": DelayedCache(1),
+    "interval": IntervalCache(1),
 }
 BLOCKWISE: dict[str, CachePolicy] = {
-    "prefix": Prefix(),
-    "dual": Prefix(suffix=False),
-    "apart": BlockCausal(),
-    "joined": BlockCausal(joined=True),
+    "prefix": PrefixCache(),
+    "dual": PrefixCache(suffix=False),
+    "apart": BlockCausalCache(),
+    "joined": BlockCausalCache(joined=True),
 }
-SURE = Threshold(0.2)
+SURE = ThresholdPolicy(0.2)
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen"])
@@ -70,17 +68,17 @@ def net(request: pytest.FixtureRequest) -> Network:
     return network(llama() if request.param == "llama" else qwen())
 
 
-def plugs(policy: CachePolicy, commit: CommitPolicy = SURE, keep: bool = False) -> Plugs:
-    return Plugs(commit, Fixed(4), policy, AtEnd(), keep=keep)
+def plugs(policy: CachePolicy, commit: CommitPolicy = SURE, keep: bool = False) -> DecoderConfig:
+    return DecoderConfig(commit, FixedBlocks(4), policy, AtEnd(), keep=keep)
 
 
 def canvas(row: int = 0, first: int = 6, length: int = 13) -> Canvas:
     return Canvas(text(first, row), length, MASK, row=row)
 
 
-def run(net: Network, traits: Traits, made: Plugs) -> tuple[Denoising, Recording]:
+def run(net: Network, traits: ModelTraits, made: DecoderConfig) -> tuple[DenoisingRow, Recording]:
     adapter = recording(net, traits)
-    return written(adapter, canvas(), made, Keyed(0)), adapter
+    return written(adapter, canvas(), made, CounterRng(0)), adapter
 
 
 def predictions(adapter: Recording) -> list[NDArray[np.float32]]:
@@ -90,8 +88,10 @@ def predictions(adapter: Recording) -> list[NDArray[np.float32]]:
 
 @pytest.mark.parametrize("traits", [FULL, SHIFTED], ids=["full", "shifted"])
 @pytest.mark.parametrize("name", ALWAYS)
-def test_a_cache_that_is_always_refreshed_is_none(net: Network, traits: Traits, name: str) -> None:
-    row, adapter = run(net, traits, plugs(Whole()))
+def test_a_cache_that_is_always_refreshed_is_none(
+    net: Network, traits: ModelTraits, name: str
+) -> None:
+    row, adapter = run(net, traits, plugs(NoCache()))
     same, other = run(net, traits, plugs(ALWAYS[name]))
     assert same.kept.tolist() == row.kept.tolist()
     for one, two in zip(predictions(adapter), predictions(other), strict=True):
@@ -101,9 +101,9 @@ def test_a_cache_that_is_always_refreshed_is_none(net: Network, traits: Traits, 
 @pytest.mark.parametrize("traits", [BLOCKS, SHIFTED_BLOCKS], ids=["plain", "shifted"])
 @pytest.mark.parametrize("name", BLOCKWISE)
 def test_all_caches_of_a_block_causal_model_are_exact(
-    net: Network, traits: Traits, name: str
+    net: Network, traits: ModelTraits, name: str
 ) -> None:
-    row, adapter = run(net, traits, plugs(Whole()))
+    row, adapter = run(net, traits, plugs(NoCache()))
     same, other = run(net, traits, plugs(BLOCKWISE[name]))
     assert same.kept.tolist() == row.kept.tolist()
     found = predictions(other)
@@ -119,16 +119,16 @@ def test_all_caches_of_a_block_causal_model_are_exact(
 
 
 def test_a_pass_that_stores_a_block_writes_on(net: Network) -> None:
-    predicting = BlockCausal(predicts=True)
+    predicting = BlockCausalCache(predicts=True)
     gauge = Gauge(NetworkAdapter(net, SHIFTED_BLOCKS))
-    row = written(gauge, canvas(), plugs(predicting), Keyed(0))
+    row = written(gauge, canvas(), plugs(predicting), CounterRng(0))
     assert gauge.error.largest < 1e-4
     assert gauge.error.predictions > 13  # those of the passes that store are among them
     assert row.counters.passes["persist"] == len(range(8, 19, 4))
     # of every later block, the first slot was written before a pass of its own
-    one_by_one = Threshold(1.0)
+    one_by_one = ThresholdPolicy(1.0)
     adapter = NetworkAdapter(net, SHIFTED_BLOCKS)
-    slow = written(adapter, canvas(), plugs(predicting, one_by_one), Keyed(0))
+    slow = written(adapter, canvas(), plugs(predicting, one_by_one), CounterRng(0))
     assert slow.counters.forwards == 13
 
 
@@ -143,7 +143,7 @@ class Twin:
     far: float = 0.0
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelTraits:
         return self.adapter.traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
@@ -169,27 +169,27 @@ class Twin:
     "traits", [BLOCKS, SHIFTED_BLOCKS, ENCODER], ids=["plain", "shifted", "encoder"]
 )
 @pytest.mark.parametrize(
-    "policy", [BlockCausal(), BlockCausal(joined=True)], ids=["apart", "joined"]
+    "policy", [BlockCausalCache(), BlockCausalCache(joined=True)], ids=["apart", "joined"]
 )
 @pytest.mark.parametrize(
     "commit", [SURE, Restless(3), Restless(5, moves=True)], ids=["sure", "edits", "moves"]
 )
 def test_every_key_is_the_one_of_a_pass_over_all(
-    traits: Traits, policy: CachePolicy, commit: CommitPolicy
+    traits: ModelTraits, policy: CachePolicy, commit: CommitPolicy
 ) -> None:
     made = network(dtype=torch.float64)
     twin = Twin(NetworkAdapter(made, traits), made)
-    written(twin, canvas(), plugs(policy, commit, keep=True), Keyed(0))
+    written(twin, canvas(), plugs(policy, commit, keep=True), CounterRng(0))
     assert twin.far < 1e-12
 
 
 @pytest.mark.parametrize(
     "traits", [BLOCKS, SHIFTED_BLOCKS, ENCODER], ids=["plain", "shifted", "encoder"]
 )
-def test_what_is_left_is_a_prefill_of_the_text(traits: Traits) -> None:
+def test_what_is_left_is_a_prefill_of_the_text(traits: ModelTraits) -> None:
     made = network(dtype=torch.float64)
     adapter = NetworkAdapter(made, traits)
-    row = written(adapter, canvas(length=14), plugs(BlockCausal(), keep=True), Keyed(0))
+    row = written(adapter, canvas(length=14), plugs(BlockCausalCache(), keep=True), CounterRng(0))
     assert row.canvas.length % 4 == 0
     tokens = row.canvas.ids
     fresh = Canvas(tokens, 0, MASK, row=1)
@@ -203,16 +203,16 @@ def test_what_is_left_is_a_prefill_of_the_text(traits: Traits) -> None:
 
 
 def test_the_gauge_changes_nothing_and_sees_old_keys(net: Network) -> None:
-    row, _ = run(net, FULL, plugs(Prefix(suffix=False)))
+    row, _ = run(net, FULL, plugs(PrefixCache(suffix=False)))
     gauge = Gauge(NetworkAdapter(net, FULL))
-    same = written(gauge, canvas(), plugs(Prefix(suffix=False)), Keyed(0))
+    same = written(gauge, canvas(), plugs(PrefixCache(suffix=False)), CounterRng(0))
     assert same.kept.tolist() == row.kept.tolist()
     assert same.counters.forwards == row.counters.forwards
     assert gauge.error.largest > 0.01
     assert gauge.error.by_pass[0] < 1e-4  # a block begins with a pass over all
     assert 0 < gauge.error.flipped < 1
     none = Gauge(NetworkAdapter(net, FULL))
-    written(none, canvas(), plugs(Whole()), Keyed(0))
+    written(none, canvas(), plugs(NoCache()), CounterRng(0))
     assert none.error.largest < 1e-4
     assert none.error.flips == 0
     by_hand = NetworkAdapter(net, FULL)

@@ -29,9 +29,9 @@ from tests.decoding.diffusion.network.small import (
     whole,
 )
 from weft.core.errors import CapabilityError, InternalError, ModelRequestError
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.query import Query, Soft
+from weft.decoding.diffusion.query import Query, SoftSlots
 from weft.decoding.network.network import Network
 
 KINDS = {
@@ -49,7 +49,7 @@ def net(request: pytest.FixtureRequest) -> Network:
     return network(llama() if request.param == "llama" else qwen())
 
 
-def asked(net: Network, traits: Traits, *queries: Query) -> list[NDArray[np.float32]]:
+def asked(net: Network, traits: ModelTraits, *queries: Query) -> list[NDArray[np.float32]]:
     """By an adapter that holds nothing yet."""
     return NetworkAdapter(net, traits).forward(queries)
 
@@ -75,7 +75,7 @@ def permuting() -> tuple[Network, list[int]]:
 
 
 @pytest.mark.parametrize("traits", [FULL, SHIFTED], ids=["plain", "shifted"])
-def test_a_prediction_stands_where_it_is_for(traits: Traits) -> None:
+def test_a_prediction_stands_where_it_is_for(traits: ModelTraits) -> None:
     made, following = permuting()
     one = canvas(text(9), 3)
     wanted = [2, 5, 6, 8]
@@ -105,7 +105,7 @@ def test_a_padded_vocabulary_is_cut(net: Network) -> None:
 
 
 @pytest.mark.parametrize("traits", KINDS.values(), ids=KINDS)
-def test_a_window_is_read_as_in_the_whole(net: Network, traits: Traits) -> None:
+def test_a_window_is_read_as_in_the_whole(net: Network, traits: ModelTraits) -> None:
     one = canvas(text(6), 10)
     one.window = range(8, 12)
     adapter = NetworkAdapter(net, traits)
@@ -144,12 +144,12 @@ def test_an_encoder_reads_what_is_decided_causally(net: Network) -> None:
 
 
 @pytest.mark.parametrize("traits", KINDS.values(), ids=KINDS)
-def test_rows_do_not_depend_on_their_mates(net: Network, traits: Traits) -> None:
+def test_rows_do_not_depend_on_their_mates(net: Network, traits: ModelTraits) -> None:
     def rows(adapter: NetworkAdapter) -> list[Query]:
         made = [canvas(text(6, row), 10, row) for row in range(3)]
         adapter.forward([whole(one) for one in made])
         made[1].commit([8], [4])
-        soft = Soft(np.array([9]), np.array([[3, MASK]]), np.array([[0.6, 0.4]]))
+        soft = SoftSlots(np.array([9]), np.array([[3, MASK]]), np.array([[0.6, 0.4]]))
         shadows = np.array([8])
         return [
             whole(made[0]),
@@ -168,7 +168,7 @@ def test_rows_do_not_depend_on_their_mates(net: Network, traits: Traits) -> None
 
 
 @pytest.mark.parametrize("traits", [FULL, SHIFTED, BLOCKS, SHIFTED_BLOCKS])
-def test_a_shadow_is_the_prediction_of_a_masked_slot(traits: Traits) -> None:
+def test_a_shadow_is_the_prediction_of_a_masked_slot(traits: ModelTraits) -> None:
     # of one layer: in more, what others have read of the slot comes back
     made = network(llama(num_hidden_layers=1))
     one = canvas(text(6), 10)
@@ -203,7 +203,7 @@ def test_shadows_leave_the_text_as_it_is(net: Network) -> None:
 def test_a_soft_slot_is_read_as_its_mixture(net: Network) -> None:
     one, other = canvas(text(6), 4), canvas(text(6), 4)
     other.commit([7], [12])
-    sure = Soft(np.array([7]), np.array([[12, MASK]]), np.array([[1.0, 0.0]]))
+    sure = SoftSlots(np.array([7]), np.array([[12, MASK]]), np.array([[1.0, 0.0]]))
     wanted = [6, 8, 9]
     hard = asked(net, FULL, whole(other, wanted))[0]
     same(asked(net, FULL, whole(one, wanted, soft=sure))[0], hard)
@@ -224,8 +224,8 @@ def test_a_soft_slot_that_is_not_read_is_left_as_it_was(net: Network) -> None:
     one = canvas(text(6), 6)
     adapter = NetworkAdapter(net, FULL)
     adapter.forward([whole(one)])
-    soft = Soft(np.array([7, 9]), np.array([[12], [13]]), np.ones((2, 1)))
-    first = Soft(soft.slots[:1], soft.ids[:1], soft.weights[:1])
+    soft = SoftSlots(np.array([7, 9]), np.array([[12], [13]]), np.ones((2, 1)))
+    first = SoftSlots(soft.slots[:1], soft.ids[:1], soft.weights[:1])
     (both,) = adapter.forward([part(one, [7, 8], [8], soft=soft)])
     (alone,) = adapter.forward([part(one, [7, 8], [8], soft=first)])
     np.testing.assert_array_equal(both, alone)
@@ -249,7 +249,7 @@ def test_scratch_keeps_nothing_and_sees_the_row(net: Network) -> None:
 
 @pytest.mark.parametrize("piece", [4, 9, 30])
 @pytest.mark.parametrize("traits", KINDS.values(), ids=KINDS)
-def test_a_long_text_is_read_in_pieces(net: Network, traits: Traits, piece: int) -> None:
+def test_a_long_text_is_read_in_pieces(net: Network, traits: ModelTraits, piece: int) -> None:
     rows = [canvas(text(17, 1), 7), canvas(text(6, 2), 3, row=1), canvas(text(13, 3), 6, row=2)]
     queries = [whole(row) for row in rows]
     beside = whole(rows[2], scratch=True)

@@ -16,15 +16,13 @@ from tests.decoding.diffusion.network.small import (
     network,
     text,
 )
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 KINDS = {
     "full": FULL,
@@ -34,7 +32,7 @@ KINDS = {
     "encoder": ENCODER,
 }
 ALONE = [name for name in NAMES if not preset(name).needs]
-SHAPING = Shaping(0.7)
+SHAPING = SamplingParams(0.7)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +40,9 @@ def net() -> Network:
     return network(llama(num_hidden_layers=1))
 
 
-def begun(name: str, traits: Traits, row: int) -> Denoising:
+def begun(name: str, traits: ModelTraits, row: int) -> DenoisingRow:
     canvas = Canvas(text(3 + row % 3, row), 6 - row % 3, MASK, row=row)
-    return Denoising(canvas, plugs_for(name, traits, {}), traits, Keyed(row), SHAPING)
+    return DenoisingRow(canvas, decoder_config(name, traits, {}), traits, CounterRng(row), SHAPING)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,30 +5,24 @@ from __future__ import annotations
 import pytest
 
 from tests.decoding.diffusion.network.small import BLOCKS, FULL, MASK, PROMPT, SHIFTED, network
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every
-from weft.decoding.diffusion.policies.self_speculative import SelfSpeculative
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.schedules.fixed import Fixed as FixedBlocks
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
+from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
+from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng, SamplingParams
 
-CASES: dict[str, tuple[Traits, CachePolicy]] = {
-    "full": (FULL, Whole()),
-    "shifted": (SHIFTED, Whole()),
-    "blocks": (BLOCKS, Whole()),
-    "blocks cached": (BLOCKS, BlockCausal()),
-    "blocks cached, joined": (BLOCKS, BlockCausal(joined=True)),
+CASES: dict[str, tuple[ModelTraits, CachePolicy]] = {
+    "full": (FULL, NoCache()),
+    "shifted": (SHIFTED, NoCache()),
+    "blocks": (BLOCKS, NoCache()),
+    "blocks cached": (BLOCKS, BlockCausalCache()),
+    "blocks cached, joined": (BLOCKS, BlockCausalCache(joined=True)),
 }
 
 
@@ -38,10 +32,12 @@ def test_the_text_is_that_of_one_slot_a_pass(case: str, heat: float) -> None:
     traits, cache = CASES[case]
     adapter = NetworkAdapter(network(), traits)
 
-    def rows(policy: CommitPolicy) -> list[Denoising]:
-        plugs = Plugs(policy, FixedBlocks(4), cache, Contiguous())
+    def rows(policy: CommitPolicy) -> list[DenoisingRow]:
+        plugs = DecoderConfig(policy, FixedBlocks(4), cache, FirstTerminator())
         made = [
-            Denoising(Canvas(PROMPT, 11, MASK, row=n), plugs, traits, Keyed(n), Shaping(heat))
+            DenoisingRow(
+                Canvas(PROMPT, 11, MASK, row=n), plugs, traits, CounterRng(n), SamplingParams(heat)
+            )
             for n in range(3)
         ]
         denoised(made, adapter)
@@ -50,7 +46,7 @@ def test_the_text_is_that_of_one_slot_a_pass(case: str, heat: float) -> None:
         return made
 
     for plain, drafted in zip(
-        rows(Fixed(Every(1), "leftmost")), rows(SelfSpeculative()), strict=True
+        rows(FixedPacePolicy(EveryStep(1), "leftmost")), rows(SelfSpeculativePolicy()), strict=True
     ):
         assert drafted.kept.tolist() == plain.kept.tolist()
         assert drafted.counters.forwards <= plain.counters.forwards

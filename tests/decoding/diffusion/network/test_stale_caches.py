@@ -20,16 +20,15 @@ from tests.decoding.diffusion.network.small import (
     text,
     whole,
 )
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoised
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.preset import Options
-from weft.decoding.diffusion.query import Choice
+from weft.decoding.diffusion.query import RefreshCandidates
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.sampling import CounterRng
 
 CACHED = {
     "fastdllm_prefix": {},
@@ -39,7 +38,7 @@ CACHED = {
     "interval": {"answer": 3},
     "vicinity": {"slots": 2, "warm_up": 1},
 }
-ALL: list[tuple[str, Options, Traits]] = [
+ALL: list[tuple[str, Options, ModelTraits]] = [
     *((name, options, traits) for name, options in CACHED.items() for traits in (FULL, SHIFTED)),
     *(
         (name, {}, traits)
@@ -56,17 +55,17 @@ def net() -> Network:
     return network(llama())
 
 
-def begun(name: str, options: Options, traits: Traits, row: int) -> Denoising:
+def begun(name: str, options: Options, traits: ModelTraits, row: int) -> DenoisingRow:
     """Different lengths, so that rows are at different steps and blocks."""
     canvas = Canvas(text(5 + 2 * row, row), 12 - 3 * row, MASK, row=row)
     size = {} if "block" in options or traits.block else {"block": 5}
-    plugs = plugs_for(name, traits, {"threshold": 0.4, **size, **options})
-    return Denoising(canvas, plugs, traits, Keyed(row), GREEDY)
+    plugs = decoder_config(name, traits, {"threshold": 0.4, **size, **options})
+    return DenoisingRow(canvas, plugs, traits, CounterRng(row), GREEDY)
 
 
 @pytest.mark.parametrize(("name", "options", "traits"), ALL)
 def test_rows_are_written_as_if_they_were_alone(
-    net: Network, name: str, options: Options, traits: Traits
+    net: Network, name: str, options: Options, traits: ModelTraits
 ) -> None:
     rows = [begun(name, options, traits, row) for row in range(3)]
     together = recording(net, traits)
@@ -113,7 +112,7 @@ def test_what_has_moved_most_is_read(net: Network) -> None:
     kept, now = (net.values(row, 1, others.tolist()) for row in (0, 1))
     moved = others[np.argsort(torch.cosine_similarity(now, kept).numpy())]
     before = [net.column(0, slot) for slot in range(17)]
-    query = part(rows[0], [6, 7], [], choice=Choice(others, 4))
+    query = part(rows[0], [6, 7], [], choice=RefreshCandidates(others, 4))
     assert query.tokens == 6
     adapter.forward([query, part(rows[1], [16], [16])])
     read = [slot for slot in range(17) if (net.column(0, slot) != before[slot]).any()]

@@ -13,47 +13,45 @@ from tests.decoding.diffusion.network.small import (
     network,
     recording,
 )
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.adaptive import Adaptive
-from weft.decoding.diffusion.policies.credit import Credit
-from weft.decoding.diffusion.policies.klass import Klass
-from weft.decoding.diffusion.policies.running import Running
-from weft.decoding.diffusion.policies.smooth import Smooth
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policies.token_edit import TokenEdit
-from weft.decoding.diffusion.policies.uniform_state import UniformState
-from weft.decoding.diffusion.policies.wino import Wino
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import TokenEditPolicy
+from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, SmoothingPolicy
+from weft.decoding.diffusion.policies.remasking import RunningConfidencePolicy, WinoPolicy
+from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
+from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
-    Klass(divergence=1.0, history=1),
-    Credit(Threshold(0.3)),
-    Smooth(0.3),
-    Wino(draft=0.2, verify=0.5),
-    Running(2),
-    TokenEdit(0.3, 0.1, reviews=3),
-    UniformState(steps=4),
-    Adaptive(risk=1.0, care=0.0, doubt=0.5),
+    KlassPolicy(divergence=1.0, history=1),
+    CreditPolicy(ThresholdPolicy(0.3)),
+    SmoothingPolicy(0.3),
+    WinoPolicy(draft=0.2, verify=0.5),
+    RunningConfidencePolicy(2),
+    TokenEditPolicy(0.3, 0.1, reviews=3),
+    UniformStatePolicy(steps=4),
+    AdaptivePolicy(risk=1.0, care=0.0, doubt=0.5),
 )
 
 
-def texts(policy: CommitPolicy, traits: Traits, cache: CachePolicy) -> list[Denoising]:
+def texts(policy: CommitPolicy, traits: ModelTraits, cache: CachePolicy) -> list[DenoisingRow]:
     adapter = NetworkAdapter(network(), traits)
-    plugs = Plugs(policy, Fixed(4), cache, Contiguous())
+    plugs = DecoderConfig(policy, FixedBlocks(4), cache, FirstTerminator())
     rows = [
-        Denoising(Canvas(PROMPT[: 3 + n], 10, MASK, row=n), plugs, traits, Keyed(n), Shaping(1.0))
+        DenoisingRow(
+            Canvas(PROMPT[: 3 + n], 10, MASK, row=n),
+            plugs,
+            traits,
+            CounterRng(n),
+            SamplingParams(1.0),
+        )
         for n in range(3)
     ]
     denoised(rows, adapter)
@@ -63,8 +61,8 @@ def texts(policy: CommitPolicy, traits: Traits, cache: CachePolicy) -> list[Deno
 @pytest.mark.parametrize("joined", [False, True], ids=["", "joined"])
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
 def test_an_exact_cache_changes_nothing(policy: CommitPolicy, joined: bool) -> None:
-    plain = texts(policy, BLOCKS, Whole())
-    cached = texts(policy, BLOCKS, BlockCausal(joined=joined))
+    plain = texts(policy, BLOCKS, NoCache())
+    cached = texts(policy, BLOCKS, BlockCausalCache(joined=joined))
 
     for one, other in zip(plain, cached, strict=True):
         assert other.kept.tolist() == one.kept.tolist()
@@ -75,11 +73,11 @@ def test_an_exact_cache_changes_nothing(policy: CommitPolicy, joined: bool) -> N
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda one: type(one).__name__)
 def test_rows_are_alike_alone_and_together(policy: CommitPolicy) -> None:
-    for n, together in enumerate(texts(policy, FULL, Whole())):
+    for n, together in enumerate(texts(policy, FULL, NoCache())):
         adapter = NetworkAdapter(network(), FULL)
-        plugs = Plugs(policy, Fixed(4), Whole(), Contiguous())
+        plugs = DecoderConfig(policy, FixedBlocks(4), NoCache(), FirstTerminator())
         canvas = Canvas(PROMPT[: 3 + n], 10, MASK, row=n)
-        alone = Denoising(canvas, plugs, FULL, Keyed(n), Shaping(1.0))
+        alone = DenoisingRow(canvas, plugs, FULL, CounterRng(n), SamplingParams(1.0))
         denoised([alone], adapter)
         assert alone.kept.tolist() == together.kept.tolist()
         assert alone.counters == together.counters
@@ -88,8 +86,10 @@ def test_rows_are_alike_alone_and_together(policy: CommitPolicy) -> None:
 def test_a_model_of_noise_reads_mixtures_of_what_it_said() -> None:
     """All open slots in every pass but a block's first."""
     adapter = recording(network(), NOISE)
-    plugs = Plugs(UniformState(steps=4, calm=0.0, parts=3), Fixed(4), Whole(), Contiguous())
-    row = Denoising(Canvas(PROMPT, 8, 0), plugs, NOISE, Keyed(0), Shaping(0.0))
+    plugs = DecoderConfig(
+        UniformStatePolicy(steps=4, calm=0.0, parts=3), FixedBlocks(4), NoCache(), FirstTerminator()
+    )
+    row = DenoisingRow(Canvas(PROMPT, 8, 0), plugs, NOISE, CounterRng(0), SamplingParams(0.0))
     denoised([row], adapter)
 
     soft = [query.soft for asked in adapter.passes for query in asked]

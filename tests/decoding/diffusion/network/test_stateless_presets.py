@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from tests.decoding.diffusion.network.small import FULL, MASK, PROMPT, SHIFTED_BLOCKS, network
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.guidance.classifier_free import ClassifierFree
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.preset import Options
 from weft.decoding.diffusion.query import Query
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 KINDS = {"full": FULL, "shifted blocks": SHIFTED_BLOCKS}
 PRESETS: tuple[tuple[str, Options], ...] = (
@@ -33,11 +31,17 @@ def random_weights() -> Network:
     return network()
 
 
-def texts(name: str, options: Options, traits: Traits, which: list[int]) -> list[Denoising]:
+def texts(name: str, options: Options, traits: ModelTraits, which: list[int]) -> list[DenoisingRow]:
     """Of different lengths, in rows of the cache that are their own."""
-    plugs = plugs_for(name, traits, options)
+    plugs = decoder_config(name, traits, options)
     return [
-        Denoising(Canvas(PROMPT[: 5 - n], 6 + n, MASK, row=n), plugs, traits, Keyed(n), Shaping())
+        DenoisingRow(
+            Canvas(PROMPT[: 5 - n], 6 + n, MASK, row=n),
+            plugs,
+            traits,
+            CounterRng(n),
+            SamplingParams(),
+        )
         for n in which
     ]
 
@@ -45,7 +49,7 @@ def texts(name: str, options: Options, traits: Traits, which: list[int]) -> list
 @pytest.mark.parametrize("traits", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("name", "options"), PRESETS)
 def test_a_preset_ends_and_writes_the_same_alone(
-    name: str, options: Options, traits: Traits, random_weights: Network
+    name: str, options: Options, traits: ModelTraits, random_weights: Network
 ) -> None:
     together = texts(name, options, traits, [0, 1])
     denoised(together, NetworkAdapter(random_weights, traits))
@@ -66,7 +70,7 @@ def test_guidance_reads_beside_the_cache(random_weights: Network) -> None:
     canvas.window = range(5, 9)
     slots = np.arange(9)
     query = Query(canvas, slots, canvas.open, 9)
-    extra = ClassifierFree(1.0).begin(canvas, FULL).asks(query)
+    extra = ClassifierFreeGuidance(1.0).begin(canvas, FULL).asks(query)
     plain, beside = adapter.forward([query, extra])
     window = Query(canvas, slots[5:], canvas.open, 9)
 

@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 from tests.decoding.diffusion.lists import ORACLE
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.oracle import laws
+from weft.decoding.diffusion.oracle import adapter
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.answers import answers
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
-from weft.decoding.diffusion.oracle.question import Question, read
+from weft.decoding.diffusion.oracle.language import ListQuestion, read_question
+from weft.decoding.diffusion.oracle.languages import LANGUAGES, answer_table, random_question, valid
 from weft.decoding.diffusion.query import Query
 
 SMALL = ("copy", "insert_random", "remove_random", "shuffle", "parity", "words_to_sentence")
 
 
-def canvas(question: Question, length: int) -> Canvas:
+def canvas(question: ListQuestion, length: int) -> Canvas:
     return Canvas(question.prompt, length, words.MASK)
 
 
@@ -43,8 +41,8 @@ def law(logits: NDArray[np.float32]) -> dict[str, float]:
     return {words.TOKENS[token]: round(float(p[token]), 6) for token in np.flatnonzero(p)}
 
 
-def told(prompt: str) -> Question:
-    return read(words.ids_of(prompt))
+def told(prompt: str) -> ListQuestion:
+    return read_question(words.ids_of(prompt))
 
 
 def name(spelling: str) -> int:
@@ -62,8 +60,8 @@ def test_predictions_are_shares_of_the_answers_that_agree(
     operation: str, n: int, seed: int, room: int, hidden: set[int]
 ) -> None:
     random = np.random.default_rng(seed)
-    question = asked(operation, n, random)
-    table = [[*row, *[words.EOS] * room] for row in answers(question).tolist()]
+    question = random_question(operation, n, random)
+    table = [[*row, *[words.EOS] * room] for row in answer_table(question).tolist()]
     truth = table[random.integers(len(table))]
     text = canvas(question, len(truth))
     shown = [slot for slot in range(len(truth)) if slot not in hidden]
@@ -149,9 +147,9 @@ def test_shuffles_too_long_to_list_follow_a_formula(
 ) -> None:
     """The same as listing, for every content of every subset of slots."""
     question = told("shuffle <sep> Adam Mary Tom Eva <sep>")
-    listed = laws.law_of.__wrapped__(question, length)
-    monkeypatch.setattr(laws, "MOST_ANSWERS", 1)
-    formula = laws.law_of.__wrapped__(question, length)
+    listed = adapter.distribution_of.__wrapped__(question, length)
+    monkeypatch.setattr(adapter, "MOST_ANSWERS", 1)
+    formula = adapter.distribution_of.__wrapped__(question, length)
     random = np.random.default_rng(0)
     tokens = [*question.items, words.EOS, name("Ben")]
     for _ in range(300):
@@ -164,7 +162,7 @@ def test_shuffles_too_long_to_list_follow_a_formula(
 
 
 def test_a_shuffle_of_fifteen_is_written() -> None:
-    question = asked("shuffle", 15, np.random.default_rng(0))
+    question = random_question("shuffle", 15, np.random.default_rng(0))
     text = canvas(question, 16)
     while text.undecided.any():
         slot = text.decided_to
@@ -182,7 +180,7 @@ def test_a_prompt_that_is_no_question_is_refused() -> None:
 
 def test_rows_do_not_depend_on_their_batch() -> None:
     random = np.random.default_rng(0)
-    asked_ = [asked(operation, 3, random) for operation in LANGUAGES]
+    asked_ = [random_question(operation, 3, random) for operation in LANGUAGES]
     all_ = [query(canvas(question, 3), 0, 1, 2) for question in asked_]
     together = ORACLE.forward(all_)
 

@@ -7,10 +7,9 @@ from math import log
 import numpy as np
 import pytest
 
-from weft.decoding.diffusion.oracle import closed_forms, independent
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import DETERMINISTIC
-from weft.decoding.diffusion.oracle.question import Question
+from weft.decoding.diffusion.oracle import closed_forms, measures
+from weft.decoding.diffusion.oracle.language import ListQuestion
+from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, random_question
 
 # n: one-step validity of shuffle, replace_random, insert_random, remove_random
 VALIDITY = {
@@ -30,8 +29,8 @@ NATS = {
 RANDOM = ("shuffle", "replace_random", "insert_random", "remove_random")
 
 
-def question(operation: str, n: int) -> Question:
-    return asked(operation, n, np.random.default_rng(n))
+def question(operation: str, n: int) -> ListQuestion:
+    return random_question(operation, n, np.random.default_rng(n))
 
 
 def test_the_figures_of_the_notes() -> None:
@@ -47,21 +46,21 @@ def test_the_figures_of_the_notes() -> None:
 def test_counting_comes_to_the_same(operation: str) -> None:
     for n in range(2, 7):
         asked_ = question(operation, n)
-        assert independent.one_step(asked_) == pytest.approx(closed_forms.one_step(operation, n))
+        assert measures.one_step(asked_) == pytest.approx(closed_forms.one_step(operation, n))
         lost = closed_forms.correlation(operation, n)
-        assert independent.correlation(asked_) == pytest.approx(lost, abs=1e-9)
+        assert measures.correlation(asked_) == pytest.approx(lost, abs=1e-9)
 
 
 def test_languages_without_a_closed_form_are_counted() -> None:
-    assert independent.one_step(question("latin_row", 3)) == pytest.approx(0.25)
-    assert independent.correlation(question("latin_row", 3)) == pytest.approx(2 * log(2))
-    assert independent.one_step(question("brackets", 3)) == pytest.approx(0.36)
+    assert measures.one_step(question("latin_row", 3)) == pytest.approx(0.25)
+    assert measures.correlation(question("latin_row", 3)) == pytest.approx(2 * log(2))
+    assert measures.one_step(question("brackets", 3)) == pytest.approx(0.36)
     with pytest.raises(KeyError):
         closed_forms.one_step("brackets", 3)
     with pytest.raises(KeyError):
         closed_forms.correlation("brackets", 3)
     for operation in DETERMINISTIC:
-        assert independent.correlation(question(operation, 5)) == 0.0
+        assert measures.correlation(question(operation, 5)) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -84,17 +83,17 @@ def test_several_steps_are_counted_over_all_orders(sizes: list[int]) -> None:
     shuffle, replace = question("shuffle", 4), question("replace_random", 4)
 
     expected = closed_forms.shuffle_in_steps(sizes)
-    assert independent.random_order(shuffle, sizes) == pytest.approx(expected)
+    assert measures.random_order(shuffle, sizes) == pytest.approx(expected)
     expected = closed_forms.replace_in_steps(sizes)
-    assert independent.random_order(replace, sizes) == pytest.approx(expected)
+    assert measures.random_order(replace, sizes) == pytest.approx(expected)
 
 
 def test_one_slot_a_step_is_always_right_and_one_step_is_one_step() -> None:
     for operation in ("insert_random", "brackets", "latin_row", "parity", "words_to_sentence"):
         asked_ = question(operation, 3)
         length = {"insert_random": 4, "brackets": 6, "parity": 4}.get(operation, 3)
-        assert independent.random_order(asked_, [1] * length) == pytest.approx(1.0)
-        once = independent.one_step(asked_)
-        assert independent.random_order(asked_, [length]) == pytest.approx(once)
+        assert measures.random_order(asked_, [1] * length) == pytest.approx(1.0)
+        once = measures.one_step(asked_)
+        assert measures.random_order(asked_, [length]) == pytest.approx(once)
     with pytest.raises(ValueError, match="slots of an answer of 3"):
-        independent.random_order(question("copy", 3), [2])
+        measures.random_order(question("copy", 3), [2])

@@ -11,24 +11,26 @@ from hypothesis import strategies as st
 
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.answers import MOST_ANSWERS, answers, drawn
-from weft.decoding.diffusion.oracle.asking import asked
+from weft.decoding.diffusion.oracle.language import ListQuestion, read_question
 from weft.decoding.diffusion.oracle.languages import (
     DETERMINISTIC,
     FREE,
     LANGUAGES,
-    language,
+    MOST_ANSWERS,
+    answer_table,
+    language_of,
+    random_answer,
+    random_question,
     valid,
 )
-from weft.decoding.diffusion.oracle.question import Question, read
 
 RANDOM = np.random.default_rng
 
 
-def questions(largest: int) -> list[Question]:
+def questions(largest: int) -> list[ListQuestion]:
     random = RANDOM(3)
     return [
-        asked(name, n, random)
+        random_question(name, n, random)
         for name, found in LANGUAGES.items()
         for n in range(found.shortest, min(found.longest, largest) + 1)
         for _ in range(2)
@@ -45,13 +47,13 @@ def test_the_vocabulary_is_spelled_without_doubles_and_names_sort_as_ids() -> No
 
 
 @pytest.mark.parametrize("question", questions(4), ids=str)
-def test_the_table_holds_exactly_what_the_rule_allows(question: Question) -> None:
-    table = answers(question)
+def test_the_table_holds_exactly_what_the_rule_allows(question: ListQuestion) -> None:
+    table = answer_table(question)
     found = {tuple(row) for row in table.tolist()}
 
-    assert len(found) == len(table) == language(question).count(question)
-    alphabet = language(question).alphabet(question)
-    length = language(question).length(question)
+    assert len(found) == len(table) == language_of(question).count(question)
+    alphabet = language_of(question).alphabet(question)
+    length = language_of(question).length(question)
     if len(alphabet) ** length < 100_000:
         right = {way for way in product(alphabet, repeat=length) if valid(question, way)}
         assert found == right
@@ -65,13 +67,15 @@ def test_the_table_holds_exactly_what_the_rule_allows(question: Question) -> Non
 
 
 @pytest.mark.parametrize("question", questions(8), ids=str)
-def test_prompts_are_read_as_they_were_asked(question: Question) -> None:
-    assert read(question.prompt) == question
+def test_prompts_are_read_as_they_were_asked(question: ListQuestion) -> None:
+    assert read_question(question.prompt) == question
 
 
 def test_answers_are_what_people_expect() -> None:
     def told(prompt: str) -> set[str]:
-        return {words.spelled(row) for row in answers(read(words.ids_of(prompt))).tolist()}
+        return {
+            words.spelled(row) for row in answer_table(read_question(words.ids_of(prompt))).tolist()
+        }
 
     assert told("sort <sep> Tom Adam Mary <sep>") == {"Adam Mary Tom"}
     assert told("reverse <sep> Tom Adam Mary <sep>") == {"Mary Adam Tom"}
@@ -92,11 +96,11 @@ def test_answers_are_what_people_expect() -> None:
 
 
 def test_answers_are_drawn_evenly() -> None:
-    question = asked("replace_random", 4, RANDOM(0))
+    question = random_question("replace_random", 4, RANDOM(0))
     random = RANDOM(1)
-    found = [drawn(question, random) for _ in range(400)]
+    found = [random_answer(question, random) for _ in range(400)]
 
-    counts = [found.count(tuple(row)) for row in answers(question).tolist()]
+    counts = [found.count(tuple(row)) for row in answer_table(question).tolist()]
     assert sum(counts) == 400
     assert min(counts) > 60
 
@@ -104,15 +108,15 @@ def test_answers_are_drawn_evenly() -> None:
 def test_every_language_is_one_or_the_other_kind() -> None:
     assert set(DETERMINISTIC) | set(FREE) == set(LANGUAGES)
     for name in DETERMINISTIC:
-        assert len(answers(asked(name, 5, RANDOM(0)))) == 1
+        assert len(answer_table(random_question(name, 5, RANDOM(0)))) == 1
     for name in FREE:
-        assert len(answers(asked(name, 4, RANDOM(0)))) > 1
+        assert len(answer_table(random_question(name, 4, RANDOM(0)))) > 1
 
 
 def test_too_many_answers_are_refused_before_they_are_listed() -> None:
-    assert len(answers(asked("shuffle", 8, RANDOM(0)))) == 40_320 <= MOST_ANSWERS
+    assert len(answer_table(random_question("shuffle", 8, RANDOM(0)))) == 40_320 <= MOST_ANSWERS
     with pytest.raises(CapabilityError, match=r"1,307,674,368,000 valid answers .*fewer items"):
-        answers(asked("shuffle", 15, RANDOM(0)))
+        answer_table(random_question("shuffle", 15, RANDOM(0)))
 
 
 @pytest.mark.parametrize(
@@ -140,22 +144,22 @@ def test_too_many_answers_are_refused_before_they_are_listed() -> None:
 )
 def test_what_is_no_question_is_refused_with_a_remedy(prompt: str, why: str) -> None:
     with pytest.raises(ModelRequestError, match=why) as refused:
-        answers(read(words.ids_of(prompt)))
+        answer_table(read_question(words.ids_of(prompt)))
     assert refused.value.hint
 
 
 def test_an_operation_that_is_none_is_refused() -> None:
     with pytest.raises(ModelRequestError, match="no list operation 'fly'"):
-        language(Question("fly", (words.FIRST_NAME, words.FIRST_NAME + 1)))
+        language_of(ListQuestion("fly", (words.FIRST_NAME, words.FIRST_NAME + 1)))
     with pytest.raises(ValueError, match="takes 2 to 15"):
-        asked("copy", 16, RANDOM(0))
+        random_question("copy", 16, RANDOM(0))
 
 
 @given(st.lists(st.integers(-2, words.SIZE + 2), max_size=12))
 def test_any_prompt_is_read_or_refused(prompt: list[int]) -> None:
     try:
-        question = read(prompt)
-        found = answers(question)
+        question = read_question(prompt)
+        found = answer_table(question)
     except (ModelRequestError, CapabilityError):
         return
     assert question.prompt == tuple(prompt)

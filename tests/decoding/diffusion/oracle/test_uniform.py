@@ -5,33 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.decoding.diffusion.oracle.answers import answers, drawn
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.uniform import evenness, place
+from weft.decoding.diffusion.oracle.languages import answer_table, random_answer, random_question
+from weft.decoding.diffusion.oracle.measures import answer_index, uniformity
 
 
 def test_places_are_those_of_the_table_whatever_the_names() -> None:
     random = np.random.default_rng(0)
     for _ in range(3):
-        question = asked("replace_random", 4, random)
+        question = random_question("replace_random", 4, random)
         replaced = list(question.items)
         replaced[2] = question.arguments[0]
-        assert place(question, replaced) == 2
-        assert place(question, question.items) is None
-        assert place(question, question.items[:-1]) is None
+        assert answer_index(question, replaced) == 2
+        assert answer_index(question, question.items) is None
+        assert answer_index(question, question.items[:-1]) is None
 
 
 def test_known_counts() -> None:
-    found = evenness([0, 0, 0, 1, None], 2)
+    found = uniformity([0, 0, 0, 1, None], 2)
 
     assert (found.drawn, found.outcomes, found.valid) == (5, 2, 0.8)
     assert found.total_variation == pytest.approx(0.25)
-    assert evenness([0, 1] * 50, 2).total_variation == 0.0
-    assert evenness([0, 1] * 50, 2).p > 0.9
-    assert evenness([0] * 9, 1).p == 1.0
-    assert evenness([None], 3).valid == 0.0
+    assert uniformity([0, 1] * 50, 2).total_variation == 0.0
+    assert uniformity([0, 1] * 50, 2).p > 0.9
+    assert uniformity([0] * 9, 1).p == 1.0
+    assert uniformity([None], 3).valid == 0.0
     with pytest.raises(ValueError, match="no answers"):
-        evenness([], 2)
+        uniformity([], 2)
 
 
 def test_the_tail_is_that_of_tables() -> None:
@@ -41,16 +40,18 @@ def test_the_tail_is_that_of_tables() -> None:
         off = np.sqrt(chi_square * 100 / 2)
         moved = counts + np.array([off, -off, *[0] * 8])
         places = np.repeat(np.arange(10), np.round(moved).astype(int))
-        assert evenness(places.tolist(), 10).p == pytest.approx(p, rel=0.1)
+        assert uniformity(places.tolist(), 10).p == pytest.approx(p, rel=0.1)
 
 
 def test_fair_draws_look_fair_and_greedy_ones_do_not() -> None:
     random = np.random.default_rng(5)
-    question = asked("insert_random", 5, random)
-    count = len(answers(question))
-    fair = evenness([place(question, drawn(question, random)) for _ in range(600)], count)
+    question = random_question("insert_random", 5, random)
+    count = len(answer_table(question))
+    fair = uniformity(
+        [answer_index(question, random_answer(question, random)) for _ in range(600)], count
+    )
 
     assert fair.valid == 1.0
     assert fair.p > 0.01
     assert fair.total_variation == pytest.approx(fair.by_chance, rel=0.5)
-    assert evenness([2] * 600, count).p < 1e-9
+    assert uniformity([2] * 600, count).p < 1e-9

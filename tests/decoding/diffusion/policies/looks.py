@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.decoding.diffusion.action import Action
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.stats import Drawn, Stats
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.ports import CommitPolicy
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.sampling import CounterRng
 
 END, MASK = 8, 9
-TRAITS = Traits(10, MASK, frozenset({END}))
+TRAITS = ModelTraits(10, MASK, frozenset({END}))
 PROMPT = (1, 2)
 
 
@@ -27,7 +27,7 @@ def seen(
     drawn: Sequence[float] | None = None,
     ids: Sequence[int] | None = None,
     seed: int = 0,
-) -> tuple[Stats, Drawn]:
+) -> tuple[Stats, SampledTokens]:
     """A look at all slots of the answer; decided ones are no longer open."""
     count = len(confidence)
     slots = canvas.first + np.arange(count)
@@ -44,7 +44,7 @@ def seen(
         np.zeros(count),
         np.full(count, np.nan),
     )
-    return stats, Drawn(tokens, p if drawn is None else np.array(drawn), Keyed(seed))
+    return stats, SampledTokens(tokens, p if drawn is None else np.array(drawn), CounterRng(seed))
 
 
 def canvas(length: int) -> Canvas:
@@ -53,7 +53,7 @@ def canvas(length: int) -> Canvas:
     return text
 
 
-def chosen(policy: CommitPolicy, text: Canvas, look: tuple[Stats, Drawn]) -> list[int]:
+def chosen(policy: CommitPolicy, text: Canvas, look: tuple[Stats, SampledTokens]) -> list[int]:
     """Slots of the answer that a fresh policy would write."""
     return places(policy.begin(text, TRAITS).propose(*look, text), text)
 

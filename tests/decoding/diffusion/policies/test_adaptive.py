@@ -13,13 +13,11 @@ from tests.decoding.diffusion.policies.looks import MASK, TRAITS, canvas, places
 from tests.decoding.diffusion.policies.test_stateful import with_shadow
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.loop import GREEDY
+from weft.decoding.diffusion.denoising import GREEDY
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES
-from weft.decoding.diffusion.policies.adaptive import Adaptive
-from weft.decoding.diffusion.policies.certificate import gaps
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy, variation_bounds
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
+from weft.decoding.sampling import SamplingParams
 
 
 def joint_law(seed: int, slots: int, tokens: int, sharp: float) -> NDArray[np.float64]:
@@ -46,7 +44,7 @@ def test_the_bound_holds_for_every_joint_law(
     ]
     doubt = np.array([1.0 - law.max() for law in alone])
     entropy = np.array([-(law * np.log(np.maximum(law, 1e-300))).sum() for law in alone])
-    bounds = gaps(doubt, entropy)
+    bounds = variation_bounds(doubt, entropy)
 
     assert len(bounds) == slots
     assert bounds[0] == 0.0
@@ -65,30 +63,32 @@ def test_the_bound_holds_for_every_joint_law(
 def test_bounds_by_hand() -> None:
     doubt, much = np.array([0.01, 0.02, 0.5]), np.array([9.0, 9.0, 9.0])
 
-    np.testing.assert_allclose(gaps(doubt, much), [0, 0.02, 0.06])
-    np.testing.assert_allclose(gaps(doubt[1:], much[1:]), [0, 0.04])
-    np.testing.assert_allclose(gaps(np.array([0.01, 0.01, 0.01]), much), [0, 0.02, 0.03])
-    np.testing.assert_allclose(gaps(doubt, np.full(3, 1e-4)), [0, 5e-5**0.5, 1e-4**0.5])
+    np.testing.assert_allclose(variation_bounds(doubt, much), [0, 0.02, 0.06])
+    np.testing.assert_allclose(variation_bounds(doubt[1:], much[1:]), [0, 0.04])
+    np.testing.assert_allclose(
+        variation_bounds(np.array([0.01, 0.01, 0.01]), much), [0, 0.02, 0.03]
+    )
+    np.testing.assert_allclose(variation_bounds(doubt, np.full(3, 1e-4)), [0, 5e-5**0.5, 1e-4**0.5])
 
 
-def proposed(policy: Adaptive, text: Canvas, confidence: list[float]) -> list[int]:
+def proposed(policy: AdaptivePolicy, text: Canvas, confidence: list[float]) -> list[int]:
     look = seen(text, confidence, entropy=[9.0] * len(confidence))
     return places(policy.begin(text, TRAITS).propose(*look, text), text)
 
 
 def test_what_is_sure_together_or_the_leftmost_slot() -> None:
     text = canvas(5)
-    assert proposed(Adaptive(risk=0.05), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
-    assert proposed(Adaptive(risk=0.01), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
-    assert proposed(Adaptive(risk=0.009), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
-    assert proposed(Adaptive(risk=0.001), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
-    assert proposed(Adaptive(risk=0.05), text, [0.98, 0.98, 0.98, 0.98, 0.98]) == [0, 1]
-    assert proposed(Adaptive(risk=0.0), text, [1.0] * 5) == [0, 1, 2, 3, 4]
+    assert proposed(AdaptivePolicy(risk=0.05), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
+    assert proposed(AdaptivePolicy(risk=0.01), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [1, 3]
+    assert proposed(AdaptivePolicy(risk=0.009), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
+    assert proposed(AdaptivePolicy(risk=0.001), text, [0.5, 0.99, 0.6, 0.995, 0.9]) == [0]
+    assert proposed(AdaptivePolicy(risk=0.05), text, [0.98, 0.98, 0.98, 0.98, 0.98]) == [0, 1]
+    assert proposed(AdaptivePolicy(risk=0.0), text, [1.0] * 5) == [0, 1, 2, 3, 4]
 
 
 def test_the_risk_of_a_window_is_spent_once() -> None:
     text = canvas(6)
-    work = Adaptive(risk=0.05).begin(text, TRAITS)
+    work = AdaptivePolicy(risk=0.05).begin(text, TRAITS)
     look = [0.5, 0.99, 0.5, 0.98, 0.97, 0.98]
     found = []
     for _ in range(5):
@@ -106,7 +106,7 @@ def test_the_risk_of_a_window_is_spent_once() -> None:
 def looked_back(p: dict[int, float], drawn: list[float]) -> Action:
     """Slots 0, 1 and 3 of four are certified, and were drawn with these probabilities."""
     text = canvas(4)
-    work = Adaptive(risk=0.1, care=0.05).begin(text, TRAITS)
+    work = AdaptivePolicy(risk=0.1, care=0.05).begin(text, TRAITS)
     look = seen(text, [0.99, 0.99, 0.5, 0.99], entropy=[9.0] * 4, drawn=drawn)
     first = work.propose(*look, text)
     assert places(first, text) == [0, 1, 3]
@@ -145,11 +145,11 @@ def items(operation: str) -> int:
 
 @pytest.mark.parametrize("shaping", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("operation", LANGUAGES)
-def test_true_predictions_are_never_led_astray(operation: str, shaping: Shaping) -> None:
+def test_true_predictions_are_never_led_astray(operation: str, shaping: SamplingParams) -> None:
     """As valid as one slot a pass, in no more passes; all at once where nothing depends."""
     n, count = items(operation), 6
-    ours = answered(operation, n, count, whole_answer(Adaptive()), shaping, room=1)
-    plain = Fixed(Every(1), "leftmost")
+    ours = answered(operation, n, count, whole_answer(AdaptivePolicy()), shaping, room=1)
+    plain = FixedPacePolicy(EveryStep(1), "leftmost")
     theirs = answered(operation, n, count, whole_answer(plain), shaping, room=1)
 
     for one, other in zip(ours, theirs, strict=True):

@@ -16,64 +16,57 @@ from tests.decoding.diffusion.hostile import (
     TRAITS,
     Hostile,
 )
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoise, denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.adaptive import Adaptive
-from weft.decoding.diffusion.policies.credit import Credit
-from weft.decoding.diffusion.policies.hierarchy import Hierarchy
-from weft.decoding.diffusion.policies.indel import Indel
-from weft.decoding.diffusion.policies.klass import Klass
-from weft.decoding.diffusion.policies.remdm import Remdm
-from weft.decoding.diffusion.policies.running import Running
-from weft.decoding.diffusion.policies.self_speculative import SelfSpeculative
-from weft.decoding.diffusion.policies.smooth import Smooth
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policies.token_edit import TokenEdit
-from weft.decoding.diffusion.policies.uniform_state import UniformState
-from weft.decoding.diffusion.policies.wino import Wino
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.schedules.adablock import AdaBlock
-from weft.decoding.diffusion.schedules.daedal import Daedal
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.schedules.slowfast import SlowFast
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised
+from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
+from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import IndelPolicy, TokenEditPolicy
+from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, SmoothingPolicy
+from weft.decoding.diffusion.policies.remasking import (
+    RemdmPolicy,
+    RunningConfidencePolicy,
+    WinoPolicy,
+)
+from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
+from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
+from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
-    Klass(),
-    Klass(confidence=0.0, divergence=50.0, history=1, least=3),
-    Hierarchy(),
-    Hierarchy(high=1.0, low=0.0),
-    Credit(Threshold(0.9), weight=100.0),
-    Smooth(),
-    Wino(),
-    Wino(draft=0.0, verify=1.0),
-    Running(),
-    Running(step=3),
-    Remdm(rate=1.0, budget=100),
-    Remdm(step=2, rate=1.0, budget=3),
-    TokenEdit(0.7, 0.5),
-    TokenEdit(0.5, 0.0),
-    TokenEdit(0.5, None),
-    TokenEdit(0.5, 0.0, reviews=0),
-    Indel(KEEP, DELETE, INSERT, 0.0, 0.0),
-    Indel(KEEP, DELETE, INSERT, 0.7, 0.5, budget=3, reviews=2),
-    UniformState(steps=6),
-    UniformState(steps=1),
-    UniformState(steps=5, parts=3),
-    SelfSpeculative(),
-    SelfSpeculative("confidence", rows=2),
-    Adaptive(),
-    Adaptive(risk=1.0, care=0.0, doubt=1.0, rounds=5),
+    KlassPolicy(),
+    KlassPolicy(confidence=0.0, divergence=50.0, history=1, least=3),
+    HierarchyPolicy(),
+    HierarchyPolicy(high=1.0, low=0.0),
+    CreditPolicy(ThresholdPolicy(0.9), weight=100.0),
+    SmoothingPolicy(),
+    WinoPolicy(),
+    WinoPolicy(draft=0.0, verify=1.0),
+    RunningConfidencePolicy(),
+    RunningConfidencePolicy(step=3),
+    RemdmPolicy(rate=1.0, budget=100),
+    RemdmPolicy(step=2, rate=1.0, budget=3),
+    TokenEditPolicy(0.7, 0.5),
+    TokenEditPolicy(0.5, 0.0),
+    TokenEditPolicy(0.5, None),
+    TokenEditPolicy(0.5, 0.0, reviews=0),
+    IndelPolicy(KEEP, DELETE, INSERT, 0.0, 0.0),
+    IndelPolicy(KEEP, DELETE, INSERT, 0.7, 0.5, budget=3, reviews=2),
+    UniformStatePolicy(steps=6),
+    UniformStatePolicy(steps=1),
+    UniformStatePolicy(steps=5, parts=3),
+    SelfSpeculativePolicy(),
+    SelfSpeculativePolicy("confidence", rows=2),
+    AdaptivePolicy(),
+    AdaptivePolicy(risk=1.0, care=0.0, doubt=1.0, rounds=5),
 )
 SCHEDULES = (
-    Fixed(),
-    Fixed(3),
-    Fixed(4, aligned=True),
+    FixedBlocks(),
+    FixedBlocks(3),
+    FixedBlocks(4, aligned=True),
     AdaBlock(frozenset({1, 2, 3, END}), size=4),
     Daedal(start=2, size=4, more=3, tail=2),
     SlowFast(span=5),
@@ -91,20 +84,22 @@ PROMPT = (1, MASK, 2)
     literals=st.sets(st.integers(0, 8), max_size=3),
 )
 def test_every_text_ends_within_its_bound(
-    schedule: Fixed | AdaBlock | Daedal | SlowFast,
+    schedule: FixedBlocks | AdaBlock | Daedal | SlowFast,
     hot: bool,
     policy: CommitPolicy,
     seed: int,
     length: int,
     literals: set[int],
 ) -> None:
-    moves = isinstance(policy, Indel) or isinstance(schedule, Daedal)
+    moves = isinstance(policy, IndelPolicy) or isinstance(schedule, Daedal)
     fixed = {} if moves else {slot: 3 for slot in literals if slot < length}
     limit = 15 if isinstance(schedule, Daedal) else 0
     text = Canvas(PROMPT, length, MASK, limit=limit, literals=fixed)
-    plugs = Plugs(policy, schedule, Whole(), Contiguous())
+    plugs = DecoderConfig(policy, schedule, NoCache(), FirstTerminator())
     adapter = Hostile(seed)
-    row = Denoising(text, plugs, TRAITS, Keyed(seed), Shaping(1.0) if hot else GREEDY)
+    row = DenoisingRow(
+        text, plugs, TRAITS, CounterRng(seed), SamplingParams(1.0) if hot else GREEDY
+    )
     # windows of one slot are the worst, and each of them may be bounded by itself
     most = 4 * sum(policy.most_forwards(slots) + 2 for slots in range(1, 16))
     for _ in range(most):
@@ -117,11 +112,11 @@ def test_every_text_ends_within_its_bound(
     assert MASK not in row.kept
     assert not text.undecided[: row.end].any()
     assert all(text.ids[text.first + slot] == 3 for slot in fixed if slot < row.end - text.first)
-    if isinstance(policy, Indel):
+    if isinstance(policy, IndelPolicy):
         assert not {KEEP, DELETE, INSERT} & set(row.kept.tolist())
     counters = row.counters
     assert counters.kept == len(row.kept)
-    if not isinstance(policy, Indel) and row.finish == "length":
+    if not isinstance(policy, IndelPolicy) and row.finish == "length":
         assert counters.commits - counters.remasks == len(text.ids) - text.first - len(fixed)
 
 
@@ -129,8 +124,10 @@ def test_every_text_ends_within_its_bound(
 @given(seed=st.integers(0, 10**6), steps=st.integers(1, 9))
 def test_noise_is_no_token_that_is_banned_and_is_all_replaced(seed: int, steps: int) -> None:
     text = Canvas(PROMPT, 6, 0)
-    plugs = Plugs(UniformState(steps=steps), Fixed(), Whole(), Contiguous())
-    row = Denoising(text, plugs, NOISE, Keyed(seed), GREEDY)
+    plugs = DecoderConfig(
+        UniformStatePolicy(steps=steps), FixedBlocks(), NoCache(), FirstTerminator()
+    )
+    row = DenoisingRow(text, plugs, NOISE, CounterRng(seed), GREEDY)
     denoised([row], Hostile(seed, traits=NOISE))
 
     assert not text.undecided[: row.end].any()
@@ -142,14 +139,14 @@ def test_noise_is_no_token_that_is_banned_and_is_all_replaced(seed: int, steps: 
 def test_rows_do_not_depend_on_their_batch_mates(seed: int) -> None:
     """Each policy is a batch mate of all others, and alone."""
 
-    def made() -> list[Denoising]:
+    def made() -> list[DenoisingRow]:
         return [
-            Denoising(
+            DenoisingRow(
                 Canvas(PROMPT, 6, MASK, row=at),
-                Plugs(policy, Fixed(4), Whole(), Contiguous()),
+                DecoderConfig(policy, FixedBlocks(4), NoCache(), FirstTerminator()),
                 TRAITS,
-                Keyed(seed),
-                Shaping(1.0),
+                CounterRng(seed),
+                SamplingParams(1.0),
             )
             for at, policy in enumerate(POLICIES)
         ]

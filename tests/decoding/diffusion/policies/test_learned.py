@@ -11,38 +11,40 @@ from safetensors.numpy import save_file
 
 from tests.decoding.diffusion.lists import begun
 from weft.core.errors import CapabilityError, SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import denoised
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies import finality
-from weft.decoding.diffusion.policies.finality import Finality
-from weft.decoding.diffusion.policies.learned import Learned
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.eotp import EndOfText
+from weft.decoding.diffusion.oracle.languages import LANGUAGES, random_question, valid
+from weft.decoding.diffusion.policies import learn2pd
+from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, Learn2pdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import EndOfTextStop
 
 DIGEST = "a" * 64
-TRAITS = Traits(189, 3, frozenset({1}), digest=DIGEST)
+TRAITS = ModelTraits(189, 3, frozenset({1}), digest=DIGEST)
 
 
-def thresholding(slots: int, at: float) -> Finality:
+def thresholding(slots: int, at: float) -> FinalityFilter:
     """A filter that says what a threshold says: each slot's own confidence decides."""
     one = np.eye(slots, dtype=np.float32)
     steep = np.float32(200.0)
-    return Finality(one, np.zeros(slots, np.float32), steep * one,
+    return FinalityFilter(one, np.zeros(slots, np.float32), steep * one,
                     np.full(slots, -steep * np.float32(at)))  # fmt: skip
 
 
-def plugs(judge: Finality, threshold: float = 0.5) -> Plugs:
-    return Plugs(Learned(judge, threshold), Fixed(judge.slots), Whole(), EndOfText())
+def plugs(judge: FinalityFilter, threshold: float = 0.5) -> DecoderConfig:
+    return DecoderConfig(
+        Learn2pdPolicy(judge, threshold), FixedBlocks(judge.slots), NoCache(), EndOfTextStop()
+    )
 
 
-def order(judge: Finality, operation: str = "remove_random", n: int = 5) -> list[tuple[int, int]]:
-    question = asked(operation, n, np.random.default_rng(0))
+def order(
+    judge: FinalityFilter, operation: str = "remove_random", n: int = 5
+) -> list[tuple[int, int]]:
+    question = random_question(operation, n, np.random.default_rng(0))
     row = begun(question, plugs(judge), 0, room=3)
     denoised([row], OracleAdapter())
     return row.counters.order
@@ -53,11 +55,11 @@ def test_a_filter_that_thresholds_is_the_threshold(name: str) -> None:
     random = np.random.default_rng(5)
     adapter = OracleAdapter()
     for _ in range(5):
-        question = asked(name, 4, random)
+        question = random_question(name, 4, random)
         rows = []
         for chosen in (
             plugs(thresholding(12, 0.9)),
-            plugs_for("threshold", adapter.traits, {"block": 12, "threshold": 0.9}),
+            decoder_config("threshold", adapter.traits, {"block": 12, "threshold": 0.9}),
         ):
             row = begun(question, chosen, 0, room=0)
             denoised([row], adapter)
@@ -70,7 +72,7 @@ def test_a_filter_that_thresholds_is_the_threshold(name: str) -> None:
 def test_verdicts_are_probabilities_however_large_the_odds() -> None:
     inward, outward = np.full((3, 2), 1e30, np.float32), np.full((2, 3), 1e7, np.float32)
     outward[1] *= -1.0
-    judge = Finality(inward, np.zeros(3, np.float32), outward, np.zeros(2, np.float32))
+    judge = FinalityFilter(inward, np.zeros(3, np.float32), outward, np.zeros(2, np.float32))
     assert judge.final(np.ones(2)).tolist() == [1.0, 0.0]
 
 
@@ -85,9 +87,11 @@ def test_a_filter_that_trusts_everything_is_done_at_once() -> None:
 
 
 def test_slots_behind_the_filter_are_not_judged() -> None:
-    question = asked("copy", 6, np.random.default_rng(0))
+    question = random_question("copy", 6, np.random.default_rng(0))
     length = LANGUAGES["copy"].length(question)
-    short = Plugs(Learned(thresholding(2, 0.5)), Fixed(0), Whole(), EndOfText())
+    short = DecoderConfig(
+        Learn2pdPolicy(thresholding(2, 0.5)), FixedBlocks(0), NoCache(), EndOfTextStop()
+    )
     row = begun(question, short, 0, room=0)
     denoised([row], OracleAdapter())
     first = [slot for step, slot in row.counters.order if step == 0]
@@ -98,7 +102,7 @@ def test_slots_behind_the_filter_are_not_judged() -> None:
 class TestFolders:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        finality.save(tmp_path, thresholding(4, 0.9), DIGEST, {"looks": 7})
+        learn2pd.save_filter(tmp_path, thresholding(4, 0.9), DIGEST, {"looks": 7})
         return tmp_path
 
     def change(self, folder: Path, **values: object) -> None:
@@ -107,30 +111,30 @@ class TestFolders:
         (folder / "config.json").write_text(json.dumps(config), "utf-8")
 
     def test_read_as_written(self, folder: Path) -> None:
-        found = finality.load(folder, DIGEST)
+        found = learn2pd.load_filter(folder, DIGEST)
         for name, tensor in thresholding(4, 0.9).tensors.items():
             assert np.array_equal(found.tensors[name], tensor)
 
     @pytest.mark.parametrize("digest", ["b" * 64, ""])
     def test_for_another_model_it_is_refused(self, folder: Path, digest: str) -> None:
         with pytest.raises(CapabilityError, match="trained for another model") as refused:
-            finality.load(folder, digest)
+            learn2pd.load_filter(folder, digest)
         assert "weft train-diffusion learn2pd" in str(refused.value.hint)
 
     def test_the_preset_refuses_it_too(self, folder: Path) -> None:
-        found = plugs_for("learn2pd", TRAITS, {"filter": str(folder)})
-        assert isinstance(found.commit, Learned)
-        other = Traits(189, 3, frozenset({1}), digest="b" * 64)
+        found = decoder_config("learn2pd", TRAITS, {"filter": str(folder)})
+        assert isinstance(found.commit, Learn2pdPolicy)
+        other = ModelTraits(189, 3, frozenset({1}), digest="b" * 64)
         with pytest.raises(CapabilityError, match="another model"):
-            plugs_for("learn2pd", other, {"filter": str(folder)})
+            decoder_config("learn2pd", other, {"filter": str(folder)})
 
     def test_without_one_there_must_be_one_that_comes_with_weft(self) -> None:
         with pytest.raises(CapabilityError, match="no filter for this model"):
-            plugs_for("learn2pd", TRAITS, {})
+            decoder_config("learn2pd", TRAITS, {})
 
     def test_blocks_that_it_cannot_judge(self, folder: Path) -> None:
         with pytest.raises(SpecError, match="up to 4 slots, not of 5"):
-            plugs_for("learn2pd", TRAITS, {"filter": str(folder), "block": 5})
+            decoder_config("learn2pd", TRAITS, {"filter": str(folder), "block": 5})
 
     @pytest.mark.parametrize(
         ("values", "said"),
@@ -145,7 +149,7 @@ class TestFolders:
     def test_hostile_configs(self, folder: Path, values: dict[str, object], said: str) -> None:
         self.change(folder, **values)
         with pytest.raises(CapabilityError, match=said):
-            finality.load(folder, DIGEST)
+            learn2pd.load_filter(folder, DIGEST)
 
     @pytest.mark.parametrize("name", ["inward", "inner", "outward", "outer"])
     def test_hostile_weights(self, folder: Path, name: str) -> None:
@@ -155,14 +159,14 @@ class TestFolders:
                       np.zeros(3, np.float32)):  # fmt: skip
             save_file({**fine, name: wrong}, path)
             with pytest.raises(CapabilityError, match=name):
-                finality.load(folder, DIGEST)
+                learn2pd.load_filter(folder, DIGEST)
 
     def test_no_weights(self, folder: Path) -> None:
         (folder / "model.safetensors").write_bytes(b"no")
         with pytest.raises(CapabilityError, match="cannot be read"):
-            finality.load(folder, DIGEST)
+            learn2pd.load_filter(folder, DIGEST)
 
     def test_a_folder_of_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text("{}", "utf-8")
         with pytest.raises(CapabilityError, match="holds no filter"):
-            finality.load(tmp_path, DIGEST)
+            learn2pd.load_filter(tmp_path, DIGEST)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.diffusion.policies.pace import Every, Fading, Pace, Split
+from weft.decoding.diffusion.policies.fixed_pace import CommitPace, EvenSteps, EveryStep, FadingPace
 
 
-def steps(pace: Pace, slots: int) -> list[int]:
+def steps(pace: CommitPace, slots: int) -> list[int]:
     at_work, left, due = pace.begin(slots), slots, []
     while left:
         due.append(at_work.due(left))
@@ -18,31 +18,31 @@ def steps(pace: Pace, slots: int) -> list[int]:
 
 
 def test_a_split_is_llada_s() -> None:
-    assert steps(Split(3), 8) == [3, 3, 2]
-    assert steps(Split(8), 8) == [1] * 8
-    assert steps(Split(12), 8) == [1] * 8  # never more steps than slots
-    assert steps(Split(1), 8) == [8]
-    assert steps(Every(3), 8) == [3, 3, 2]
+    assert steps(EvenSteps(3), 8) == [3, 3, 2]
+    assert steps(EvenSteps(8), 8) == [1] * 8
+    assert steps(EvenSteps(12), 8) == [1] * 8  # never more steps than slots
+    assert steps(EvenSteps(1), 8) == [8]
+    assert steps(EveryStep(3), 8) == [3, 3, 2]
 
 
 def test_fading_is_dream_s_without_its_idle_steps() -> None:
     # rounding leaves the first step idle, and the last one writes two, however many there are
-    assert steps(Fading(), 6) == [1, 1, 1, 1, 2]
-    assert steps(Fading(least=1), 6) == [1] * 6
-    assert steps(Fading(2), 10) == [4, 6]
-    assert steps(Fading(512), 3) == [1, 2]
-    assert Fading(2).shares(9) == pytest.approx([0.4995, 1.0])
+    assert steps(FadingPace(), 6) == [1, 1, 1, 1, 2]
+    assert steps(FadingPace(least=1), 6) == [1] * 6
+    assert steps(FadingPace(2), 10) == [4, 6]
+    assert steps(FadingPace(512), 3) == [1, 2]
+    assert FadingPace(2).shares(9) == pytest.approx([0.4995, 1.0])
 
 
 PACES = st.one_of(
-    st.builds(Every, st.integers(1, 9)),
-    st.builds(Split, st.integers(1, 40)),
-    st.builds(Fading, st.integers(0, 40), st.floats(1e-4, 0.9), st.integers(0, 1)),
+    st.builds(EveryStep, st.integers(1, 9)),
+    st.builds(EvenSteps, st.integers(1, 40)),
+    st.builds(FadingPace, st.integers(0, 40), st.floats(1e-4, 0.9), st.integers(0, 1)),
 )
 
 
 @given(PACES, st.integers(1, 64))
-def test_every_step_has_something_due_and_the_bound_holds(pace: Pace, slots: int) -> None:
+def test_every_step_has_something_due_and_the_bound_holds(pace: CommitPace, slots: int) -> None:
     due = steps(pace, slots)
 
     assert sum(due) == slots
@@ -52,7 +52,7 @@ def test_every_step_has_something_due_and_the_bound_holds(pace: Pace, slots: int
 
 @given(PACES, st.integers(1, 20), st.integers(1, 60))
 def test_something_is_due_even_when_others_hold_it_back(
-    pace: Pace, slots: int, passes: int
+    pace: CommitPace, slots: int, passes: int
 ) -> None:
     at_work = pace.begin(slots)
 

@@ -9,55 +9,65 @@ from numpy.typing import NDArray
 
 from tests.decoding.diffusion.policies.looks import MASK, PROMPT, TRAITS
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policies.ancestral import Ancestral
-from weft.decoding.diffusion.policies.dilated import Dilated
-from weft.decoding.diffusion.policies.entropy_bound import EntropyBound
-from weft.decoding.diffusion.policies.entropy_threshold import EntropyThreshold
-from weft.decoding.diffusion.policies.factor import Factor
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every, Fading, Split
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.stats import Drawn, Stats, drawn_from, stats_of
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.policies.confidence import (
+    EntropyBoundPolicy,
+    EntropyThresholdPolicy,
+    FactorPolicy,
+    ThresholdPolicy,
+)
+from weft.decoding.diffusion.policies.fixed_pace import (
+    AncestralPolicy,
+    DilatedPolicy,
+    EvenSteps,
+    EveryStep,
+    FadingPace,
+    FixedPacePolicy,
+)
+from weft.decoding.diffusion.ports import CommitPolicy
+from weft.decoding.diffusion.stats import SampledTokens, Stats, drawn_from, stats_of
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
-    *(Fixed(Every(2), score) for score in ("confidence", "drawn", "margin", "entropy")),
-    Fixed(Every(1), "leftmost"),
-    Fixed(Every(3), "random"),
-    Fixed(Split(3), "confidence", ends_last=True),
-    Fixed(Fading(5), "entropy", spread=0.5),
-    Fixed(Fading(), "margin", spread=1e-3),
-    Ancestral(4),
-    Ancestral(),
-    Threshold(0.9),
-    Threshold(1.0, "confidence"),
-    Threshold(0.0),
-    Threshold(0.95, pace=Fading(4, least=1)),
-    Threshold(0.9, pace=Split(3), filled=True),
-    Factor(1.0),
-    Factor(50.0, "confidence"),
-    EntropyThreshold(0.0),
-    EntropyThreshold(0.5),
-    EntropyBound(0.0),
-    EntropyBound(2.0),
-    Dilated(),
-    Dilated(5),
+    *(
+        FixedPacePolicy(EveryStep(2), score)
+        for score in ("confidence", "drawn", "margin", "entropy")
+    ),
+    FixedPacePolicy(EveryStep(1), "leftmost"),
+    FixedPacePolicy(EveryStep(3), "random"),
+    FixedPacePolicy(EvenSteps(3), "confidence", ends_last=True),
+    FixedPacePolicy(FadingPace(5), "entropy", spread=0.5),
+    FixedPacePolicy(FadingPace(), "margin", spread=1e-3),
+    AncestralPolicy(4),
+    AncestralPolicy(),
+    ThresholdPolicy(0.9),
+    ThresholdPolicy(1.0, "confidence"),
+    ThresholdPolicy(0.0),
+    ThresholdPolicy(0.95, pace=FadingPace(4, least=1)),
+    ThresholdPolicy(0.9, pace=EvenSteps(3), filled=True),
+    FactorPolicy(1.0),
+    FactorPolicy(50.0, "confidence"),
+    EntropyThresholdPolicy(0.0),
+    EntropyThresholdPolicy(0.5),
+    EntropyBoundPolicy(0.0),
+    EntropyBoundPolicy(2.0),
+    DilatedPolicy(),
+    DilatedPolicy(5),
 )
 # flat, certain, tied, forbidden, and near the ends of float32
 LEVELS = st.sampled_from([0.0, 1.0, -1.0, 30.0, -30.0, 3e4, -3e4, -np.inf])
 LOGITS = st.lists(st.lists(LEVELS, min_size=10, max_size=10), min_size=1, max_size=9)
 
 
-def looked(text: Canvas, levels: list[list[float]], seed: int, hot: bool) -> tuple[Stats, Drawn]:
+def looked(
+    text: Canvas, levels: list[list[float]], seed: int, hot: bool
+) -> tuple[Stats, SampledTokens]:
     slots = text.first + np.arange(len(levels))
     logits: NDArray[np.float32] = np.array(levels, dtype=np.float32)
     logits[:, 0] = np.maximum(logits[:, 0], -3e4)  # one token is always possible
     logits[:, MASK] = -np.inf
-    shaping = Shaping(1.0 if hot else 0.0)
+    shaping = SamplingParams(1.0 if hot else 0.0)
     stats = stats_of(text, slots, logits, TRAITS.end_ids)
-    return stats, drawn_from(text, slots, logits, shaping, Keyed(seed), fresh=True)
+    return stats, drawn_from(text, slots, logits, shaping, CounterRng(seed), fresh=True)
 
 
 @given(

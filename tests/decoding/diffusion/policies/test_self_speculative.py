@@ -9,21 +9,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.policies.ranking import Score
-from weft.decoding.diffusion.policies.self_speculative import SelfSpeculative
+from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed as FixedBlocks
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 END, MASK = 8, 9
 ORDERS: tuple[Score, ...] = ("leftmost", "confidence", "entropy", "margin")
@@ -32,7 +29,7 @@ ORDERS: tuple[Score, ...] = ("leftmost", "confidence", "entropy", "margin")
 class Consistent:
     """Any function of what is decided: every slot depends on all others, by chance."""
 
-    traits = Traits(10, MASK, frozenset({END}))
+    traits = ModelTraits(10, MASK, frozenset({END}))
 
     def __init__(self, seed: int, spread: float, passes: int = 0) -> None:
         self._seed, self._spread = seed, spread
@@ -59,9 +56,14 @@ class Consistent:
         return logits
 
 
-def texts(policy: Fixed | SelfSpeculative, seed: int, shaping: Shaping, spread: float) -> Denoising:
-    plugs = Plugs(policy, FixedBlocks(5), Whole(), Contiguous())
-    row = Denoising(Canvas([1, 2], 9, MASK), plugs, Consistent.traits, Keyed(seed), shaping)
+def texts(
+    policy: FixedPacePolicy | SelfSpeculativePolicy,
+    seed: int,
+    shaping: SamplingParams,
+    spread: float,
+) -> DenoisingRow:
+    plugs = DecoderConfig(policy, FixedBlocks(5), NoCache(), FirstTerminator())
+    row = DenoisingRow(Canvas([1, 2], 9, MASK), plugs, Consistent.traits, CounterRng(seed), shaping)
     denoised([row], Consistent(seed, spread))  # type: ignore[arg-type]
     return row
 
@@ -77,9 +79,9 @@ def texts(policy: Fixed | SelfSpeculative, seed: int, shaping: Shaping, spread: 
 def test_the_text_is_that_of_one_slot_a_pass(
     seed: int, order: Score, rows: int, heat: float, spread: float
 ) -> None:
-    shaping = Shaping(heat)
-    plain = texts(Fixed(Every(1), order), seed, shaping, spread)
-    drafted = texts(SelfSpeculative(order, rows), seed, shaping, spread)
+    shaping = SamplingParams(heat)
+    plain = texts(FixedPacePolicy(EveryStep(1), order), seed, shaping, spread)
+    drafted = texts(SelfSpeculativePolicy(order, rows), seed, shaping, spread)
 
     assert drafted.kept.tolist() == plain.kept.tolist()
     assert drafted.finish == plain.finish
@@ -89,9 +91,11 @@ def test_the_text_is_that_of_one_slot_a_pass(
 @pytest.mark.parametrize("operation", ["copy", "shuffle", "replace_random", "brackets"])
 @pytest.mark.parametrize("shaping", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("order", ["leftmost", "confidence"])
-def test_on_the_oracle_too(operation: str, shaping: Shaping, order: Score) -> None:
-    plain = answered(operation, 4, 8, whole_answer(Fixed(Every(1), order)), shaping, room=2)
-    drafted = answered(operation, 4, 8, whole_answer(SelfSpeculative(order)), shaping, room=2)
+def test_on_the_oracle_too(operation: str, shaping: SamplingParams, order: Score) -> None:
+    plain = answered(
+        operation, 4, 8, whole_answer(FixedPacePolicy(EveryStep(1), order)), shaping, room=2
+    )
+    drafted = answered(operation, 4, 8, whole_answer(SelfSpeculativePolicy(order)), shaping, room=2)
 
     for one, other in zip(plain, drafted, strict=True):
         assert one.row.kept.tolist() == other.row.kept.tolist()
@@ -103,8 +107,8 @@ def test_on_the_oracle_too(operation: str, shaping: Shaping, order: Score) -> No
 
 
 def test_one_row_is_one_slot_a_pass_and_a_batched_pass_tells_its_tokens() -> None:
-    one = answered("copy", 4, 1, whole_answer(SelfSpeculative(rows=1)))[0].row.counters
-    all_rows = answered("copy", 4, 1, whole_answer(SelfSpeculative()))[0].row.counters
+    one = answered("copy", 4, 1, whole_answer(SelfSpeculativePolicy(rows=1)))[0].row.counters
+    all_rows = answered("copy", 4, 1, whole_answer(SelfSpeculativePolicy()))[0].row.counters
 
     assert one.forwards == 4
     assert all_rows.forwards == 2
@@ -113,6 +117,6 @@ def test_one_row_is_one_slot_a_pass_and_a_batched_pass_tells_its_tokens() -> Non
 
 def test_no_chain_of_random_slots() -> None:
     with pytest.raises(ValueError, match="random"):
-        SelfSpeculative("random")
+        SelfSpeculativePolicy("random")
     with pytest.raises(ValueError, match="0 rows"):
-        SelfSpeculative(rows=0)
+        SelfSpeculativePolicy(rows=0)

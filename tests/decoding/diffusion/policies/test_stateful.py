@@ -11,22 +11,20 @@ from numpy.typing import NDArray
 
 from tests.decoding.diffusion.policies.looks import END, MASK, TRAITS, canvas, chosen, places, seen
 from weft.decoding.diffusion.action import Action
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policies.credit import Credit
-from weft.decoding.diffusion.policies.hierarchy import Hierarchy
-from weft.decoding.diffusion.policies.indel import Indel
-from weft.decoding.diffusion.policies.klass import Klass
-from weft.decoding.diffusion.policies.remdm import Remdm
-from weft.decoding.diffusion.policies.running import Running
-from weft.decoding.diffusion.policies.smooth import Smooth
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policies.token_edit import TokenEdit
-from weft.decoding.diffusion.policies.uniform_state import UniformState
-from weft.decoding.diffusion.policies.wino import Wino
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import IndelPolicy, TokenEditPolicy
+from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, SmoothingPolicy
+from weft.decoding.diffusion.policies.remasking import (
+    RemdmPolicy,
+    RunningConfidencePolicy,
+    WinoPolicy,
+)
+from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
+from weft.decoding.diffusion.stats import SampledTokens, Stats
 
-Look = tuple[Stats, Drawn]
+Look = tuple[Stats, SampledTokens]
 
 
 def with_kl(look: Look, kl: Sequence[float]) -> Look:
@@ -47,7 +45,7 @@ def with_shadow(look: Look, text: Canvas, p: dict[int, float]) -> Look:
 
 def test_klass_waits_until_predictions_stand_still() -> None:
     text = canvas(4)
-    work = Klass(confidence=0.6, divergence=0.01, history=2).begin(text, TRAITS)
+    work = KlassPolicy(confidence=0.6, divergence=0.01, history=2).begin(text, TRAITS)
     look = seen(text, [0.7, 0.8, 0.3, 0.9])
     kl = [0.001, 0.001, 0.001, 0.5]
 
@@ -66,14 +64,14 @@ def test_hierarchy_takes_the_best_of_each_gap() -> None:
     text.commit([text.first + 2, text.first + 5], [1, 1])
     look = seen(text, [0.5, 0.45, 0.99, 0.2, 0.3, 0.99, 0.95, 0.91])
 
-    assert chosen(Hierarchy(high=0.9, low=0.4), text, look) == [0, 6, 7]
-    assert chosen(Hierarchy(high=1.0, low=0.0), text, look) == [0, 4, 6]
-    assert chosen(Hierarchy(high=1.0, low=1.0), text, look) == [6]
+    assert chosen(HierarchyPolicy(high=0.9, low=0.4), text, look) == [0, 6, 7]
+    assert chosen(HierarchyPolicy(high=1.0, low=0.0), text, look) == [0, 4, 6]
+    assert chosen(HierarchyPolicy(high=1.0, low=1.0), text, look) == [6]
 
 
 def test_credit_is_given_to_tokens_that_stay() -> None:
     text = canvas(2)
-    policy = Credit(Threshold(0.9), weight=1.0, decay=0.5, power=1.0)
+    policy = CreditPolicy(ThresholdPolicy(0.9), weight=1.0, decay=0.5, power=1.0)
     work = policy.begin(text, TRAITS)
     slots = text.open
     logits = np.zeros((2, TRAITS.vocabulary), dtype=np.float32)
@@ -97,7 +95,7 @@ def test_wino_takes_back_fewer_than_it_writes() -> None:
     text = canvas(6)
     text.commit(text.first + np.arange(3), [1, 2, 3])
     look = seen(text, [1.0, 1.0, 1.0, 0.7, 0.8, 0.2])
-    work = Wino(draft=0.6, verify=0.9).begin(text, TRAITS)
+    work = WinoPolicy(draft=0.6, verify=0.9).begin(text, TRAITS)
 
     action = work.propose(*with_shadow(look, text, {0: 0.5, 1: 0.4, 2: 0.95}), text)
 
@@ -113,14 +111,14 @@ def test_wino_drafts_no_more_than_its_cap() -> None:
     text = canvas(10)
     sure = [0.9 + 0.001 * place for place in range(10)]
 
-    assert chosen(Wino(share=0.7), text, seen(text, sure)) == [3, 4, 5, 6, 7, 8, 9]
-    assert chosen(Wino(share=0.1, few=5), text, seen(text, sure)) == [5, 6, 7, 8, 9]
-    assert chosen(Wino(many=2, few=2), text, seen(text, sure)) == [8, 9]
+    assert chosen(WinoPolicy(share=0.7), text, seen(text, sure)) == [3, 4, 5, 6, 7, 8, 9]
+    assert chosen(WinoPolicy(share=0.1, few=5), text, seen(text, sure)) == [5, 6, 7, 8, 9]
+    assert chosen(WinoPolicy(many=2, few=2), text, seen(text, sure)) == [8, 9]
 
 
 def test_running_confidence_opens_what_was_outrun() -> None:
     text = canvas(4)
-    work = Running(step=1).begin(text, TRAITS)
+    work = RunningConfidencePolicy(step=1).begin(text, TRAITS)
     first = work.propose(*seen(text, [0.3, 0.6, 0.2, 0.5]), text)
     first.perform(text, MASK)
     text.step_in_block = 1
@@ -133,7 +131,7 @@ def test_running_confidence_opens_what_was_outrun() -> None:
 
 def test_remdm_makes_up_for_what_it_opens() -> None:
     text = canvas(4)
-    work = Remdm(step=1, rate=1.0, budget=1).begin(text, TRAITS)
+    work = RemdmPolicy(step=1, rate=1.0, budget=1).begin(text, TRAITS)
     opened = 0
     for step in range(4):
         text.step = text.step_in_block = step
@@ -148,7 +146,7 @@ def test_remdm_makes_up_for_what_it_opens() -> None:
 EDITS = {"ids": [7, 7, 7, 7]}
 
 
-def edited(policy: TokenEdit, confidence: Sequence[float], text: Canvas) -> Action:
+def edited(policy: TokenEditPolicy, confidence: Sequence[float], text: Canvas) -> Action:
     return policy.begin(text, TRAITS).propose(*seen(text, confidence, ids=[7, 7, 3, 7]), text)
 
 
@@ -156,7 +154,7 @@ def test_editing_overwrites_what_another_token_beats() -> None:
     text = canvas(4)
     text.commit(text.first + np.arange(3), [1, 2, 3])
 
-    action = edited(TokenEdit(0.7, 0.5), [0.6, 0.4, 0.9, 0.8], text)
+    action = edited(TokenEditPolicy(0.7, 0.5), [0.6, 0.4, 0.9, 0.8], text)
 
     assert action.edit.slots.tolist() == [text.first]  # .4 is too little, 3 is 3 already
     assert action.edit.ids.tolist() == [7]
@@ -168,22 +166,22 @@ def test_an_edit_threshold_of_zero_is_not_off() -> None:
     text = canvas(4)
     text.commit(text.first + np.arange(3), [1, 2, 3])
 
-    assert len(edited(TokenEdit(0.7, 0.0), [0.1] * 4, text).edit) == 2
-    off = TokenEdit(0.7, None)
+    assert len(edited(TokenEditPolicy(0.7, 0.0), [0.1] * 4, text).edit) == 2
+    off = TokenEditPolicy(0.7, None)
     assert not len(edited(off, [0.1] * 4, text).edit)
     assert not edited(off, [0.1] * 4, text).again
     assert off.needs == frozenset()
-    assert TokenEdit(0.7, 0.0).needs == {"decided"}
+    assert TokenEditPolicy(0.7, 0.0).needs == {"decided"}
 
 
 def test_reviews_end_when_nothing_changes_or_their_number_is_up() -> None:
     text = canvas(2)
     text.commit(text.first + np.arange(2), [1, 2])
-    work = TokenEdit(0.7, 0.5, reviews=2).begin(text, TRAITS)
+    work = TokenEditPolicy(0.7, 0.5, reviews=2).begin(text, TRAITS)
 
     changed = work.propose(*seen(text, [0.9, 0.9], ids=[1, 7]), text)
     last = work.propose(*seen(text, [0.9, 0.9], ids=[3, 7]), text)
-    calm = TokenEdit().begin(text, TRAITS).propose(*seen(text, [0.9, 0.9], ids=[1, 2]), text)
+    calm = TokenEditPolicy().begin(text, TRAITS).propose(*seen(text, [0.9, 0.9], ids=[1, 2]), text)
 
     assert changed.again
     assert len(last.edit) == 2
@@ -196,20 +194,22 @@ def test_literals_are_not_edited() -> None:
     text = Canvas((1, 2), 2, MASK, literals={0: 4})
     text.window = range(2, 4)
 
-    action = TokenEdit(0.7, 0.0).begin(text, TRAITS).propose(*seen(text, [1, 1], ids=[7, 7]), text)
+    action = (
+        TokenEditPolicy(0.7, 0.0).begin(text, TRAITS).propose(*seen(text, [1, 1], ids=[7, 7]), text)
+    )
 
     assert not len(action.edit)
     assert places(action, text) == [1]
 
 
-def shifted(text: Canvas, ids: Sequence[int], policy: Indel) -> list[int]:
+def shifted(text: Canvas, ids: Sequence[int], policy: IndelPolicy) -> list[int]:
     """The answer after one action."""
     action = policy.begin(text, TRAITS).propose(*seen(text, [0.9] * len(ids), ids=ids), text)
     action.perform(text, MASK)
     return [int(token) for token in text.ids[text.first :]]
 
 
-INDEL = Indel(keep=5, delete=6, insert=7, write=1.0)
+INDEL = IndelPolicy(keep=5, delete=6, insert=7, write=1.0)
 
 
 def test_control_tokens_shift_the_window_and_leave_its_length() -> None:
@@ -266,7 +266,7 @@ def test_control_tokens_are_not_written() -> None:
     assert np.isfinite(allowed[1:, :5]).all()
 
 
-def uniform(text: Canvas, policy: UniformState) -> Callable[..., Action]:
+def uniform(text: Canvas, policy: UniformStatePolicy) -> Callable[..., Action]:
     work = policy.begin(text, TRAITS)
 
     def step(entropy: Sequence[float], ids: Sequence[int]) -> Action:
@@ -281,7 +281,7 @@ def uniform(text: Canvas, policy: UniformState) -> Callable[..., Action]:
 
 def test_uniform_state_accepts_little_entropy_and_opens_the_rest() -> None:
     text = canvas(3)
-    step = uniform(text, UniformState(bound=0.1))
+    step = uniform(text, UniformStatePolicy(bound=0.1))
 
     first = step([0.05, 0.08, 0.06], [1, 2, 3])
 
@@ -293,7 +293,7 @@ def test_uniform_state_accepts_little_entropy_and_opens_the_rest() -> None:
 
 def test_uniform_state_ends_when_the_text_stands_still() -> None:
     text = canvas(3)
-    step = uniform(text, UniformState(calm=0.01, still=1))
+    step = uniform(text, UniformStatePolicy(calm=0.01, still=1))
 
     step([0.001] * 3, [1, 2, 3])
     moved = step([0.001] * 3, [1, 2, 4])
@@ -307,16 +307,16 @@ def test_uniform_state_ends_when_the_text_stands_still() -> None:
 
 def test_uniform_state_ends_after_its_steps() -> None:
     text = canvas(3)
-    step = uniform(text, UniformState(steps=2))
+    step = uniform(text, UniformStatePolicy(steps=2))
 
     assert not len(step([1.0] * 3, [1, 2, 3]).commit)
     assert step([1.0] * 3, [3, 2, 1]).commit.ids.tolist() == [3, 2, 1]
 
 
 def test_noise_is_another_for_each_pass_and_slot() -> None:
-    traits = Traits(10, None, frozenset({END}), banned=frozenset({0, 1}))
+    traits = ModelTraits(10, None, frozenset({END}), banned=frozenset({0, 1}))
     text = canvas(64)
-    work = UniformState(bound=0.0).begin(text, traits)
+    work = UniformStatePolicy(bound=0.0).begin(text, traits)
     before = text.ids[text.first :].copy()
     action = work.propose(*seen(text, [0.5] * 64, entropy=[1.0] * 64), text)
     action.perform(text, 0)
@@ -328,7 +328,7 @@ def test_noise_is_another_for_each_pass_and_slot() -> None:
 
 def test_the_temperature_falls() -> None:
     text = canvas(1)
-    work = UniformState(steps=5, first=0.8, last=0.4).begin(text, TRAITS)
+    work = UniformStatePolicy(steps=5, first=0.8, last=0.4).begin(text, TRAITS)
     logits = np.ones((1, 10), dtype=np.float32)
     heats: list[NDArray[np.float32]] = []
     for text.step_in_block in range(7):
@@ -346,7 +346,7 @@ def with_all(look: Look, p: Sequence[float]) -> Look:
 
 def test_mixtures_are_of_the_likeliest_tokens() -> None:
     text = canvas(3)
-    work = UniformState(parts=2).begin(text, TRAITS)
+    work = UniformStatePolicy(parts=2).begin(text, TRAITS)
 
     soft = work.propose(*with_all(seen(text, [0.6] * 3), [0.2, 0.6, 0.2]), text).soft
 
@@ -358,7 +358,7 @@ def test_mixtures_are_of_the_likeliest_tokens() -> None:
 
 def test_smoothing_rises_while_the_threshold_falls() -> None:
     text = canvas(3)
-    policy = Smooth(threshold=0.9, fall=0.05, weight=0.1, rise=0.1, most=0.25, parts=1)
+    policy = SmoothingPolicy(threshold=0.9, fall=0.05, weight=0.1, rise=0.1, most=0.25, parts=1)
     work = policy.begin(text, TRAITS)
     weights = []
     for text.step_in_block in range(4):

@@ -12,15 +12,16 @@ from math import sqrt
 import pytest
 
 from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
-from weft.decoding.diffusion.oracle import closed_forms, independent
-from weft.decoding.diffusion.oracle.uniform import evenness, place
-from weft.decoding.diffusion.policies.entropy_bound import EntropyBound
-from weft.decoding.diffusion.policies.factor import Factor
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.oracle import closed_forms, measures
+from weft.decoding.diffusion.oracle.measures import answer_index, uniformity
+from weft.decoding.diffusion.policies.confidence import (
+    EntropyBoundPolicy,
+    FactorPolicy,
+    ThresholdPolicy,
+)
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
+from weft.decoding.diffusion.ports import CommitPolicy
+from weft.decoding.sampling import SamplingParams
 
 TASKS = ("remove_random", "replace_random", "insert_random", "shuffle")
 NOTED_RUNS = 600
@@ -28,24 +29,30 @@ Cell = tuple[float, float]
 """Validity, passes."""
 
 HOT: dict[str, tuple[CommitPolicy, tuple[Cell, Cell, Cell, Cell]]] = {
-    "random 2": (Fixed(Every(2), "random"), ((0.88, 3), (0.75, 3), (0.75, 4), (0.32, 3))),
-    "random 3": (Fixed(Every(3), "random"), ((0.74, 2), (0.60, 2), (0.50, 3), (0.11, 2))),
-    "top 2": (Fixed(Every(2), "drawn"), ((0.97, 3), (0.54, 3), (0.87, 4), (0.32, 3))),
-    "top 3": (Fixed(Every(3), "drawn"), ((0.92, 2), (0.47, 2), (0.71, 3), (0.14, 2))),
-    "threshold 0.9": (Threshold(0.9), ((1, 5), (1, 6), (1, 6.8), (1, 6))),
-    "threshold 0.7": (Threshold(0.7), ((1, 3.6), (0.68, 2), (1, 4.3), (1, 6))),
-    "threshold 0.5": (Threshold(0.5), ((1, 1.7), (0.55, 1.7), (0.77, 2.3), (0.53, 5))),
+    "random 2": (
+        FixedPacePolicy(EveryStep(2), "random"),
+        ((0.88, 3), (0.75, 3), (0.75, 4), (0.32, 3)),
+    ),
+    "random 3": (
+        FixedPacePolicy(EveryStep(3), "random"),
+        ((0.74, 2), (0.60, 2), (0.50, 3), (0.11, 2)),
+    ),
+    "top 2": (FixedPacePolicy(EveryStep(2), "drawn"), ((0.97, 3), (0.54, 3), (0.87, 4), (0.32, 3))),
+    "top 3": (FixedPacePolicy(EveryStep(3), "drawn"), ((0.92, 2), (0.47, 2), (0.71, 3), (0.14, 2))),
+    "threshold 0.9": (ThresholdPolicy(0.9), ((1, 5), (1, 6), (1, 6.8), (1, 6))),
+    "threshold 0.7": (ThresholdPolicy(0.7), ((1, 3.6), (0.68, 2), (1, 4.3), (1, 6))),
+    "threshold 0.5": (ThresholdPolicy(0.5), ((1, 1.7), (0.55, 1.7), (0.77, 2.3), (0.53, 5))),
     # the notes have (1, 2.3) for replace_random: there a slot at the border passed, which the rule
     # excludes; see test_the_border_of_factor
-    "factor 1": (Factor(1.0), ((1, 3.7), (1, 3.0), (1, 5.1), (1, 6))),
-    "factor 2": (Factor(2.0), ((1, 2.4), (0.53, 1.7), (0.71, 3.1), (0.53, 5))),
-    "bound 0.01": (EntropyBound(0.01), ((1, 4), (1, 4.3), (1, 4.9), (1, 6))),
-    "bound 0.5": (EntropyBound(0.5), ((0.98, 3.3), (0.98, 3.7), (0.97, 4.2), (1, 6))),
-    "bound 1": (EntropyBound(1.0), ((0.77, 2), (0.88, 2.6), (0.55, 2.8), (0.53, 5))),
+    "factor 1": (FactorPolicy(1.0), ((1, 3.7), (1, 3.0), (1, 5.1), (1, 6))),
+    "factor 2": (FactorPolicy(2.0), ((1, 2.4), (0.53, 1.7), (0.71, 3.1), (0.53, 5))),
+    "bound 0.01": (EntropyBoundPolicy(0.01), ((1, 4), (1, 4.3), (1, 4.9), (1, 6))),
+    "bound 0.5": (EntropyBoundPolicy(0.5), ((0.98, 3.3), (0.98, 3.7), (0.97, 4.2), (1, 6))),
+    "bound 1": (EntropyBoundPolicy(1.0), ((0.77, 2), (0.88, 2.6), (0.55, 2.8), (0.53, 5))),
 }
 
 
-def measured(policy: CommitPolicy, task: str, shaping: Shaping, runs: int) -> Cell:
+def measured(policy: CommitPolicy, task: str, shaping: SamplingParams, runs: int) -> Cell:
     rows = answered(task, 6, runs, whole_answer(policy, fresh=True), shaping)
     valid = sum(one.valid for one in rows) / runs
     return valid, sum(one.row.counters.forwards for one in rows) / runs
@@ -81,11 +88,11 @@ def test_the_whole_table(name: str) -> None:
 
 
 COLD: list[tuple[CommitPolicy, Sequence[tuple[str, float, float]]]] = [
-    (Threshold(0.7), [("replace_random", 0, 1)]),
-    (Threshold(0.5), [("replace_random", 0, 1)]),
-    (Fixed(Every(3)), [("replace_random", 0, 2)]),
+    (ThresholdPolicy(0.7), [("replace_random", 0, 1)]),
+    (ThresholdPolicy(0.5), [("replace_random", 0, 1)]),
+    (FixedPacePolicy(EveryStep(3)), [("replace_random", 0, 2)]),
     (
-        Factor(1.0),
+        FactorPolicy(1.0),
         [
             ("remove_random", 1, 3),
             ("replace_random", 1, 3),  # noted: 2, with the slot at the border
@@ -93,11 +100,11 @@ COLD: list[tuple[CommitPolicy, Sequence[tuple[str, float, float]]]] = [
             ("shuffle", 1, 6),
         ],
     ),
-    (Factor(2.0), [("replace_random", 0, 1)]),
+    (FactorPolicy(2.0), [("replace_random", 0, 1)]),
     # ties go to the lowest token in each slot, so that both of the last two take the same; noted
     # were 0.50 and 0.48, which takes ties that are broken by chance
     (
-        EntropyBound(1.0),
+        EntropyBoundPolicy(1.0),
         [("insert_random", 0, 3), ("shuffle", 0, 5), ("replace_random", 1, 3)],
     ),
 ]
@@ -108,19 +115,19 @@ def test_greedy_cells_of_the_table(
     policy: CommitPolicy, cells: Sequence[tuple[str, float, float]]
 ) -> None:
     for task, valid, passes in cells:
-        assert measured(policy, task, Shaping(0.0), 20) == (valid, passes), task
+        assert measured(policy, task, SamplingParams(0.0), 20) == (valid, passes), task
 
 
 @pytest.mark.parametrize("task", ["copy", "reverse", "sort", "replace_index"])
 def test_one_answer_takes_one_pass_of_what_adapts(task: str) -> None:
-    for policy in (Threshold(0.9), Factor(1.0), EntropyBound(0.01)):
+    for policy in (ThresholdPolicy(0.9), FactorPolicy(1.0), EntropyBoundPolicy(0.01)):
         assert measured(policy, task, SAMPLED, 5) == (1.0, 1.0)
-    assert measured(Fixed(Every(2), "random"), task, SAMPLED, 5) == (1.0, 3.0)
+    assert measured(FixedPacePolicy(EveryStep(2), "random"), task, SAMPLED, 5) == (1.0, 3.0)
 
 
 def test_the_border_of_factor() -> None:
     """Five slots at 5/6 have (5 + 1) (1 - 5/6) = 1, which is not below 1: four are written."""
-    row = answered("replace_random", 6, 1, whole_answer(Factor(1.0)))[0].row
+    row = answered("replace_random", 6, 1, whole_answer(FactorPolicy(1.0)))[0].row
 
     assert [step for step, _ in row.counters.order] == [0, 0, 0, 0, 1, 2]
 
@@ -138,15 +145,15 @@ def test_random_order_is_as_valid_as_its_closed_form(task: str, k: int) -> None:
 
 @pytest.mark.parametrize("task", ["insert_random", "remove_random", "brackets", "latin_row"])
 def test_random_order_is_as_valid_as_counted(task: str) -> None:
-    row = answered(task, 4, 1, whole_answer(Fixed(Every(2), "random")), SAMPLED)[0]
+    row = answered(task, 4, 1, whole_answer(FixedPacePolicy(EveryStep(2), "random")), SAMPLED)[0]
     length = row.row.canvas.length - row.row.canvas.first
     sizes = [2] * (length // 2) + [1] * (length % 2)
-    exact(task, 4, 2, independent.random_order(row.question, sizes))
+    exact(task, 4, 2, measures.random_order(row.question, sizes))
 
 
 def exact(task: str, n: int, k: int, validity: float, runs: int = 100) -> None:
     """Within four standard deviations of the exact value."""
-    policy = Fixed(Every(k), "random")
+    policy = FixedPacePolicy(EveryStep(k), "random")
     found = sum(one.valid for one in answered(task, n, runs, whole_answer(policy), SAMPLED)) / runs
 
     assert abs(found - validity) <= 4 * sqrt(validity * (1 - validity) / runs) + 1e-12
@@ -155,20 +162,20 @@ def exact(task: str, n: int, k: int, validity: float, runs: int = 100) -> None:
 def test_what_is_drawn_slot_by_slot_is_uniform_over_the_valid_answers() -> None:
     """Whatever the order, if nothing drawn decides which slot is next."""
     for score in ("leftmost", "entropy", "random"):
-        policy = Fixed(Every(1), score)
+        policy = FixedPacePolicy(EveryStep(1), score)
         found = [
-            place(one.question, one.row.kept.tolist())
+            answer_index(one.question, one.row.kept.tolist())
             for one in answered("replace_random", 4, 120, whole_answer(policy), SAMPLED)
         ]
-        even = evenness(found, 4)
+        even = uniformity(found, 4)
         assert even.valid == 1.0
         assert even.p > 1e-3, (score, even)
 
 
 def test_a_policy_that_is_always_valid_may_still_be_unfair() -> None:
     """A slot that drew the new item, which is unlikely, waits: it ends where it is forced to."""
-    rows = answered("insert_random", 4, 200, whole_answer(Threshold(0.7)), SAMPLED)
-    even = evenness([place(one.question, one.row.kept.tolist()) for one in rows], 5)
+    rows = answered("insert_random", 4, 200, whole_answer(ThresholdPolicy(0.7)), SAMPLED)
+    even = uniformity([answer_index(one.question, one.row.kept.tolist()) for one in rows], 5)
 
     assert even.valid == 1.0
     assert even.p < 1e-5

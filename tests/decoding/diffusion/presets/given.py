@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.laws import law_of
-from weft.decoding.diffusion.oracle.question import read
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies import finality
-from weft.decoding.diffusion.policies.finality import Finality
+from weft.decoding.diffusion.oracle.adapter import distribution_of
+from weft.decoding.diffusion.oracle.language import read_question
+from weft.decoding.diffusion.policies import learn2pd
+from weft.decoding.diffusion.policies.learn2pd import FinalityFilter
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.presets import supervised
 
 _DIGEST: Final = "0" * 64
@@ -28,27 +28,29 @@ _STEEP: Final = 40.0
 _LONGEST: Final = 16
 
 
-def plugs_with(name: str, traits: Traits, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plugs:
+def plugs_with(
+    name: str, traits: ModelTraits, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> DecoderConfig:
     """The plugs of a preset with all that it needs."""
     if name == "learn2pd":
-        finality.save(folder, neighbourly(), _DIGEST, {})
-        return plugs_for(name, replace(traits, digest=_DIGEST), {"filter": str(folder)})
+        learn2pd.save_filter(folder, neighbourly(), _DIGEST, {})
+        return decoder_config(name, replace(traits, digest=_DIGEST), {"filter": str(folder)})
     if name == "flashdlm":
         reader = Reader()
         monkeypatch.setattr(supervised, "supervisor_of", lambda *_: reader)
-        return plugs_for(name, traits, {"supervisor": "any"})
+        return decoder_config(name, traits, {"supervisor": "any"})
     if name == "llada22":  # high index tokens, which short lists have no use for
         keep, delete, insert = (words.index_id(index) for index in (13, 14, 15))
-        return plugs_for(name, traits, {"keep": keep, "delete": delete, "insert": insert})
-    return plugs_for(name, traits, {})
+        return decoder_config(name, traits, {"keep": keep, "delete": delete, "insert": insert})
+    return decoder_config(name, traits, {})
 
 
-def neighbourly() -> Finality:
+def neighbourly() -> FinalityFilter:
     """A filter that takes a slot for final where it and its neighbours are sure on average."""
     near = np.eye(_SLOTS) + 0.5 * np.eye(_SLOTS, k=1) + 0.5 * np.eye(_SLOTS, k=-1)
     inward = (near / near.sum(axis=1, keepdims=True)).astype(np.float32)
     one = np.eye(_SLOTS, dtype=np.float32)
-    return Finality(
+    return FinalityFilter(
         inward,
         np.zeros(_SLOTS, np.float32),
         np.float32(_STEEP) * one,
@@ -88,7 +90,7 @@ class Reader:
 def _next(text: list[int]) -> NDArray[np.float32]:
     """Of the token behind `text`, [vocabulary]: among all answers that begin so."""
     begin = max(at for at, token in enumerate(text) if token == words.SEP) + 1
-    law = law_of(read(text[:begin]), _LONGEST)
+    law = distribution_of(read_question(text[:begin]), _LONGEST)
     said = text[begin:]
     answer = np.array(said + [words.EOS] * (_LONGEST - len(said)), dtype=np.int64)
     seen = np.arange(_LONGEST) < len(said)

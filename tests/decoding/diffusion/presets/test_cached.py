@@ -6,7 +6,7 @@ import pytest
 
 from tests.decoding.diffusion.lists import answered
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.preset import Options
 
@@ -17,8 +17,8 @@ ORACLE, BLOCKS = OracleAdapter(), OracleAdapter(block=4)
 @pytest.mark.parametrize("name", CACHED)
 @pytest.mark.parametrize("rule", [{}, {"factor": 1.0}, {"threshold": 0.6}])
 def test_only_what_is_read_differs(name: str, rule: Options) -> None:
-    base = plugs_for("factor" if "factor" in rule else "threshold", ORACLE.traits, rule)
-    plugs = plugs_for(name, ORACLE.traits, rule)
+    base = decoder_config("factor" if "factor" in rule else "threshold", ORACLE.traits, rule)
+    plugs = decoder_config(name, ORACLE.traits, rule)
     for one, other in zip(
         answered("parity", 5, 3, base), answered("parity", 5, 3, plugs), strict=True
     ):
@@ -29,7 +29,7 @@ def test_only_what_is_read_differs(name: str, rule: Options) -> None:
 
 def tokens(name: str, **options: str | float) -> int:
     """Read in all, of one text in blocks of 2 that is written slot by slot."""
-    plugs = plugs_for(name, ORACLE.traits, {"threshold": 1.0, "block": 2, **options})
+    plugs = decoder_config(name, ORACLE.traits, {"threshold": 1.0, "block": 2, **options})
     return answered("shuffle", 6, 1, plugs)[0].row.counters.tokens
 
 
@@ -50,16 +50,16 @@ def test_options_reach_the_caches() -> None:
 
 def test_blocks_are_stored_apart_or_with_the_next() -> None:
     def passes(**options: str | float) -> dict[str, int]:
-        plugs = plugs_for("sdar", BLOCKS.traits, options)
+        plugs = decoder_config("sdar", BLOCKS.traits, options)
         return dict(answered("shuffle", 6, 1, plugs, room=2, adapter=BLOCKS)[0].row.counters.passes)
 
     apart, joined = passes(), passes(store="joined")
     assert apart.pop("persist") > 0
     assert apart == joined
     assert passes(threshold=0.0, store="joined")["denoise"] == 1
-    fast = plugs_for("fastdllm_v2", BLOCKS.traits, {"block": 2})
+    fast = decoder_config("fastdllm_v2", BLOCKS.traits, {"block": 2})
     assert answered("sort", 6, 1, fast, room=2, adapter=BLOCKS)[0].valid
-    split = plugs_for("sdar", BLOCKS.traits, {"steps": 1})
+    split = decoder_config("sdar", BLOCKS.traits, {"steps": 1})
     assert answered("shuffle", 6, 1, split, room=2, adapter=BLOCKS)[0].row.counters.forwards < 8
 
 
@@ -81,6 +81,6 @@ def test_blocks_are_stored_apart_or_with_the_next() -> None:
 )
 def test_options_that_cannot_be_are_refused(name: str, options: Options) -> None:
     with pytest.raises(SpecError):
-        plugs_for(name, ORACLE.traits, options)
+        decoder_config(name, ORACLE.traits, options)
     with pytest.raises(SpecError, match="do not fit"):
-        plugs_for(name, BLOCKS.traits, {"block": 3})
+        decoder_config(name, BLOCKS.traits, {"block": 3})

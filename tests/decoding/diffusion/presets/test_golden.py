@@ -15,11 +15,11 @@ import pytest
 from tests.decoding.diffusion.lists import SAMPLED, begun
 from tests.decoding.diffusion.presets.given import plugs_with
 from weft.decoding.diffusion.catalogue import NAMES
-from weft.decoding.diffusion.loop import GREEDY, denoised
+from weft.decoding.diffusion.denoising import GREEDY, denoised
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.oracle.languages import random_question
+from weft.decoding.diffusion.ports import DecoderConfig
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TASKS = (("sort", 4), ("insert_random", 4), ("words_to_sentence", 5))
@@ -27,10 +27,10 @@ SHAPINGS = {"greedy": GREEDY, "sampled": SAMPLED}
 ADAPTERS = {"full": OracleAdapter(), "blocks of 4": OracleAdapter(block=4)}
 
 
-def trace(plugs: Plugs, adapter: OracleAdapter, how: str) -> dict[str, object]:
+def trace(plugs: DecoderConfig, adapter: OracleAdapter, how: str) -> dict[str, object]:
     """By task: the answer, the order of its slots, and the counters."""
     random = np.random.default_rng(11)
-    questions = [asked(operation, n, random) for operation, n in TASKS]
+    questions = [random_question(operation, n, random) for operation, n in TASKS]
     rows = [
         begun(question, plugs, seed, SHAPINGS[how], adapter=adapter, room=2)
         for seed, question in enumerate(questions)

@@ -8,20 +8,21 @@ import pytest
 from tests.decoding.diffusion.lists import ORACLE, SAMPLED, answered, begun, whole_answer
 from weft.core.errors import SpecError
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import NAMES, plugs_for, preset
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoise, denoised, written
+from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised, written
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, FREE, LANGUAGES, valid
-from weft.decoding.diffusion.oracle.question import read
-from weft.decoding.diffusion.policies.factor import Factor
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Every
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.oracle.language import read_question
+from weft.decoding.diffusion.oracle.languages import (
+    DETERMINISTIC,
+    FREE,
+    LANGUAGES,
+    random_question,
+    valid,
+)
+from weft.decoding.diffusion.policies.confidence import FactorPolicy, ThresholdPolicy
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 OURS = (
     *("sequential", "llada", "random", "dilated", "dream_origin", "dream_maskgit"),
@@ -39,11 +40,13 @@ def items(operation: str) -> int:
 
 @pytest.mark.parametrize("shaping", SHAPINGS.values(), ids=SHAPINGS)
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_fixed_stays_and_the_counts_add_up(name: str, shaping: Shaping) -> None:
-    question = read(words.ids_of("shuffle <sep> Adam Mary Tom Eva <sep>"))
+def test_what_is_fixed_stays_and_the_counts_add_up(name: str, shaping: SamplingParams) -> None:
+    question = read_question(words.ids_of("shuffle <sep> Adam Mary Tom Eva <sep>"))
     literals = {1: words.ids_of("Tom")[0], 3: words.ids_of("Adam")[0]}
     canvas = Canvas(question.prompt, 6, words.MASK, literals=literals)
-    row = Denoising(canvas, plugs_for(name, ORACLE.traits, {}), ORACLE.traits, Keyed(3), shaping)
+    row = DenoisingRow(
+        canvas, decoder_config(name, ORACLE.traits, {}), ORACLE.traits, CounterRng(3), shaping
+    )
     frozen, held = canvas.frozen.copy(), canvas.ids[canvas.frozen].copy()
     before = 6 - len(literals)
     while not row.over:
@@ -64,8 +67,8 @@ def test_what_is_fixed_stays_and_the_counts_add_up(name: str, shaping: Shaping) 
 @pytest.mark.parametrize("name", ALL)
 def test_rows_do_not_depend_on_their_batch(name: str) -> None:
     random = np.random.default_rng(2)
-    plugs = plugs_for(name, ORACLE.traits, {})
-    questions = [asked(task, 4, random) for task in ("shuffle", "insert_random", "sort")]
+    plugs = decoder_config(name, ORACLE.traits, {})
+    questions = [random_question(task, 4, random) for task in ("shuffle", "insert_random", "sort")]
     together = [begun(q, plugs, seed, SAMPLED, room=1) for seed, q in enumerate(questions)]
     denoised(together, ORACLE)
     for seed, question in enumerate(questions):
@@ -80,10 +83,10 @@ def test_slots_of_one_at_a_time_make_every_preset_sequential(name: str) -> None:
     """Drawn tokens too: the chance of a slot does not depend on when it is written."""
     random = np.random.default_rng(4)
     for task in ("shuffle", "insert_random"):
-        question = asked(task, 4, random)
+        question = random_question(task, 4, random)
         options = {"block": 1}
         rows = [
-            begun(question, plugs_for(one, ORACLE.traits, options), 5, SAMPLED)
+            begun(question, decoder_config(one, ORACLE.traits, options), 5, SAMPLED)
             for one in ("sequential", name)
         ]
         if name not in ("llada", "dimple") and not name.startswith("dream"):
@@ -91,7 +94,8 @@ def test_slots_of_one_at_a_time_make_every_preset_sequential(name: str) -> None:
             assert rows[0].kept.tolist() == rows[1].kept.tolist()
             assert rows[0].counters == rows[1].counters
         greedy = [
-            begun(question, plugs_for(one, ORACLE.traits, options)) for one in (name, "sequential")
+            begun(question, decoder_config(one, ORACLE.traits, options))
+            for one in (name, "sequential")
         ]
         denoised(greedy, ORACLE)
         assert greedy[0].kept.tolist() == greedy[1].kept.tolist()
@@ -102,15 +106,15 @@ def test_slots_of_one_at_a_time_make_every_preset_sequential(name: str) -> None:
 def test_a_threshold_of_one_writes_what_one_slot_a_step_writes(operation: str) -> None:
     """What is certain may be written with others: it tells them nothing."""
     n = items(operation)
-    sure = answered(operation, n, 6, whole_answer(Threshold(1.0)))
-    one = answered(operation, n, 6, whole_answer(Fixed(Every(1), "drawn")))
+    sure = answered(operation, n, 6, whole_answer(ThresholdPolicy(1.0)))
+    one = answered(operation, n, 6, whole_answer(FixedPacePolicy(EveryStep(1), "drawn")))
     for ours, theirs in zip(sure, one, strict=True):
         assert ours.row.kept.tolist() == theirs.row.kept.tolist()
         assert ours.valid
         assert ours.row.counters.forwards <= theirs.row.counters.forwards
     for shaping in SHAPINGS.values():
-        sure = answered(operation, n, 6, whole_answer(Threshold(1.0, "confidence")), shaping)
-        one = answered(operation, n, 6, whole_answer(Fixed(Every(1))), shaping)
+        sure = answered(operation, n, 6, whole_answer(ThresholdPolicy(1.0, "confidence")), shaping)
+        one = answered(operation, n, 6, whole_answer(FixedPacePolicy(EveryStep(1))), shaping)
         assert [a.row.kept.tolist() for a in sure] == [b.row.kept.tolist() for b in one]
 
 
@@ -119,21 +123,23 @@ def test_factors_up_to_one_are_never_wrong_where_tokens_are_greedy(operation: st
     largest = 3 if operation == "latin_square" else 6
     for n in range(LANGUAGES[operation].shortest, largest + 1):
         for factor in (1.0, 0.5):
-            assert all(one.valid for one in answered(operation, n, 4, whole_answer(Factor(factor))))
+            assert all(
+                one.valid for one in answered(operation, n, 4, whole_answer(FactorPolicy(factor)))
+            )
 
 
 @pytest.mark.parametrize("operation", LANGUAGES)
 def test_one_slot_a_step_is_always_valid(operation: str) -> None:
     n = items(operation)
     for score in ("leftmost", "random", "drawn", "entropy"):
-        plugs = whole_answer(Fixed(Every(1), score))
+        plugs = whole_answer(FixedPacePolicy(EveryStep(1), score))
         assert all(one.valid for one in answered(operation, n, 3, plugs, SAMPLED))
 
 
 @pytest.mark.parametrize("operation", DETERMINISTIC)
 def test_one_answer_is_found_by_every_preset(operation: str) -> None:
     for name in ALL:
-        plugs = plugs_for(name, ORACLE.traits, {})
+        plugs = decoder_config(name, ORACLE.traits, {})
         shaping = SAMPLED if name in OURS else GREEDY
         for one in answered(operation, 4, 1, plugs, shaping, room=1):
             assert one.valid
@@ -143,7 +149,7 @@ def test_one_answer_is_found_by_every_preset(operation: str) -> None:
 def test_some_free_language_goes_wrong_with_every_preset_that_does_not_look() -> None:
     """The tests above would pass for a language without dependence; these have it."""
     for name in ("random", "dilated"):
-        plugs = plugs_for(name, ORACLE.traits, {})
+        plugs = decoder_config(name, ORACLE.traits, {})
         wrong = [op for op in FREE if not all(o.valid for o in answered(op, 4, 8, plugs, SAMPLED))]
         assert "shuffle" in wrong
         assert len(wrong) > 4
@@ -151,9 +157,9 @@ def test_some_free_language_goes_wrong_with_every_preset_that_does_not_look() ->
 
 def test_literals_are_priors_that_dimple_fills_around() -> None:
     """A skeleton: the third name is given, and the rest agrees with it."""
-    question = read(words.ids_of("shuffle <sep> Adam Mary Tom <sep>"))
+    question = read_question(words.ids_of("shuffle <sep> Adam Mary Tom <sep>"))
     canvas = Canvas(question.prompt, 3, words.MASK, literals={2: words.ids_of("Adam")[0]})
-    row = written(ORACLE, canvas, plugs_for("dimple", ORACLE.traits, {}), Keyed(0))
+    row = written(ORACLE, canvas, decoder_config("dimple", ORACLE.traits, {}), CounterRng(0))
 
     assert words.spelled(row.kept.tolist()) in ("Mary Tom Adam", "Tom Mary Adam")
     assert valid(question, row.kept.tolist())
@@ -162,11 +168,11 @@ def test_literals_are_priors_that_dimple_fills_around() -> None:
 def test_blocks_must_fit_those_of_the_model() -> None:
     traits = OracleAdapter(block=4).traits
     for name in OURS:
-        assert plugs_for(name, traits, {}) == plugs_for(name, traits, {"block": 4})
-        assert plugs_for(name, traits, {"block": 2}) != plugs_for(name, traits, {})
+        assert decoder_config(name, traits, {}) == decoder_config(name, traits, {"block": 4})
+        assert decoder_config(name, traits, {"block": 2}) != decoder_config(name, traits, {})
         for block in (0, 3, 8):
             with pytest.raises(SpecError, match=f"blocks of {block} slots do not fit"):
-                plugs_for(name, traits, {"block": block})
+                decoder_config(name, traits, {"block": block})
 
 
 @pytest.mark.parametrize(
@@ -193,14 +199,14 @@ def test_options_that_cannot_be_are_refused(
     name: str, options: dict[str, str | int | float | bool]
 ) -> None:
     with pytest.raises(SpecError):
-        plugs_for(name, ORACLE.traits, options)
+        decoder_config(name, ORACLE.traits, options)
 
 
 def test_options_reach_the_policies() -> None:
     """Each makes the answer come in other steps."""
 
     def steps(name: str, **options: str | float) -> int:
-        plugs = plugs_for(name, ORACLE.traits, options)
+        plugs = decoder_config(name, ORACLE.traits, options)
         return answered("parity", 5, 1, plugs)[0].row.counters.forwards
 
     assert (steps("llada"), steps("llada", steps=2)) == (6, 2)

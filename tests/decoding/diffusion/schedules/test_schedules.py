@@ -14,28 +14,25 @@ from tests.decoding.diffusion.lists import ORACLE, begun
 from tests.decoding.diffusion.policies.looks import seen
 from tests.decoding.diffusion.toy import Toy
 from weft.decoding.decoders import parse_decode
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.loop import denoised, written
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import denoised, written
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.question import read
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.schedule import BlockSchedule
-from weft.decoding.diffusion.schedules.adablock import AdaBlock
-from weft.decoding.diffusion.schedules.daedal import Daedal
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.schedules.slowfast import SlowFast
+from weft.decoding.diffusion.oracle.language import read_question
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import BlockSchedule, DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
 from weft.decoding.diffusion.stats import Stats
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.sampling import CounterRng
 
-BLOCKS = Traits(10, MASK, frozenset({END}), attention="block_causal", block=4)
+BLOCKS = ModelTraits(10, MASK, frozenset({END}), attention="block_causal", block=4)
 
 
-def windows(schedule: BlockSchedule, text: Canvas, traits: Traits = TRAITS) -> list[range]:
+def windows(schedule: BlockSchedule, text: Canvas, traits: ModelTraits = TRAITS) -> list[range]:
     """All windows, each written before the next is asked for."""
     blocks = schedule.begin(text, traits)
     text.window = blocks.first(text)
@@ -48,33 +45,39 @@ def windows(schedule: BlockSchedule, text: Canvas, traits: Traits = TRAITS) -> l
 
 
 def test_blocks_are_equal_and_the_last_is_what_is_left() -> None:
-    assert windows(Fixed(4), Canvas([1, 2], 9, MASK)) == [range(2, 6), range(6, 10), range(10, 11)]
-    assert windows(Fixed(), Canvas([1, 2], 9, MASK)) == [range(2, 11)]
-    assert windows(Fixed(4), Canvas([1, 2], 0, MASK)) == []
+    assert windows(FixedBlocks(4), Canvas([1, 2], 9, MASK)) == [
+        range(2, 6),
+        range(6, 10),
+        range(10, 11),
+    ]
+    assert windows(FixedBlocks(), Canvas([1, 2], 9, MASK)) == [range(2, 11)]
+    assert windows(FixedBlocks(4), Canvas([1, 2], 0, MASK)) == []
 
 
 def test_aligned_blocks_begin_with_the_rest_of_the_prompts() -> None:
     aligned = [range(2, 4), range(4, 8), range(8, 11)]
-    assert windows(Fixed(4, aligned=True), Canvas([1, 2], 9, MASK)) == aligned
-    assert windows(Fixed(), Canvas([1, 2], 9, MASK), BLOCKS) == aligned
-    assert windows(Fixed(3), Canvas([1, 2], 9, MASK), BLOCKS) == aligned  # 3 do not fit into 4
-    parts = windows(Fixed(2), Canvas([1], 5, MASK), BLOCKS)
+    assert windows(FixedBlocks(4, aligned=True), Canvas([1, 2], 9, MASK)) == aligned
+    assert windows(FixedBlocks(), Canvas([1, 2], 9, MASK), BLOCKS) == aligned
+    assert (
+        windows(FixedBlocks(3), Canvas([1, 2], 9, MASK), BLOCKS) == aligned
+    )  # 3 do not fit into 4
+    parts = windows(FixedBlocks(2), Canvas([1], 5, MASK), BLOCKS)
     assert parts == [range(1, 2), range(2, 4), range(4, 6)]
 
 
 def test_blocks_of_literals_are_passed_over() -> None:
     text = Canvas([1], 8, MASK, literals={0: 1, 1: 1, 2: 1, 5: 1})
-    assert windows(Fixed(3), text) == [range(4, 7), range(7, 9)]
+    assert windows(FixedBlocks(3), text) == [range(4, 7), range(7, 9)]
 
 
 def test_a_canvas_that_may_grow_gets_more_blocks() -> None:
     text = Canvas([1], 2, MASK, limit=8)
-    assert windows(Fixed(3), text) == [range(1, 3), range(3, 6), range(6, 8)]
+    assert windows(FixedBlocks(3), text) == [range(1, 3), range(3, 6), range(6, 8)]
     text = Canvas([1], 3, MASK, limit=9)
-    assert windows(Fixed(), text, BLOCKS) == [range(1, 4), range(4, 8), range(8, 9)]
-    assert windows(Fixed(), Canvas([1], 2, MASK, limit=8)) == [range(1, 3)]
+    assert windows(FixedBlocks(), text, BLOCKS) == [range(1, 4), range(4, 8), range(8, 9)]
+    assert windows(FixedBlocks(), Canvas([1], 2, MASK, limit=8)) == [range(1, 3)]
     with pytest.raises(ValueError, match="-1 slots"):
-        Fixed(-1)
+        FixedBlocks(-1)
 
 
 @given(
@@ -90,7 +93,7 @@ def test_every_slot_is_written_once(
 ) -> None:
     fixed = {slot: 1 for slot in literals if slot < length}
     text = Canvas([1] * first, length, MASK, literals=fixed, limit=limit)
-    found = windows(Fixed(size, aligned), text)
+    found = windows(FixedBlocks(size, aligned), text)
 
     assert not text.undecided.any()
     assert text.length == (max(limit, first + length) if size else first + length)
@@ -215,8 +218,10 @@ def test_exploring_ends_after_so_many_passes() -> None:
 def test_a_daedal_text_is_as_long_as_it_is() -> None:
     """From four slots to the end at the eleventh, with the limit out of sight."""
     toy = Toy(lambda slot: END if slot >= 11 else slot % 8)
-    plugs = Plugs(Threshold(0.9), Daedal(start=4, size=4, more=4, tail=4), Whole(), Contiguous())
-    row = written(toy, Canvas([1], 40, MASK), plugs, Keyed(0))
+    plugs = DecoderConfig(
+        ThresholdPolicy(0.9), Daedal(start=4, size=4, more=4, tail=4), NoCache(), FirstTerminator()
+    )
+    row = written(toy, Canvas([1], 40, MASK), plugs, CounterRng(0))
 
     assert row.kept.tolist() == [slot % 8 for slot in range(1, 11)]
     assert row.finish == "stop"
@@ -225,18 +230,18 @@ def test_a_daedal_text_is_as_long_as_it_is() -> None:
 
 def test_open_slots_are_filled_with_noise_where_there_is_no_mask() -> None:
     text = Canvas([1], 1, 0, limit=4)
-    windows(Fixed(2), text, NOISE)
+    windows(FixedBlocks(2), text, NOISE)
     assert text.length == 4
 
 
 def test_the_delimiters_of_adablock_are_heeded() -> None:
     """As somebody writes them, names among the ids: every item of a list ends a block."""
     names = sorted({*words.ids_of("Tom Adam Mary Eva")})
-    question = read(words.ids_of("reverse <sep> Tom Adam Mary Eva <sep>"))
+    question = read_question(words.ids_of("reverse <sep> Tom Adam Mary Eva <sep>"))
     passes = {}
     for text in ("adablock", f"adablock,delimiters={','.join(map(str, names))}"):
         spec = parse_decode(text)
-        row = begun(question, plugs_for(spec.method, ORACLE.traits, dict(spec.options)), 0)
+        row = begun(question, decoder_config(spec.method, ORACLE.traits, dict(spec.options)), 0)
         denoised([row], ORACLE)
         passes[text] = row.counters.forwards
     plainly, with_items = passes.values()

@@ -12,22 +12,20 @@ from hypothesis import strategies as st
 from tests.decoding.diffusion.hostile import END, MASK, TRAITS, Hostile
 from tests.decoding.diffusion.policies.looks import seen
 from tests.decoding.diffusion.toy import Toy
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import GREEDY, denoised, written
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.fixed import Fixed as FixedPolicy
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policies.token_edit import TokenEdit
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.diffusion.stops.eotp import EndOfText
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised, written
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import TokenEditPolicy
+from weft.decoding.diffusion.policies.fixed_pace import FixedPacePolicy as FixedPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import EndOfTextStop, FirstTerminator
+from weft.decoding.sampling import CounterRng
 
-PLUGS = Plugs(Threshold(0.0), Fixed(), Whole(), Contiguous())
-STOPS = (Contiguous(), Contiguous(trims=True), EndOfText())
+PLUGS = DecoderConfig(ThresholdPolicy(0.0), FixedBlocks(), NoCache(), FirstTerminator())
+STOPS = (FirstTerminator(), FirstTerminator(trims=True), EndOfTextStop())
 
 
 def text(
@@ -40,7 +38,7 @@ def text(
     return made
 
 
-def ended(stop: Contiguous | EndOfText, canvas: Canvas, p_end: float = 0.0) -> int | None:
+def ended(stop: FirstTerminator | EndOfTextStop, canvas: Canvas, p_end: float = 0.0) -> int | None:
     """The slot of the answer at which it is over."""
     stats, _ = seen(canvas, [0.5] * (canvas.length - 2))
     everywhere = np.ones(len(stats.slots), dtype=np.bool_)
@@ -50,13 +48,15 @@ def ended(stop: Contiguous | EndOfText, canvas: Canvas, p_end: float = 0.0) -> i
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_an_end_with_gaps_before_it_ends_nothing(stop: Contiguous | EndOfText) -> None:
+def test_an_end_with_gaps_before_it_ends_nothing(stop: FirstTerminator | EndOfTextStop) -> None:
     assert ended(stop, text({0: 1, 2: END})) is None
     assert ended(stop, text({0: 1, 1: 1})) is None
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_an_end_with_all_before_it_decided_ends_the_text(stop: Contiguous | EndOfText) -> None:
+def test_an_end_with_all_before_it_decided_ends_the_text(
+    stop: FirstTerminator | EndOfTextStop,
+) -> None:
     assert ended(stop, text({0: 1, 1: 1, 2: END})) == 2
     assert ended(stop, text({0: END})) == 0
     assert ended(stop, text({0: 1, 1: END, 2: 1, 3: END})) == 1
@@ -64,13 +64,15 @@ def test_an_end_with_all_before_it_decided_ends_the_text(stop: Contiguous | EndO
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_ends_in_the_prompt_or_in_literals_end_nothing(stop: Contiguous | EndOfText) -> None:
+def test_ends_in_the_prompt_or_in_literals_end_nothing(
+    stop: FirstTerminator | EndOfTextStop,
+) -> None:
     assert ended(stop, text({0: 1, 1: 1}, literals={2: END})) is None
     assert ended(stop, text({0: 1, 1: END}, literals={2: END})) == 1
 
 
 def test_all_terminators_count() -> None:
-    stop = Contiguous().begin(text({}), Traits(10, MASK, frozenset({3, END})))
+    stop = FirstTerminator().begin(text({}), ModelTraits(10, MASK, frozenset({3, END})))
     canvas = text({0: 1, 1: 3, 2: END})
 
     assert stop.ended(canvas, seen(canvas, [1.0])[0]) == 3
@@ -78,40 +80,42 @@ def test_all_terminators_count() -> None:
 
 def test_trimming_drops_what_is_behind_an_end() -> None:
     canvas = text({3: END})
-    assert ended(Contiguous(trims=True), canvas) is None
+    assert ended(FirstTerminator(trims=True), canvas) is None
     assert canvas.length == 6
     assert canvas.open.tolist() == [2, 3, 4]
     kept = text({3: END}, literals={5: 7})
-    ended(Contiguous(trims=True), kept)
+    ended(FirstTerminator(trims=True), kept)
     assert kept.length == 8  # literals are not dropped
-    ended(Contiguous(), kept)
+    ended(FirstTerminator(), kept)
     assert kept.length == 8
 
 
 @pytest.mark.parametrize(("p_end", "length"), [(0.95, 6), (0.9, 6), (0.85, 8)])
 def test_a_sure_end_that_was_written_cuts_the_rest(p_end: float, length: int) -> None:
     canvas = text({3: END})
-    assert ended(EndOfText(0.9), canvas, p_end) is None
+    assert ended(EndOfTextStop(0.9), canvas, p_end) is None
     assert canvas.length == length
 
 
 def test_a_predicted_end_that_was_not_written_cuts_nothing() -> None:
     canvas = text({3: 1})
-    assert ended(EndOfText(0.9), canvas, p_end=1.0) is None
+    assert ended(EndOfTextStop(0.9), canvas, p_end=1.0) is None
     assert canvas.length == 8
     with pytest.raises(ValueError, match="sure at 0"):
-        EndOfText(0.0)
+        EndOfTextStop(0.0)
 
 
 @pytest.mark.parametrize("stop", STOPS)
 @given(seed=st.integers(0, 10**6), end=st.integers(0, 7), blocks=st.integers(0, 4))
 def test_what_is_kept_is_what_stands_before_the_first_end(
-    stop: Contiguous | EndOfText, seed: int, end: int, blocks: int
+    stop: FirstTerminator | EndOfTextStop, seed: int, end: int, blocks: int
 ) -> None:
     """Written in any order, by a model that is sure where the end is."""
     toy = Toy(lambda slot: END if slot - 2 >= end else slot % 8)
-    plugs = replace(PLUGS, commit=FixedPolicy(score="random"), schedule=Fixed(blocks), stop=stop)
-    row = written(toy, Canvas([1, 1], 8, MASK), plugs, Keyed(seed))
+    plugs = replace(
+        PLUGS, commit=FixedPolicy(score="random"), schedule=FixedBlocks(blocks), stop=stop
+    )
+    row = written(toy, Canvas([1, 1], 8, MASK), plugs, CounterRng(seed))
 
     assert row.kept.tolist() == [slot % 8 for slot in range(2, 2 + end)]
     assert row.finish == "stop"
@@ -126,14 +130,16 @@ def test_an_edit_takes_an_end_back() -> None:
 
     toy = Toy()
     toy.token = token
-    plugs = replace(PLUGS, commit=TokenEdit(0.0, 0.5))
-    row = written(toy, Canvas([1], 4, MASK), plugs, Keyed(0))
+    plugs = replace(PLUGS, commit=TokenEditPolicy(0.0, 0.5))
+    row = written(toy, Canvas([1], 4, MASK), plugs, CounterRng(0))
 
     assert row.kept.tolist() == [1, 2, 3, 4]
     assert row.finish == "length"
     assert row.counters.edits == 1
     toy.passes.clear()
-    row = written(toy, Canvas([1], 4, MASK), replace(plugs, commit=TokenEdit(0.0, None)), Keyed(0))
+    row = written(
+        toy, Canvas([1], 4, MASK), replace(plugs, commit=TokenEditPolicy(0.0, None)), CounterRng(0)
+    )
     assert row.kept.tolist() == [1]
     assert row.finish == "stop"
 
@@ -141,8 +147,8 @@ def test_an_edit_takes_an_end_back() -> None:
 @given(seed=st.integers(0, 10**6))
 def test_no_end_is_ever_in_what_is_kept(seed: int) -> None:
     for stop in STOPS:
-        row = Denoising(
-            Canvas([1, 2], 7, MASK), replace(PLUGS, stop=stop), TRAITS, Keyed(seed), GREEDY
+        row = DenoisingRow(
+            Canvas([1, 2], 7, MASK), replace(PLUGS, stop=stop), TRAITS, CounterRng(seed), GREEDY
         )
         denoised([row], Hostile(seed))
         assert END not in row.kept

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.decoding.diffusion.structure.lexicon import Lexicon
-from weft.decoding.diffusion.structure.slot import OPEN
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
+from weft.decoding.diffusion.structure.slots import OPEN
 from weft.decoding.diffusion.structure.structure import Structure
 
 END = 0
@@ -37,15 +37,15 @@ class Letters:
 JSON_WORDS = ['{"', '":', ' "', '",', "true", "false", "null", "er", "the", '"}', "12", ", "]
 
 
-def lexicon(words: Sequence[str] = JSON_WORDS) -> Lexicon:
-    return Lexicon(Letters(words), end_ids=frozenset([END]))
+def lexicon(words: Sequence[str] = JSON_WORDS) -> TokenVocabulary:
+    return TokenVocabulary(Letters(words), end_ids=frozenset([END]))
 
 
-def text_of(structure: Structure, lexicon: Lexicon) -> str:
+def text_of(structure: Structure, lexicon: TokenVocabulary) -> str:
     return b"".join(map(lexicon.written, structure.tokens)).decode()
 
 
-def filled(structure: Structure, lexicon: Lexicon, chance: random.Random) -> int:
+def filled(structure: Structure, lexicon: TokenVocabulary, chance: random.Random) -> int:
     """Fill it with whatever is allowed, any number of slots at a time; the steps it took.
 
     The first of what is proposed is always admitted, and every open slot can hold something.

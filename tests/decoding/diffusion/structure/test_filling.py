@@ -12,35 +12,33 @@ from numpy.typing import NDArray
 
 from evals.random_schemas import random_schema
 from tests.decoding.diffusion.structure.letters import END, lexicon
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.whole import Whole
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import NoCache
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
-from weft.decoding.diffusion.structure.filling import Filling
-from weft.decoding.diffusion.structure.structures import Structures
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.filling import StructureFiller
+from weft.decoding.sampling import CounterRng, SamplingParams
 
 WORDS = lexicon()
-STRUCTURES = Structures(WORDS)
+STRUCTURES = StructureCompiler(WORDS)
 MASK = 255 + 1  # the byte 255 is in no text: a mask that is in the vocabulary
 TRAITS = (
-    Traits(WORDS.size, MASK, frozenset([END])),
-    Traits(WORDS.size, MASK, frozenset([END]), attention="block_causal", block=8),
+    ModelTraits(WORDS.size, MASK, frozenset([END])),
+    ModelTraits(WORDS.size, MASK, frozenset([END]), attention="block_causal", block=8),
 )
 GOLDEN = Path(__file__).parent / "golden" / "filling.json"
-PLUGS = Plugs(Threshold(0.2), Fixed(8), Whole(), Contiguous())
+PLUGS = DecoderConfig(ThresholdPolicy(0.2), FixedBlocks(8), NoCache(), FirstTerminator())
 
 
 class Noise:
     """Logits that depend on the row and on what the canvas holds, and on nothing else."""
 
-    def __init__(self, traits: Traits) -> None:
+    def __init__(self, traits: ModelTraits) -> None:
         self.traits = traits
         self.passes = 0
 
@@ -59,18 +57,18 @@ class Noise:
         return logits.astype(np.float32)
 
 
-def begun(schema: object, traits: Traits, row: int, room: int = 120) -> Denoising:
-    filling = Filling(STRUCTURES.start(room=room, schema=schema), traits)  # type: ignore[arg-type]
+def begun(schema: object, traits: ModelTraits, row: int, room: int = 120) -> DenoisingRow:
+    filling = StructureFiller(STRUCTURES.start(room=room, schema=schema), traits)  # type: ignore[arg-type]
     canvas = filling.canvas([40, 41, 42], row=row)
-    return Denoising(canvas, filling.plugs(PLUGS), traits, Keyed(row), Shaping(1.0))
+    return DenoisingRow(canvas, filling.plugs(PLUGS), traits, CounterRng(row), SamplingParams(1.0))
 
 
-def said(row: Denoising) -> str:
+def said(row: DenoisingRow) -> str:
     return b"".join(WORDS.written(int(token)) for token in row.kept).decode()
 
 
 @pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
-def test_the_loop_fills_schemas(traits: Traits) -> None:
+def test_the_loop_fills_schemas(traits: ModelTraits) -> None:
     for seed in range(12):
         schema = random_schema(random.Random(seed), depth=2)
         row = begun(schema, traits, seed)
@@ -93,7 +91,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
-def test_a_row_does_not_depend_on_its_neighbours(traits: Traits) -> None:
+def test_a_row_does_not_depend_on_its_neighbours(traits: ModelTraits) -> None:
     together = [begun(SCHEMA, traits, row) for row in range(3)]
     denoised(together, Noise(traits))
     for number, row in enumerate(together):
@@ -127,7 +125,7 @@ def test_nothing_of_the_prompt_moves() -> None:
 
 
 @pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
-def test_the_trace_is_as_it_was(traits: Traits) -> None:
+def test_the_trace_is_as_it_was(traits: ModelTraits) -> None:
     row = begun(SCHEMA, traits, 5)
     denoised([row], Noise(traits))
     trace = {

@@ -9,18 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.decoding.diffusion.structure.charset import (
+from weft.decoding.diffusion.structure.languages.automaton import (
     EVERYTHING,
     complement,
-    in_json_string,
-    merged,
-    plain,
+    json_string_ranges,
+    merge_ranges,
+    utf8_ranges,
 )
-from weft.decoding.diffusion.structure.formats import FORMATS
-from weft.decoding.diffusion.structure.numbers import Limits, Numbers
-from weft.decoding.diffusion.structure.pattern import Chars, Repeat, automaton
-from weft.decoding.diffusion.structure.refused import NotASkeleton
-from weft.decoding.diffusion.structure.regex import searched
+from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
+from weft.decoding.diffusion.structure.languages.pattern import (
+    FORMATS,
+    CharacterClass,
+    NumberBounds,
+    NumberPattern,
+    Repetition,
+    compile_pattern,
+    parse_regex,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 CODES = st.integers(0, 0x10FFFF)
@@ -30,14 +35,14 @@ CODES = st.integers(0, 0x10FFFF)
 def test_ranges_of_characters_are_their_bytes(ranges: list[tuple[int, int]], code: int) -> None:
     if 0xD800 <= code <= 0xDFFF:
         return
-    kept = merged(ranges)
+    kept = merge_ranges(ranges)
     inside = any(low <= code <= high for low, high in ranges)
     spelt = chr(code).encode()
-    assert inside == _spells(list(plain(kept)), spelt)
+    assert inside == _spells(list(utf8_ranges(kept)), spelt)
     assert inside != any(low <= code <= high for low, high in complement(kept))
     escaped = json.dumps(chr(code), ensure_ascii=False)[1:-1].encode()
     short = code >= 32 or code in (8, 9, 10, 12, 13)
-    assert (inside and short) == _spells(list(in_json_string(kept)), escaped)
+    assert (inside and short) == _spells(list(json_string_ranges(kept)), escaped)
 
 
 def _spells(paths: list[tuple[tuple[int, int], ...]], text: bytes) -> bool:
@@ -50,7 +55,9 @@ def _spells(paths: list[tuple[tuple[int, int], ...]], text: bytes) -> bool:
 
 @given(TEXT, st.integers(0, 3), st.integers(0, 4))
 def test_a_string_counts_characters_and_not_bytes(text: str, least: int, more: int) -> None:
-    made = automaton(Repeat(Chars(EVERYTHING)), in_string=True).counting(least, least + more)
+    made = compile_pattern(Repetition(CharacterClass(EVERYTHING)), in_string=True).counting(
+        least, least + more
+    )
     spelt = json.dumps(text, ensure_ascii=False)[1:-1]
     if "\\u" not in spelt:
         assert made.reads(spelt.encode()) == (least <= len(text) <= least + more)
@@ -79,7 +86,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns_are_read_as_they_are_searched(pattern: str) -> None:
-    made = automaton(searched(pattern))
+    made = compile_pattern(parse_regex(pattern))
     alphabet = "abc.01 -]\n\u00e9"
     chance = random.Random(0)
     texts = {"".join(chance.choices(alphabet, k=n)) for n in (0, 1, 2, 3, 4) for _ in range(60)}
@@ -100,7 +107,7 @@ def test_patterns_are_read_as_they_are_searched(pattern: str) -> None:
 )
 def test_what_is_no_regular_language_is_refused(pattern: str) -> None:
     with pytest.raises(NotASkeleton):
-        automaton(searched(pattern))
+        compile_pattern(parse_regex(pattern))
 
 
 def test_formats_describe_their_kind() -> None:
@@ -116,9 +123,9 @@ def test_formats_describe_their_kind() -> None:
     bad = {"date": "2024-02-30", "time": "24:00:00Z", "ipv4": "1.2.3.256", "email": "a@b"}
     assert good.keys() == FORMATS.keys()
     for name, text in good.items():
-        assert automaton(searched(FORMATS[name])).reads(text.encode())
+        assert compile_pattern(parse_regex(FORMATS[name])).reads(text.encode())
     for name, text in bad.items():
-        assert not automaton(searched(FORMATS[name])).reads(text.encode())
+        assert not compile_pattern(parse_regex(FORMATS[name])).reads(text.encode())
 
 
 BOUND = st.one_of(st.none(), st.integers(-150, 150), st.sampled_from([-0.25, 0.1, 0.75, 1.5]))
@@ -145,7 +152,7 @@ def test_numbers_lie_between_their_bounds(
         )
 
     try:
-        made = automaton(Numbers(Limits(low, high, open_least, open_most), whole))
+        made = compile_pattern(NumberPattern(NumberBounds(low, high, open_least, open_most), whole))
     except NotASkeleton:
         assert low is not None
         assert high is not None

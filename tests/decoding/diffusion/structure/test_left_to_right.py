@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.decoding.diffusion.structure.letters import END, filled, lexicon, text_of
-from weft.decoding.diffusion.structure.slot import OPEN
-from weft.decoding.diffusion.structure.structures import Structures
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.slots import OPEN
 
 WORDS = lexicon()
-STRUCTURES = Structures(WORDS)
+STRUCTURES = StructureCompiler(WORDS)
 
 
 class Counting:

@@ -12,19 +12,19 @@ from jsonschema import Draft202012Validator
 from evals.random_schemas import random_schema
 from tests.decoding.diffusion.structure.letters import filled, lexicon, text_of
 from weft.core.errors import ModelRequestError
-from weft.decoding.diffusion.structure.lexicon import Lexicon
-from weft.decoding.diffusion.structure.options import StructureOptions
-from weft.decoding.diffusion.structure.refused import NotASkeleton
-from weft.decoding.diffusion.structure.slot import OPEN
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
+from weft.decoding.diffusion.structure.skeleton import StructureOptions
+from weft.decoding.diffusion.structure.slots import OPEN
 from weft.decoding.diffusion.structure.structure import Structure
-from weft.decoding.diffusion.structure.structures import Structures
 
 WORDS = lexicon()
-STRUCTURES = Structures(WORDS)
-TIGHT = Structures(WORDS, StructureOptions(open_tokens=3, string_tokens=40))
+STRUCTURES = StructureCompiler(WORDS)
+TIGHT = StructureCompiler(WORDS, StructureOptions(open_tokens=3, string_tokens=40))
 
 
-def value_of(structure: Structure, schema: Any, words: Lexicon = WORDS) -> Any:
+def value_of(structure: Structure, schema: Any, words: TokenVocabulary = WORDS) -> Any:
     value = json.loads(text_of(structure, words))
     wrong = list(Draft202012Validator(schema).iter_errors(value))
     assert not wrong, f"{wrong[0].message} in {value}"
@@ -61,7 +61,7 @@ def test_a_choice_goes_the_way_of_a_value_too(spare: int) -> None:
     assert found == {str, int}
 
 
-def shortest(structures: Structures, schema: Any) -> int:
+def shortest(structures: StructureCompiler, schema: Any) -> int:
     """The fewest tokens of a text: what a structure without room says."""
     with pytest.raises(ModelRequestError, match="takes") as refusal:
         structures.start(room=0, schema=schema)

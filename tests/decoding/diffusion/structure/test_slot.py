@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.decoding.diffusion.structure.letters import END, lexicon
-from weft.decoding.diffusion.structure.automaton import Automaton
-from weft.decoding.diffusion.structure.lifted import Lifted
-from weft.decoding.diffusion.structure.pattern import automaton
-from weft.decoding.diffusion.structure.refused import NotASkeleton
-from weft.decoding.diffusion.structure.regex import searched
-from weft.decoding.diffusion.structure.slot import OPEN, ValueSlots
+from weft.decoding.diffusion.structure.languages.automaton import ByteAutomaton
+from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
+from weft.decoding.diffusion.structure.languages.pattern import compile_pattern, parse_regex
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenAutomaton
+from weft.decoding.diffusion.structure.slots import OPEN, ValueSlots
 
 WORDS = ("a", "b", "ab", "ba", "abc", "c", "€", ".")
 SMALL = lexicon(["ab", "ba", "abc", "€"])
@@ -30,11 +29,11 @@ EXPRESSIONS = (
 )
 
 
-def language(expression: str, least: int = 0, most: int | None = None) -> Automaton:
-    return automaton(searched(expression)).counting(least, most)
+def language(expression: str, least: int = 0, most: int | None = None) -> ByteAutomaton:
+    return compile_pattern(parse_regex(expression)).counting(least, most)
 
 
-def words(made: Automaton, longest: int) -> set[tuple[int, ...]]:
+def words(made: ByteAutomaton, longest: int) -> set[tuple[int, ...]]:
     """All token sequences of up to `longest` tokens that spell a word."""
     return {
         tokens
@@ -61,7 +60,7 @@ def test_a_token_is_allowed_exactly_where_some_word_has_it(
     made = language(expression, least, most)
     possible = words(made, size)
     try:
-        lifted = Lifted(made, SMALL, size)
+        lifted = TokenAutomaton(made, SMALL, size)
     except NotASkeleton:
         assert not possible
         return
@@ -100,7 +99,7 @@ def test_an_end_may_come_before_an_end() -> None:
     import numpy as np
 
     made = lexicon([])
-    value = ValueSlots(Lifted(language("^[a-z]*$"), made, 8), 6, 8)
+    value = ValueSlots(TokenAutomaton(language("^[a-z]*$"), made, 8), 6, 8)
     value.follow(np.array([IDS["."]]), made)
     assert value.end is not None
     assert value.take(5, value.end)
@@ -113,7 +112,7 @@ def test_an_end_may_come_before_an_end() -> None:
 
 
 def test_what_would_leave_no_word_is_not_taken() -> None:
-    value = ValueSlots(Lifted(language("^(ab|ba){2}$"), SMALL, 8), 4, 4)
+    value = ValueSlots(TokenAutomaton(language("^(ab|ba){2}$"), SMALL, 8), 4, 4)
     assert value.take(0, IDS["a"])
     assert not value.take(1, IDS["a"])
     assert value.take(3, IDS["b"])
@@ -121,7 +120,7 @@ def test_what_would_leave_no_word_is_not_taken() -> None:
 
 
 def test_what_can_only_be_one_thing_is_forced() -> None:
-    value = ValueSlots(Lifted(language("^abcab$"), lexicon([]), 8), 5, 5)
+    value = ValueSlots(TokenAutomaton(language("^abcab$"), lexicon([]), 8), 5, 5)
     for _ in range(5):
         forced = value.forced()
         assert forced is not None
@@ -133,7 +132,7 @@ def test_the_probability_of_an_end_is_that_of_all_that_says_so() -> None:
     import numpy as np
 
     words = lexicon(['",', '"}'])
-    value = ValueSlots(Lifted(language("^[a-z]*$"), words, 4), 4, 4)
+    value = ValueSlots(TokenAutomaton(language("^[a-z]*$"), words, 4), 4, 4)
     comma = words.spell('",')[0]
     value.follow(np.array([comma]), words)
     logits = np.zeros(words.size, dtype=np.float32)
@@ -145,9 +144,9 @@ def test_the_probability_of_an_end_is_that_of_all_that_says_so() -> None:
 
 
 def test_a_value_without_an_end_token_ends_where_nothing_else_is_possible() -> None:
-    value = ValueSlots(Lifted(language("^(a|abcab)$"), lexicon([]), 8), 5, 5)
+    value = ValueSlots(TokenAutomaton(language("^(a|abcab)$"), lexicon([]), 8), 5, 5)
     assert value.take(1, lexicon([]).spell("b")[0])
-    other = ValueSlots(Lifted(language("^a$"), lexicon([]), 8), 3, 3)
+    other = ValueSlots(TokenAutomaton(language("^a$"), lexicon([]), 8), 3, 3)
     assert other.forced() == (0, lexicon([]).spell("a")[0])
     assert other.take(*(other.forced() or (0, 0)))
     assert other.forced() == (1, OPEN)

@@ -16,17 +16,21 @@ from tests.decoding.diffusion.train.block.conftest import chat_model
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.loop import written
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import written
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.policies.finality import SHIPPED
-from weft.decoding.diffusion.train.certain import student as student_module
-from weft.decoding.diffusion.train.certain.student import Student
-from weft.decoding.diffusion.train.kinds import kind_of
-from weft.decoding.diffusion.train.order import Hearing, Order, Trained
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.train.frame import Progress
+from weft.decoding.diffusion.policies.learn2pd import SHIPPED
+from weft.decoding.sampling import CounterRng
+from weft.training.diffusion.parallel_decoding import dparallel as student_module
+from weft.training.diffusion.parallel_decoding.dparallel import DiffusionStudent
+from weft.training.diffusion.spec import (
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    kind_of,
+)
+from weft.training.frame import StepProgress
 
 __all__ = ["chat_model"]
 
@@ -39,8 +43,10 @@ def own(chat_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("own") / "fills"
     settings = {"block": 4, "rank": 2, "grow": 1, "held_out": 2}
     schedule = {"steps": 2, "texts": 2, "rate": 0.02, "longest": 400}
-    told = Order("block", out, None, chat_model, "json", schedule, settings, threads=1)
-    assert kind_of("block").train(told, False, Hearing()) is not None
+    told = DiffusionTrainingJob(
+        "block", out, None, chat_model, "json", schedule, settings, threads=1
+    )
+    assert kind_of("block").train(told, False, TrainingListener()) is not None
     return out
 
 
@@ -53,23 +59,29 @@ def talks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def order(kind: str, own: Path, chat_model: Path, out: Path, **more: object) -> Order:
+def order(
+    kind: str, own: Path, chat_model: Path, out: Path, **more: object
+) -> DiffusionTrainingJob:
     settings = {
         "dparallel": {"texts": 4, "slots": 8, "examined": 2},
         "learn2pd": {"texts": 6, "slots": 8, "hidden": 6},
     }[kind]
-    told = Order(kind, out, None, own, None, FEW, settings, threads=1, find=lambda _: chat_model)
+    told = DiffusionTrainingJob(
+        kind, out, None, own, None, FEW, settings, threads=1, find=lambda _: chat_model
+    )
     return replace(told, **more)  # type: ignore[arg-type]
 
 
-def follow(told: Order, *, resume: bool = False, after: int = 0) -> Trained | None:
+def follow(
+    told: DiffusionTrainingJob, *, resume: bool = False, after: int = 0
+) -> DiffusionTrainingResult | None:
     losses: list[float] = []
 
     def hear(news: object) -> None:
-        if isinstance(news, Progress):
+        if isinstance(news, StepProgress):
             losses.append(news.loss)
 
-    hearing = Hearing(hear, lambda: bool(after) and len(losses) >= after)
+    hearing = TrainingListener(hear, lambda: bool(after) and len(losses) >= after)
     return kind_of(told.kind).train(told, resume, hearing)
 
 
@@ -112,8 +124,8 @@ def test_a_distilled_model_is_read_and_written_with(
     for name in ("attention", "block", "shifted", "mask_id", "end_ids", "banned", "vocabulary"):
         assert getattr(made.traits, name) == getattr(before.traits, name), name
     canvas = Canvas([5, 6, 7], 9, made.traits.mask_id or 0)
-    plugs = plugs_for(made.preset, made.traits, {})
-    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, Keyed(0))
+    plugs = decoder_config(made.preset, made.traits, {})
+    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
     assert row.counters.commits >= row.counters.kept > 0
 
 
@@ -121,9 +133,9 @@ def test_a_filter_is_for_its_model(own: Path, chat_model: Path, tmp_path: Path) 
     told = order("learn2pd", own, chat_model, tmp_path / "out")
     assert follow(told) is not None
     made = load(own, small.EXACT, find=lambda _: chat_model)
-    plugs = plugs_for("learn2pd", made.traits, {"filter": str(told.out)})
+    plugs = decoder_config("learn2pd", made.traits, {"filter": str(told.out)})
     canvas = Canvas([5, 6, 7], 9, made.traits.mask_id or 0)
-    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, Keyed(0))
+    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
     assert row.counters.commits >= row.counters.kept > 0
 
 
@@ -152,7 +164,7 @@ def test_a_student_begins_as_the_model_it_learns_from(
     folder = own if model == "own" else SHIPPED / model
     told = order("dparallel", folder, chat_model, tmp_path / "out")
     monkeypatch.setattr(student_module, "sparing", lambda _device: nullcontext())
-    student = Student(told, rank)
+    student = DiffusionStudent(told, rank)
     found = load(folder, small.EXACT, find=lambda _: chat_model)
     prompt, room = [9, 26, 28, 30, 2, 27], 6
     canvas = Canvas(prompt, room, student.mask)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from weft.core.fakes.clock import FakeClock
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.method import Ask, Single, one_by_one
-from weft.decoding.speculative.tree import DraftTree
+from weft.core.ports.clock import FakeClock
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    FixedDraftLength,
+    PerSequenceMethod,
+    ProposalRequest,
+    propose_each,
+)
+from weft.decoding.speculative.pass_costs import PassCosts
 
 PROMPT = (1, 2, 3)
-CPU = Costs({64: {1: 0.030, 2: 0.036, 4: 0.045, 8: 0.066, 16: 0.105, 64: 0.40}})
+CPU = PassCosts({64: {1: 0.030, 2: 0.036, 4: 0.045, 8: 0.066, 16: 0.105, 64: 0.40}})
 """About a 135M model in fp32 on one core."""
 
 
@@ -44,21 +47,21 @@ class Knowing:
         return DraftTree.chain(self._says[self._at : self._at + most])
 
 
-class Slow(Single):
+class Slow(PerSequenceMethod):
     """Drafts that take `level_s` a level on a clock, whoever is asked."""
 
     def __init__(
         self, name: str, drafter: Callable[[], Knowing], clock: FakeClock, level_s: float
     ) -> None:
-        super().__init__(name, drafter, lambda: Always(8))
+        super().__init__(name, drafter, lambda: FixedDraftLength(8))
         self.asked = 0
         self._clock = clock
         self._level_s = level_s
 
-    def propose(self, asks: Sequence[Ask]) -> Sequence[Draft | BaseException]:
-        drafts = one_by_one(asks)
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
+        drafts = propose_each(asks)
         for draft in drafts:
-            assert isinstance(draft, Draft)
+            assert isinstance(draft, DraftProposal)
             self.asked += 1
             self._clock.advance(self._level_s * max(draft.tree.depths.max(), 1))
         return drafts

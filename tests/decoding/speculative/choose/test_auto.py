@@ -1,4 +1,4 @@
-"""`auto` as people ask for it, on the tiny model."""
+"""`preset` as people ask for it, on the tiny model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from tests.decoding.speculative.furnished import untrained
 from tests.serving.local.playback import EXACT
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.alone import decode_alone
-from weft.decoding.speculative.budget import here
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.choose.history import History
-from weft.decoding.speculative.drafters.lookup import Lookup
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.method import Method, Single
-from weft.decoding.speculative.methods import auto
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative import pass_costs
+from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
+from weft.decoding.speculative.drafters.auto import preset
+from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.loop import DecodeLimits, decode_alone
 from weft.decoding.speculative.presets import made
 
 PROMPT = (5, 60, 61, 62, 7, 60, 61, 62, 7, 60, 61)
@@ -33,21 +30,25 @@ def network(tiny_path: Path) -> Network:
     return Network.load(tiny_path, EXACT)
 
 
-def written(network: Network, method: Method, shaping: Shaping) -> list[int]:
-    decoding = decode_alone(network, PROMPT, method, shaping, Keyed(3), Limits(60))
+def written(network: Network, method: SpeculativeMethod, shaping: SamplingParams) -> list[int]:
+    decoding = decode_alone(network, PROMPT, method, shaping, CounterRng(3), DecodeLimits(60))
     text = [token for step in decoding for token in step]
     assert decoding.speculation.fallback is None
     return text
 
 
-@pytest.mark.parametrize("shaping", [Shaping(0.0), Shaping(0.8, top_p=0.9)])
+@pytest.mark.parametrize("shaping", [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)])
 @pytest.mark.parametrize("among", ["lookup+suffix", "suffix+self_draft", "sequoia+hybrid"])
 def test_the_text_is_the_plain_one(
-    network: Network, shaping: Shaping, among: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network: Network,
+    shaping: SamplingParams,
+    among: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    monkeypatch.setattr(here, "_WITHIN_S", 0.05)
-    plain = Single("plain", Lookup, lambda: Always(0))
+    monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
+    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
     method = made("auto", network, {**STILL, "among": among})
     assert written(network, method, shaping) == written(network, plain, shaping)
     method.close()
@@ -59,8 +60,8 @@ def test_trained_heads_are_arms_too(
 ) -> None:
     folder = untrained(kind, network, tiny_path, tmp_path / kind)
     options = {**STILL, "among": f"lookup+{kind}", "model": str(folder)}
-    plain = Single("plain", Lookup, lambda: Always(0))
-    for shaping in (Shaping(0.0), Shaping(0.8, top_p=0.9)):
+    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
+    for shaping in (SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)):
         method = made("auto", network, options)
         assert written(network, method, shaping) == written(network, plain, shaping)
 
@@ -69,17 +70,17 @@ def test_what_was_learnt_is_there_the_next_time(
     network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    monkeypatch.setattr(here, "_known", {})
-    monkeypatch.setattr(here, "_WITHIN_S", 0.05)
+    monkeypatch.setattr(pass_costs, "_known", {})
+    monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
     method = made("auto", network, {})
-    written(network, method, Shaping(0.0))
+    written(network, method, SamplingParams(0.0))
     method.close()
     (kept,) = (tmp_path / "speculative").glob("choices-*.json")
-    history = History()
+    history = AcceptanceHistory()
     assert history.restore(json.loads(kept.read_text("utf-8")))
     kept.write_text('{"format": 1', "utf-8")
     again = made("auto", network, {})
-    assert len(written(network, again, Shaping(0.0))) == 60
+    assert len(written(network, again, SamplingParams(0.0))) == 60
 
 
 @pytest.mark.parametrize("among", ["lookup+pearl", "nonsense", "ppd"])
@@ -90,6 +91,6 @@ def test_what_it_cannot_choose_is_refused(network: Network, among: str) -> None:
 
 
 def test_what_it_comes_with_is_a_history() -> None:
-    file = files("weft.decoding.speculative.choose").joinpath("measured.json")
-    assert History().restore(json.loads(file.read_text("utf-8")))
-    assert len(auto.shipped()) >= 0
+    file = files("weft.decoding.speculative.drafters.auto").joinpath("measured.json")
+    assert AcceptanceHistory().restore(json.loads(file.read_text("utf-8")))
+    assert len(preset.shipped()) >= 0

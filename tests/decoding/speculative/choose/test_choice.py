@@ -13,22 +13,18 @@ from hypothesis import strategies as st
 from evals.speculative.known_text import Replay, replayed
 from tests.decoding.speculative.choose.arms import CPU, PROMPT, Knowing, Slow, text
 from tests.decoding.speculative.toy import ToyTarget
-from weft.core.fakes.clock import FakeClock
-from weft.decoding.speculative.asked import Asked
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.choose.arm import Arm
-from weft.decoding.speculative.choose.choice import Choice
-from weft.decoding.speculative.choose.history import History
-from weft.decoding.speculative.choose.ledger import SHARE, START
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafters.lookup import Lookup
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Single
-from weft.decoding.speculative.speculation import Speculation
-from weft.decoding.speculative.tree import DraftTree
+from weft.core.ports.clock import FakeClock
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod
+from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
+from weft.decoding.speculative.drafters.auto.method import Arm, AutoMethod
+from weft.decoding.speculative.drafters.auto.sequence import SHARE, START
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
+from weft.decoding.speculative.pass_costs import PassCosts
+from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.speculation import SpeculativeSequence
 
 Rule = Callable[[int], float]
 PLAIN_S = 0.030
@@ -39,7 +35,7 @@ class Bench:
 
     def __init__(self, free: dict[str, Rule], paid: dict[str, tuple[Rule, float]]) -> None:
         self.clock = FakeClock()
-        self.history = History()
+        self.history = AcceptanceHistory()
         self._free = free
         self._text: list[int] = []
         self._seed = 0
@@ -49,11 +45,11 @@ class Bench:
             for name, (rule, level_s) in paid.items()
         ]
         arms += [Arm(slow, free=False) for slow in self.slow]
-        self._choice = Choice(arms, CPU, self.history, clock=self.clock)
+        self._choice = AutoMethod(arms, CPU, self.history, clock=self.clock)
 
     def write(self, seed: int, tokens: int = 200, label: str = "") -> Replay:
         self._text, self._seed = text(seed, tokens), seed
-        asked = Asked(label=label)
+        asked = DraftRequest(label=label)
         return replayed(self._choice, PROMPT, self._text, CPU, self.clock, asked)
 
     def only(self, name: str, seed: int, tokens: int = 200, most: int = 8) -> Replay:
@@ -62,8 +58,8 @@ class Bench:
         single = self._single(name, self._free[name], most)
         return replayed(single, PROMPT, self._text, CPU, self.clock)
 
-    def _single(self, name: str, rule: Rule, most: int = 16) -> Single:
-        return Single(name, self._knowing(name, rule), lambda: Always(most))
+    def _single(self, name: str, rule: Rule, most: int = 16) -> PerSequenceMethod:
+        return PerSequenceMethod(name, self._knowing(name, rule), lambda: FixedDraftLength(most))
 
     def _knowing(self, name: str, rule: Rule) -> Callable[[], Knowing]:
         return lambda: Knowing(name, self._text, rule, self._seed * 31 + len(name))
@@ -166,20 +162,20 @@ def test_nodes_that_differ_are_told_apart() -> None:
     assert bench.write(99, tokens=20, label="thinks").drafting == 0
 
 
-@given(st.integers(0, 300), st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9)]))
+@given(st.integers(0, 300), st.sampled_from([SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)]))
 @settings(max_examples=30)
-def test_the_text_is_that_of_plain_decoding(seed: int, shaping: Shaping) -> None:
+def test_the_text_is_that_of_plain_decoding(seed: int, shaping: SamplingParams) -> None:
     arms = [
-        Arm(Single("lookup", Lookup, lambda: Always(8)), free=True),
-        Arm(Single("two", lambda: Lookup(2), lambda: Always(8)), free=False),
+        Arm(PerSequenceMethod("lookup", Lookup, lambda: FixedDraftLength(8)), free=True),
+        Arm(PerSequenceMethod("two", lambda: Lookup(2), lambda: FixedDraftLength(8)), free=False),
     ]
-    method = Choice(arms, CPU, History(), clock=FakeClock())
+    method = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock())
     texts = []
-    for chosen in (method, Single("plain", Lookup, lambda: Always(0))):
+    for chosen in (method, PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))):
         target = ToyTarget(PROMPT, shaping)
-        speculation = Speculation(chosen, 5, Asked(shaping))
+        speculation = SpeculativeSequence(chosen, 5, DraftRequest(shaping))
         speculation.extend(PROMPT)
-        decoding = Decoding(target, speculation, Keyed(seed), Limits(60))
+        decoding = DecodeLoop(target, speculation, CounterRng(seed), DecodeLimits(60))
         texts.append([token for step in decoding for token in step])
         assert speculation.fallback is None
     assert texts[0] == texts[1]
@@ -188,9 +184,14 @@ def test_the_text_is_that_of_plain_decoding(seed: int, shaping: Shaping) -> None
 def test_a_step_of_many_rows_drafts_less_for_each() -> None:
     whole = text(5, 60)
     arms = [
-        Arm(Single("a", lambda: Knowing("a", whole, always(0.8), 1), lambda: Always(16)), free=True)
+        Arm(
+            PerSequenceMethod(
+                "a", lambda: Knowing("a", whole, always(0.8), 1), lambda: FixedDraftLength(16)
+            ),
+            free=True,
+        )
     ]
-    choice = Choice(arms, CPU, History(), clock=FakeClock())
+    choice = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock())
     rows = [choice.begin() for _ in range(8)]
     for row in rows:
         row.extend(PROMPT)
@@ -209,15 +210,17 @@ def test_a_step_of_many_rows_drafts_less_for_each() -> None:
 def test_a_curve_that_is_wrong_is_put_right_by_the_clock(slope: float) -> None:
     """It says a tenth of a pass for each drafted token; a draft is right in one of three tokens."""
     clock, whole = FakeClock(), text(1, 600)
-    flat = Costs({64: {1: 0.03, 64: 0.03 * 7.3}})
-    single = Single("a", lambda: Knowing("a", whole, always(0.33), 5), lambda: Always(16))
-    choice = Choice([Arm(single, free=True)], flat, History(), clock=clock)
+    flat = PassCosts({64: {1: 0.03, 64: 0.03 * 7.3}})
+    single = PerSequenceMethod(
+        "a", lambda: Knowing("a", whole, always(0.33), 5), lambda: FixedDraftLength(16)
+    )
+    choice = AutoMethod([Arm(single, free=True)], flat, AcceptanceHistory(), clock=clock)
     drafter = choice.begin()
     drafter.extend(PROMPT)
     at = 0
     while at < len(whole):
         (draft,) = choice.propose([(drafter, 16)])
-        assert isinstance(draft, Draft)
+        assert isinstance(draft, DraftProposal)
         clock.advance(0.03 * (1 + slope * len(draft.tree)))
         said = [*draft.tree.tokens, -1]
         right = next(n for n, token in enumerate(said) if [token] != whole[at + n : at + n + 1])
@@ -241,8 +244,8 @@ class Broken(Lookup):
 
 def test_an_arm_that_fails_fails_its_row_only() -> None:
     drafters = iter([Broken(), Lookup()])
-    lookup = Single("lookup", lambda: next(drafters), lambda: Always(8))
-    choice = Choice([Arm(lookup, free=True)], CPU, History(), clock=FakeClock())
+    lookup = PerSequenceMethod("lookup", lambda: next(drafters), lambda: FixedDraftLength(8))
+    choice = AutoMethod([Arm(lookup, free=True)], CPU, AcceptanceHistory(), clock=FakeClock())
     rows = [choice.begin(), choice.begin()]
     for row in rows:
         row.extend((1, 2, 3, 1, 2))
@@ -256,12 +259,17 @@ def test_the_history_is_kept_and_read_again(tmp_path: Path) -> None:
     kept = tmp_path / "deep" / "history.json"
     whole = text(5, 60)
     arms = [
-        Arm(Single("a", lambda: Knowing("a", whole, always(0.9), 1), lambda: Always(16)), free=True)
+        Arm(
+            PerSequenceMethod(
+                "a", lambda: Knowing("a", whole, always(0.9), 1), lambda: FixedDraftLength(16)
+            ),
+            free=True,
+        )
     ]
-    choice = Choice(arms, CPU, History(), clock=FakeClock(), kept=kept)
+    choice = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock(), kept=kept)
     replayed(choice, PROMPT, whole, CPU, FakeClock())
     choice.close()
-    again = History()
+    again = AcceptanceHistory()
     assert again.restore(json.loads(kept.read_text("utf-8")))
     assert again.chances(("", "kind 000"), "a")[2].each(1)[0] > 0.5
 
@@ -280,13 +288,13 @@ def test_the_history_is_kept_and_read_again(tmp_path: Path) -> None:
     ],
 )
 def test_a_history_that_is_none_is_refused(value: object) -> None:
-    history = History()
+    history = AcceptanceHistory()
     assert not history.restore(value)
     assert len(history) == 0
 
 
 def test_a_history_forgets_groups_that_were_not_used_for_long() -> None:
-    history = History(groups=5)
+    history = AcceptanceHistory(groups=5)
     for node in range(50):
         history.chances(("", "kind 000", f"node {node}"), "a")[0].observe(1, 1)
     assert len(history) == 5

@@ -5,36 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.decoding.speculative.toy import WORDS, ToyTarget
-from weft.decoding.speculative.asked import Asked, begun
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.counters import Counters
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Decoding, Limits
-from weft.decoding.speculative.method import Method
-from weft.decoding.speculative.speculation import Speculation
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
+from weft.decoding.speculative.request import DraftRequest, begin_drafter
+from weft.decoding.speculative.speculation import SpeculativeCounters, SpeculativeSequence
 
 PROMPT = (1, 2, 3, 1, 2)
-LIMITS = Limits(40, frozenset({4}))
+LIMITS = DecodeLimits(40, frozenset({4}))
 
 
 def plain(
-    shaping: Shaping, seed: int, limits: Limits = LIMITS, prompt: Sequence[int] = PROMPT
+    shaping: SamplingParams,
+    seed: int,
+    limits: DecodeLimits = LIMITS,
+    prompt: Sequence[int] = PROMPT,
 ) -> list[int]:
     """The target's own text."""
-    target, chance, text = ToyTarget(prompt, shaping), Keyed(seed), list[int]()
+    target, chance, text = ToyTarget(prompt, shaping), CounterRng(seed), list[int]()
     while len(text) < limits.max_tokens and not (text and text[-1] in limits.end_ids):
         text.append(chance.token(target.law([*prompt, *text]), len(text)))
     return text
 
 
 def decoded(
-    method: Method,
-    shaping: Shaping,
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
     seed: int,
-    limits: Limits = LIMITS,
+    limits: DecodeLimits = LIMITS,
     prompt: Sequence[int] = PROMPT,
-) -> tuple[list[int], Counters]:
+) -> tuple[list[int], SpeculativeCounters]:
     """The text with the method's drafts. A drafter that failed fails the test."""
     decoding = started(method, shaping, seed, limits, prompt)
     text = [token for step in decoding for token in step]
@@ -43,42 +44,46 @@ def decoded(
 
 
 def started(
-    method: Method,
-    shaping: Shaping,
+    method: SpeculativeMethod,
+    shaping: SamplingParams,
     seed: int,
-    limits: Limits = LIMITS,
+    limits: DecodeLimits = LIMITS,
     prompt: Sequence[int] = PROMPT,
-) -> Decoding:
-    speculation = Speculation(method, WORDS, Asked(shaping, seed))
+) -> DecodeLoop:
+    speculation = SpeculativeSequence(method, WORDS, DraftRequest(shaping, seed))
     speculation.extend(prompt)
-    return Decoding(ToyTarget(prompt, shaping), speculation, Keyed(seed), limits)
+    return DecodeLoop(ToyTarget(prompt, shaping), speculation, CounterRng(seed), limits)
 
 
 class Rows:
     """Sequences of one method, a step of all that are not done at a time, as a server does it."""
 
-    def __init__(self, method: Method, prompts: Sequence[Sequence[int]], shaping: Shaping) -> None:
+    def __init__(
+        self, method: SpeculativeMethod, prompts: Sequence[Sequence[int]], shaping: SamplingParams
+    ) -> None:
         self.texts: list[list[int]] = [[] for _ in prompts]
         self._method = method
         self._prompts = prompts
         self._targets = [ToyTarget(prompt, shaping) for prompt in prompts]
-        self._drafters = [begun(method, Asked(shaping, row)) for row in range(len(prompts))]
-        self._chances = [Keyed(row) for row in range(len(prompts))]
+        self._drafters = [
+            begin_drafter(method, DraftRequest(shaping, row)) for row in range(len(prompts))
+        ]
+        self._chances = [CounterRng(row) for row in range(len(prompts))]
         for drafter, prompt in zip(self._drafters, prompts, strict=True):
             drafter.extend(prompt)
 
-    def run(self, limits: Limits) -> list[list[int]]:
+    def run(self, limits: DecodeLimits) -> list[list[int]]:
         going = list(range(len(self._prompts)))
         while going:
             drafts = self._method.propose([(self._drafters[row], 4) for row in going])
             for row, draft in zip(list(going), drafts, strict=True):
-                assert isinstance(draft, Draft), draft
+                assert isinstance(draft, DraftProposal), draft
                 if self._ended(row, draft, limits):
                     going.remove(row)
                     self._method.end(self._drafters[row])
         return self.texts
 
-    def _ended(self, row: int, draft: Draft, limits: Limits) -> bool:
+    def _ended(self, row: int, draft: DraftProposal, limits: DecodeLimits) -> bool:
         text, target = self.texts[row], self._targets[row]
         draft = draft.clipped(limits.max_tokens - len(text) - 1)
         law_at = target.verify(draft)

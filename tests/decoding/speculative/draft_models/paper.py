@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.network.branches import Branches
-from weft.decoding.network.network import Reading
+from weft.decoding.network.network import SpanOutput
 from weft.decoding.network.packing import Span
+from weft.decoding.network.visibility import TreeMask
 
 
 class Paper:
@@ -29,12 +29,12 @@ class Paper:
         self._noise = noise
         self._slots: dict[int, dict[int, int]] = {}
 
-    def forward(self, spans: Sequence[Span]) -> dict[int, Reading]:
+    def forward(self, spans: Sequence[Span]) -> dict[int, SpanOutput]:
         if self.fails_at is not None and len(self.passes) >= self.fails_at:
             raise RuntimeError("the paper is torn")
         self.passes.append(list(spans))
         assert len({span.slot for span in spans}) == len(spans)
-        return {span.slot: Reading(self._read(span), {}) for span in spans}
+        return {span.slot: SpanOutput(self._read(span), {}) for span in spans}
 
     def held(self, slot: int, columns: int) -> list[int]:
         """What stands in the first columns of a slot."""
@@ -56,7 +56,7 @@ class Paper:
 
     def _seen(self, span: Span, column: int) -> list[int]:
         columns = self._slots[span.slot]
-        if not isinstance(span.placement, Branches):
+        if not isinstance(span.placement, TreeMask):
             return [columns[before] for before in range(column + 1)]
         seen = span.placement.visible([column], column + 1)[0]
         return [columns[before] for before in range(column + 1) if seen[before]]

@@ -9,25 +9,26 @@ from hypothesis import strategies as st
 
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.speculative.drafters.cascade.fallback import Fallback
-from weft.decoding.speculative.drafters.cascade.growth import Growth
-from weft.decoding.speculative.drafters.model.choice import Chosen
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.draft import ROOT, DraftTree
+from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.llmcad import AdaptiveThreshold, ConfidenceTree
 
 
 def law(text: list[int]) -> np.ndarray:
-    return Shaping(1.0).law(Paper().logits(text).astype(np.float32))
+    return SamplingParams(1.0).law(Paper().logits(text).astype(np.float32))
 
 
-def grown(seed: int, most: int, threshold: float, width: int, seeds: int = 0) -> tuple[Growth, int]:
+def grown(
+    seed: int, most: int, threshold: float, width: int, seeds: int = 0
+) -> tuple[ConfidenceTree, int]:
     """A tree on the paper's laws, with a chain of the likeliest tokens to begin with."""
     text, chain = [seed], []
     for _ in range(seeds):
         token = int(law(text).argmax())
-        chain.append(Chosen(token, float(law(text)[token])))
+        chain.append(DraftedToken(token, float(law(text)[token])))
         text.append(token)
-    growth, readings = Growth(chain, most, threshold, width), 0
+    growth, readings = ConfidenceTree(chain, most, threshold, width), 0
     while growth.grows:
         tree = growth.tree
         paths = [[], *([tree.tokens[n] for n in tree.path(node)] for node in range(len(tree)))]
@@ -97,14 +98,14 @@ def test_a_draft_from_before_is_where_it_begins() -> None:
 
 
 def test_no_nodes_are_asked_for() -> None:
-    growth = Growth([Chosen(1, 0.9)], 0, 0.01, 2)
+    growth = ConfidenceTree([DraftedToken(1, 0.9)], 0, 0.01, 2)
     assert not growth.grows
     assert growth.tree == DraftTree()
     assert growth.best == []
 
 
 def test_the_threshold_follows_the_formula() -> None:
-    fallback = Fallback(0.01)
+    fallback = AdaptiveThreshold(0.01)
     fallback.learn(0.5, 4, 4)
     assert fallback.threshold == 0.005, "all right: half"
     fallback.learn(0.25, 4, 2)
@@ -115,7 +116,7 @@ def test_the_threshold_follows_the_formula() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 9), st.integers(0, 9)), max_size=60))
 def test_the_threshold_stays_a_probability(seen: list[tuple[float, int, int]]) -> None:
-    fallback = Fallback()
+    fallback = AdaptiveThreshold()
     for probability, drafted, right in seen:
         fallback.learn(probability, drafted, min(right, drafted))
         assert 0.0 < fallback.threshold < 1.0

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.speculative.drafters.model import cache as cache_module
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.model.line import Line
-from weft.decoding.speculative.tree import DraftTree
+from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafters.model import draft_cache as cache_module
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, DraftSequence
 
 tokens = st.integers(0, WORDS - 1)
 texts = st.lists(tokens, max_size=6)
@@ -20,7 +19,7 @@ texts = st.lists(tokens, max_size=6)
 def test_a_line_reads_on_from_where_it_differs(
     prompt: list[int], steps: list[tuple[list[int], list[int]]]
 ) -> None:
-    line, text = Line(0), list(prompt)
+    line, text = DraftSequence(0), list(prompt)
     line.extend(prompt)
     for more, ahead in steps:
         line.extend(more)

@@ -18,23 +18,29 @@ from tests.decoding.speculative.draft_models.decoding import (
 )
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS, ToyTarget
-from weft.decoding.speculative.asked import Asked
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.model.chain import Confident
-from weft.decoding.speculative.drafters.model.choice import Chosen, Drawn, Likeliest
-from weft.decoding.speculative.drafters.model.drafter import ModelDrafts
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.drafters.model.draft_model import (
+    ConfidenceStop,
+    DraftedToken,
+    DraftModelMethod,
+    GreedyChoice,
+    SampledChoice,
+)
+from weft.decoding.speculative.loop import DecodeLimits
+from weft.decoding.speculative.request import DraftRequest
 
-shapings = st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9), Shaping(1.3, top_k=3)])
+shapings = st.sampled_from(
+    [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3, top_k=3)]
+)
 
 
 def method(
     paper: Paper, most: int = 4, *, sample: bool = False, confidence: float = 0.0
-) -> ModelDrafts:
+) -> DraftModelMethod:
     cache = DraftCache(paper, WORDS)
-    return ModelDrafts("draft_model", cache, WORDS, most, sample=sample, confidence=confidence)
+    return DraftModelMethod("draft_model", cache, WORDS, most, sample=sample, confidence=confidence)
 
 
 @given(
@@ -45,7 +51,7 @@ def method(
     st.sampled_from([0.0, 0.4]),
 )
 def test_the_text_is_the_targets(
-    shaping: Shaping, seed: int, most: int, noise: float, confidence: float
+    shaping: SamplingParams, seed: int, most: int, noise: float, confidence: float
 ) -> None:
     own = method(Paper(noise), most, confidence=confidence)
     text, counters = decoded(own, shaping, seed)
@@ -55,7 +61,7 @@ def test_the_text_is_the_targets(
 
 
 @given(shapings, st.integers(1, 5), st.sampled_from([0.0, 2.0]))
-def test_rows_draft_together(shaping: Shaping, rows: int, noise: float) -> None:
+def test_rows_draft_together(shaping: SamplingParams, rows: int, noise: float) -> None:
     prompts = [[1 + row % 3, *PROMPT[:row]] for row in range(rows)]
     paper = Paper(noise)
     texts = Rows(method(paper), prompts, shaping).run(LIMITS)
@@ -65,27 +71,27 @@ def test_rows_draft_together(shaping: Shaping, rows: int, noise: float) -> None:
 
 def test_the_targets_own_weights_are_always_right() -> None:
     """Full acceptance again and again: without the two tokens of 3.5 the draft would go astray."""
-    own, limits = method(Paper(0.0), 4), Limits(40)
-    text, counters = decoded(own, Shaping(0.0), 0, limits)
-    assert text == plain(Shaping(0.0), 0, limits)
+    own, limits = method(Paper(0.0), 4), DecodeLimits(40)
+    text, counters = decoded(own, SamplingParams(0.0), 0, limits)
+    assert text == plain(SamplingParams(0.0), 0, limits)
     assert counters.forwards == 8
     assert set(counters.chances) == {1.0}
 
 
 def test_a_draft_stops_after_a_token_that_is_unsure() -> None:
-    sure, unsure = Chosen(1, 0.5), Chosen(2, 0.39)
-    stop = Confident(0.4)
+    sure, unsure = DraftedToken(1, 0.5), DraftedToken(2, 0.39)
+    stop = ConfidenceStop(0.4)
     assert stop([])
     assert stop([unsure, sure])
     assert not stop([sure, unsure])
     own = method(Paper(0.0), 6, confidence=1.0)
-    decoded(own, Shaping(0.0), 0, Limits(12))
+    decoded(own, SamplingParams(0.0), 0, DecodeLimits(12))
     assert own.forwards == 6, "one token a step, two of which are written"
 
 
 def test_drawn_drafts_keep_the_law() -> None:
     """The ratio test over what is truly drawn: the first two tokens against their exact law."""
-    shaping, limits, count = Shaping(0.9), Limits(2), 1500
+    shaping, limits, count = SamplingParams(0.9), DecodeLimits(2), 1500
     target = ToyTarget(PROMPT, shaping)
     wanted = {
         (a, b): float(target.law(PROMPT)[a] * target.law([*PROMPT, a])[b])
@@ -105,8 +111,8 @@ def test_drawn_drafts_keep_the_law() -> None:
 
 
 def test_a_draw_of_the_targets_own_law_is_always_accepted() -> None:
-    for shaping in (Shaping(0.9), Shaping(0.7, top_p=0.9)):
-        _, counters = decoded(method(Paper(0.0), 3, sample=True), shaping, 5, Limits(24))
+    for shaping in (SamplingParams(0.9), SamplingParams(0.7, top_p=0.9)):
+        _, counters = decoded(method(Paper(0.0), 3, sample=True), shaping, 5, DecodeLimits(24))
         assert counters.accepted == counters.drafted > 0
 
 
@@ -115,10 +121,10 @@ def test_a_draw_depends_on_the_request_alone() -> None:
     drafts = []
     for _ in range(2):
         for seed in (5, 6, 7):
-            drafter = own.begin_for(Asked(Shaping(1.0), seed))
+            drafter = own.begin_for(DraftRequest(SamplingParams(1.0), seed))
             drafter.extend(PROMPT)
             proposed = drafter.propose(3)
-            assert isinstance(proposed, Draft)
+            assert isinstance(proposed, DraftProposal)
             drafts.append(proposed.tree.tokens)
     assert drafts[:3] == drafts[3:]
     assert len(set(drafts)) > 1
@@ -126,17 +132,17 @@ def test_a_draw_depends_on_the_request_alone() -> None:
 
 def test_draws_know_the_law_they_came_of() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
-    chosen = Drawn(Shaping(0.7), 1, WORDS + 2).choose(logits, 5, -1)
+    chosen = SampledChoice(SamplingParams(0.7), 1, WORDS + 2).choose(logits, 5, -1)
     assert chosen.law is not None
     assert chosen.law.shape == (WORDS + 2,)
-    assert chosen.law[:WORDS].tolist() == Shaping(0.7).law(logits).tolist()
+    assert chosen.law[:WORDS].tolist() == SamplingParams(0.7).law(logits).tolist()
     assert chosen.confidence == chosen.law[chosen.token] > 0
 
 
 def test_the_likeliest_token_and_the_next() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
-    chosen = Likeliest().choose(logits, 5, 3)
-    law = Shaping(1.0).law(logits)
+    chosen = GreedyChoice().choose(logits, 5, 3)
+    law = SamplingParams(1.0).law(logits)
     order = sorted(range(WORDS), key=lambda token: -law[token])
     assert (chosen.token, chosen.runner_up[0], chosen.stamp) == (order[0], order[1], 3)
     assert chosen.confidence == pytest.approx(law[order[0]])
@@ -146,16 +152,18 @@ def test_the_likeliest_token_and_the_next() -> None:
 def test_a_model_that_fails_is_left_behind() -> None:
     paper = Paper(0.0)
     paper.fails_at = 6
-    decoding = started(method(paper), Shaping(0.0), 0, Limits(30))
+    decoding = started(method(paper), SamplingParams(0.0), 0, DecodeLimits(30))
     text = [token for step in decoding for token in step]
-    assert text == plain(Shaping(0.0), 0, Limits(30))
+    assert text == plain(SamplingParams(0.0), 0, DecodeLimits(30))
     assert decoding.speculation.fallback is not None
     assert "torn" in decoding.speculation.fallback.reason
 
 
 def test_a_full_context_is_no_draft() -> None:
-    text, counters = decoded(method(Paper(0.0, context_tokens=12)), Shaping(0.0), 0, Limits(30))
-    assert text == plain(Shaping(0.0), 0, Limits(30))
+    text, counters = decoded(
+        method(Paper(0.0, context_tokens=12)), SamplingParams(0.0), 0, DecodeLimits(30)
+    )
+    assert text == plain(SamplingParams(0.0), 0, DecodeLimits(30))
     assert counters.drafted == 7, "four after 5 tokens; after 10 the model reads two more"
 
 
@@ -163,5 +171,5 @@ def test_slots_go_to_the_next_sequence() -> None:
     paper = Paper(1.0)
     own = method(paper)
     for seed in range(4):
-        decoded(own, Shaping(0.8), seed)
+        decoded(own, SamplingParams(0.8), seed)
     assert {span.slot for spans in paper.passes for span in spans} == {0}

@@ -24,22 +24,23 @@ from tests.serving.local.playback import EXACT
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.alone import decode_alone
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.model.chain import Chain, grow
-from weft.decoding.speculative.drafters.model.choice import Likeliest
-from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafters.model.continuous import ConfidenceCutoff
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.drafters.model.draft_model import (
+    DraftChain,
+    GreedyChoice,
+    grow_chains,
+)
+from weft.decoding.speculative.loop import DecodeLimits, decode_alone
 from weft.decoding.speculative.presets import made, preset
-from weft.decoding.speculative.tree import DraftTree
 
 WORDS = 60
 PROMPT = (5, 9, 3, 7, 9, 3)
 FRESH = 9
 """A slot that no line has."""
-SHAPINGS = [Shaping(0.0), Shaping(0.8, top_p=0.9)]
+SHAPINGS = [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)]
 PRESETS = ["self_draft", "pearl", "llmcad", "continuous"]
 WAYS = [
     (name, threads)
@@ -73,8 +74,8 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Network:
 
 
 @cache
-def plain(network: Network, shaping: Shaping, seed: int, most: int) -> list[int]:
-    text, chance = list(PROMPT), Keyed(seed)
+def plain(network: Network, shaping: SamplingParams, seed: int, most: int) -> list[int]:
+    text, chance = list(PROMPT), CounterRng(seed)
     for position in range(most):
         read = network.forward([Span(FRESH, range(len(text)), text, 1)])[FRESH]
         text.append(chance.token(shaping.law(read.logits[-1]), position))
@@ -112,8 +113,8 @@ def test_the_cache_holds_what_a_fresh_reading_would(
         if trees and going:
             tree = DraftTree((7, 8, 9), (-1, -1, 1))
             cache.read_trees([(line, tree) for line, _ in going])
-        chains = [Chain(line, Likeliest(), most) for line, (most, _, _) in going]
-        grow(cache, chains)
+        chains = [DraftChain(line, GreedyChoice(), most) for line, (most, _, _) in going]
+        grow_chains(cache, chains)
         for chain, (_, accepted, bonus) in zip(chains, going_steps(going), strict=True):
             chain.line.extend([*chain.tokens[:accepted], bonus])
         for line in lines:
@@ -135,13 +136,13 @@ def test_drafts_after_any_roll_back_are_those_of_a_fresh_cache(
     cache = DraftCache(network, WORDS)
     line = cache.open()
     line.extend(PROMPT)
-    first = Chain(line, Likeliest(), 4)
-    grow(cache, [first])
+    first = DraftChain(line, GreedyChoice(), 4)
+    grow_chains(cache, [first])
     text = [*PROMPT, *first.tokens[:accepted], 33]
     line.extend(text[len(PROMPT) :])
-    second, fresh = Chain(line, Likeliest(), 4), Chain(cache.open(), Likeliest(), 4)
+    second, fresh = DraftChain(line, GreedyChoice(), 4), DraftChain(cache.open(), GreedyChoice(), 4)
     fresh.line.extend(text)
-    grow(cache, [second, fresh])
+    grow_chains(cache, [second, fresh])
     assert second.tokens == fresh.tokens
     for a, b in zip(second.chosen, fresh.chosen, strict=True):
         assert a.confidence == pytest.approx(b.confidence, abs=1e-6)
@@ -150,14 +151,16 @@ def test_drafts_after_any_roll_back_are_those_of_a_fresh_cache(
 @pytest.mark.parametrize(("name", "threads"), WAYS)
 @pytest.mark.parametrize("shaping", SHAPINGS)
 def test_the_text_of_plain_decoding(
-    network: Network, name: str, shaping: Shaping, threads: bool
+    network: Network, name: str, shaping: SamplingParams, threads: bool
 ) -> None:
     options = {"layers": 3}
     if "overlap" in preset(name).options:
         options["overlap"] = threads
     method = made(name, network, options)
     for seed in range(3):
-        decoding = decode_alone(network, PROMPT, method, shaping, Keyed(seed), Limits(24))
+        decoding = decode_alone(
+            network, PROMPT, method, shaping, CounterRng(seed), DecodeLimits(24)
+        )
         text = [token for step in decoding for token in step]
         assert text == plain(network, shaping, seed, 24)
         assert decoding.speculation.fallback is None
@@ -167,7 +170,9 @@ def test_the_text_of_plain_decoding(
 def test_own_layers_are_often_right(network: Network) -> None:
     """Otherwise the tests above would test misses only."""
     method = made("self_draft", network, {"layers": 3, "confidence": 0.0})
-    decoding = decode_alone(network, PROMPT, method, Shaping(0.0), Keyed(0), Limits(60))
+    decoding = decode_alone(
+        network, PROMPT, method, SamplingParams(0.0), CounterRng(0), DecodeLimits(60)
+    )
     list(decoding)
     assert 0.1 < decoding.counters.accepted / decoding.counters.drafted < 1.0
 
@@ -176,16 +181,16 @@ def test_own_layers_are_often_right(network: Network) -> None:
 @pytest.mark.parametrize("shaping", SHAPINGS)
 @pytest.mark.parametrize("threads", [False, True])
 def test_a_pipeline_writes_the_text_of_plain_decoding(
-    network: Network, stages: int, shaping: Shaping, threads: bool
+    network: Network, stages: int, shaping: SamplingParams, threads: bool
 ) -> None:
-    options = PipelineOptions(batch=3, cutoff=Cutoff(0.0, 0.15, 0.0), split=0.1)
+    options = PipelineOptions(batch=3, cutoff=ConfidenceCutoff(0.0, 0.15, 0.0), split=0.1)
     for seed in range(2):
         parts = cut(network, stages)
         pipeline: Pipeline = Threads(parts)
         if not threads:
             pipeline.close()
             pipeline = Simulated(parts, VirtualClock(), lambda number, tokens: 0.1)
-        head = Head(PROMPT, shaping, Keyed(seed), Limits(24), lanes=3)
+        head = Head(PROMPT, shaping, CounterRng(seed), DecodeLimits(24), lanes=3)
         cache = DraftCache(network.share(layers=3), WORDS)
         with closing(PipelinedDecoding(head, pipeline, cache, options)) as decoding:
             text = [token for tokens in decoding for token in tokens]
@@ -210,9 +215,9 @@ def test_more_stages_than_layers_are_refused(network: Network) -> None:
 @pytest.mark.parametrize(
     "shaping", [SHAPINGS[0], pytest.param(SHAPINGS[1], marks=pytest.mark.slow)]
 )
-def test_a_real_model(smollm2_network: Network, name: str, shaping: Shaping) -> None:
+def test_a_real_model(smollm2_network: Network, name: str, shaping: SamplingParams) -> None:
     text = [1, 4093, 198, 5195, 314, 260, 5217, 282, 4649, 47]
-    limits = Limits(12)
+    limits = DecodeLimits(12)
     method = made(name, smollm2_network, {"layers": 12, "num_speculative_tokens": 3})
     found, decoding = alone(smollm2_network, text, method, shaping, 1, limits)
     assert found == written(smollm2_network, text, shaping, 1, limits)

@@ -13,7 +13,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.drafters.model.opening import draft_model, own_layers
+from weft.decoding.speculative.drafters.model.draft_cache import load_draft_model, own_layers
 from weft.decoding.speculative.presets import made
 from weft.decoding.vocabularies import check_sizes, check_tokens
 
@@ -29,7 +29,7 @@ def copied(tiny_path: Path, folder: Path) -> Path:
 
 
 def test_its_own_kind_is_taken(target: Network, tiny_path: Path, tmp_path: Path) -> None:
-    draft = draft_model(target, str(copied(tiny_path, tmp_path / "draft")))
+    draft = load_draft_model(target, str(copied(tiny_path, tmp_path / "draft")))
     assert draft.vocabulary_size == target.vocabulary_size
     assert draft.embed([0]).dtype == target.embed([0]).dtype
 
@@ -51,13 +51,13 @@ def test_weights_that_are_missing_or_broken(
     folder = copied(tiny_path, tmp_path / "draft")
     (folder / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(CapabilityError, match="cannot be read"):
-        draft_model(target, str(folder))
+        load_draft_model(target, str(folder))
     (folder / "model.safetensors").unlink()
     with pytest.raises(CapabilityError, match="cannot be read"):
-        draft_model(target, str(folder))
+        load_draft_model(target, str(folder))
     (folder / "config.json").write_text("{", "utf-8")
     with pytest.raises(CapabilityError, match="cannot be read"):
-        draft_model(target, str(folder))
+        load_draft_model(target, str(folder))
 
 
 def test_another_vocabulary(target: Network, tiny_path: Path, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_another_vocabulary(target: Network, tiny_path: Path, tmp_path: Path) ->
     words[a], words[b] = words[b], words[a]
     file.write_text(json.dumps(read), "utf-8")
     with pytest.raises(CapabilityError, match="for the draft model, ") as refused:
-        draft_model(target, str(folder))
+        load_draft_model(target, str(folder))
     assert refused.value.hint
 
 
@@ -85,7 +85,7 @@ def test_a_vocabulary_of_another_size(target: Network, tmp_path: Path) -> None:
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(tmp_path)
     with pytest.raises(CapabilityError, match="tokens and the target"):
-        draft_model(target, str(tmp_path))
+        load_draft_model(target, str(tmp_path))
 
 
 def test_padding_is_no_difference() -> None:

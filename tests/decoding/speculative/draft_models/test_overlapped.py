@@ -22,55 +22,63 @@ from tests.decoding.speculative.draft_models.decoding import (
 )
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafters.cascade.method import Cascade
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.model.choice import Chosen
-from weft.decoding.speculative.drafters.overlapped.continuous import Continuous, Cutoff
-from weft.decoding.speculative.drafters.overlapped.drafter import AheadDrafter
-from weft.decoding.speculative.drafters.overlapped.gamma import Gamma
-from weft.decoding.speculative.drafters.overlapped.method import Overlapped, Pacing
-from weft.decoding.speculative.drafters.overlapped.pearl import Pearl
-from weft.decoding.speculative.drafters.overlapped.worker import Inline, Threaded, Worker
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.tree import DraftTree
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafters.model.continuous import ConfidenceCutoff, ContinuousPacing
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.llmcad import CascadeMethod
+from weft.decoding.speculative.drafters.model.pearl import PearlPacing
+from weft.decoding.speculative.drafters.model.pipelined import (
+    AdaptiveGamma,
+    DraftPacing,
+    DraftWorker,
+    InlineWorker,
+    PipelinedDrafter,
+    PipelinedMethod,
+    ThreadWorker,
+)
+from weft.decoding.speculative.loop import DecodeLimits
 
-shapings = st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9), Shaping(1.3, top_k=3)])
+shapings = st.sampled_from(
+    [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3, top_k=3)]
+)
 noises = st.sampled_from([0.0, 1.0, 4.0])
 CLOCK = VirtualClock()
 
 
-def fixed(length: int) -> Gamma:
-    return Gamma(length, length, CLOCK.now, adaptive=False)
+def fixed(length: int) -> AdaptiveGamma:
+    return AdaptiveGamma(length, length, CLOCK.now, adaptive=False)
 
 
-def pearl(paper: Paper, gamma: int, worker: Worker, pacing: Pacing | None = None) -> Overlapped:
+def pearl(
+    paper: Paper, gamma: int, worker: DraftWorker, pacing: DraftPacing | None = None
+) -> PipelinedMethod:
     cache = DraftCache(paper, WORDS, Timeline(CLOCK.now))
-    pacing = pacing or Pearl()
-    return Overlapped("pearl", cache, worker, fixed(gamma), pacing, CLOCK.now, max(gamma, 4))
+    pacing = pacing or PearlPacing()
+    return PipelinedMethod("pearl", cache, worker, fixed(gamma), pacing, CLOCK.now, max(gamma, 4))
 
 
-def cascade(paper: Paper, gamma: int, worker: Worker) -> Overlapped:
+def cascade(paper: Paper, gamma: int, worker: DraftWorker) -> PipelinedMethod:
     cache = DraftCache(paper, WORDS, Timeline(CLOCK.now))
-    return Cascade("llmcad", cache, worker, fixed(gamma), CLOCK.now, 6, width=2)
+    return CascadeMethod("llmcad", cache, worker, fixed(gamma), CLOCK.now, 6, width=2)
 
 
-def continuous(paper: Paper, gamma: int, worker: Worker) -> Overlapped:
-    return pearl(paper, gamma, worker, Continuous(Cutoff(), 2, gamma))
+def continuous(paper: Paper, gamma: int, worker: DraftWorker) -> PipelinedMethod:
+    return pearl(paper, gamma, worker, ContinuousPacing(ConfidenceCutoff(), 2, gamma))
 
 
-Maker = Callable[[Paper, int, Worker], Overlapped]
+Maker = Callable[[Paper, int, DraftWorker], PipelinedMethod]
 KINDS: list[Maker] = [pearl, cascade, continuous]
 
 
-def watched(own: Overlapped) -> list[object]:
+def watched(own: PipelinedMethod) -> list[object]:
     """What is counted and offered at the end of every round, when the draft model is at rest."""
     seen: list[object] = []
     offer, timeline = own.offer, own.cache.timeline
     assert timeline is not None
 
-    def offered(asks: Sequence[tuple[AheadDrafter, int]]) -> Sequence[DraftTree]:
+    def offered(asks: Sequence[tuple[PipelinedDrafter, int]]) -> Sequence[DraftTree]:
         trees = offer(asks)
         seen.append((trees, own.forwards, own.thrown_away, cancelled_tokens(timeline.intervals)))
         return trees
@@ -82,9 +90,9 @@ def watched(own: Overlapped) -> list[object]:
 @pytest.mark.parametrize("kind", KINDS)
 @given(shapings, st.integers(0, 99), st.integers(1, 6), noises)
 def test_the_text_is_the_targets(
-    kind: Maker, shaping: Shaping, seed: int, gamma: int, noise: float
+    kind: Maker, shaping: SamplingParams, seed: int, gamma: int, noise: float
 ) -> None:
-    own = kind(Paper(noise), gamma, Inline())
+    own = kind(Paper(noise), gamma, InlineWorker())
     text, counters = decoded(own, shaping, seed)
     assert text == plain(shaping, seed)
     own.close()
@@ -96,14 +104,14 @@ def test_the_text_is_the_targets(
 @pytest.mark.parametrize("kind", [pearl, cascade])
 @pytest.mark.parametrize("noise", [0.0, 1.5])
 def test_a_thread_changes_nothing_but_the_time(kind: Maker, noise: float) -> None:
-    for shaping in (Shaping(0.0), Shaping(0.8, top_p=0.9)):
+    for shaping in (SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)):
         for seed in range(4):
             found = []
-            for worker in (Inline(), Threaded("test")):
+            for worker in (InlineWorker(), ThreadWorker("test")):
                 own = kind(Paper(noise), 3, worker)
                 rounds = watched(own)
-                text, counters = decoded(own, shaping, seed, Limits(24))
-                assert text == plain(shaping, seed, Limits(24))
+                text, counters = decoded(own, shaping, seed, DecodeLimits(24))
+                assert text == plain(shaping, seed, DecodeLimits(24))
                 own.close()
                 found.append((rounds, counters))
             assert found[0] == found[1]
@@ -112,10 +120,12 @@ def test_a_thread_changes_nothing_but_the_time(kind: Maker, noise: float) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(rows=st.integers(1, 4), noise=noises, shaping=shapings)
-def test_rows_share_the_rounds(kind: Maker, rows: int, noise: float, shaping: Shaping) -> None:
+def test_rows_share_the_rounds(
+    kind: Maker, rows: int, noise: float, shaping: SamplingParams
+) -> None:
     prompts = [[1 + row % 3, *PROMPT[:row]] for row in range(rows)]
     paper = Paper(noise)
-    own = kind(paper, 3, Inline())
+    own = kind(paper, 3, InlineWorker())
     texts = Rows(own, prompts, shaping).run(LIMITS)
     assert texts == [plain(shaping, row, prompt=p) for row, p in enumerate(prompts)]
     assert max(len(spans) for spans in paper.passes) == rows
@@ -124,20 +134,22 @@ def test_rows_share_the_rounds(kind: Maker, rows: int, noise: float, shaping: Sh
 def test_rows_in_threads() -> None:
     prompts = [[1], [2, 3], [3, 1, 2]]
     for kind in KINDS:
-        own = kind(Paper(1.0), 3, Threaded("test"))
-        texts = Rows(own, prompts, Shaping(0.8)).run(Limits(30))
+        own = kind(Paper(1.0), 3, ThreadWorker("test"))
+        texts = Rows(own, prompts, SamplingParams(0.8)).run(DecodeLimits(30))
         own.close()
-        assert texts == [plain(Shaping(0.8), r, Limits(30), p) for r, p in enumerate(prompts)]
+        assert texts == [
+            plain(SamplingParams(0.8), r, DecodeLimits(30), p) for r, p in enumerate(prompts)
+        ]
 
 
 def test_pearls_modes() -> None:
     """The first pass reads the prompt's last token alone; then a round is gamma tokens long."""
-    own, limits = pearl(Paper(0.0), 4, Inline()), Limits(21)
-    decoding = started(own, Shaping(0.0), 0, limits)
+    own, limits = pearl(Paper(0.0), 4, InlineWorker()), DecodeLimits(21)
+    decoding = started(own, SamplingParams(0.0), 0, limits)
     steps = [len(step) for step in decoding]
     assert steps == [1, 4, 4, 4, 4, 4], "pre-verify commits one, post-verify gamma"
-    own = pearl(Paper(50.0), 4, Inline())
-    _, counters = decoded(own, Shaping(0.0), 0, limits)
+    own = pearl(Paper(50.0), 4, InlineWorker())
+    _, counters = decoded(own, SamplingParams(0.0), 0, limits)
     assert counters.drafted < counters.forwards * 3, "after a miss nothing is proposed"
 
 
@@ -148,8 +160,8 @@ def test_what_was_drafted_for_nothing_is_counted() -> None:
         def logits(self, text: object) -> object:  # type: ignore[override]
             return -super().logits(text)  # type: ignore[arg-type]
 
-    own, limits = pearl(Wrong(), 3, Inline()), Limits(10)
-    _, counters = decoded(own, Shaping(0.0), 0, limits)
+    own, limits = pearl(Wrong(), 3, InlineWorker()), DecodeLimits(10)
+    _, counters = decoded(own, SamplingParams(0.0), 0, limits)
     own.close()
     assert counters.drafted == 0
     assert counters.forwards == 10
@@ -161,7 +173,7 @@ def test_what_was_drafted_for_nothing_is_counted() -> None:
 
 def test_gamma_is_the_ratio_of_times() -> None:
     clock = VirtualClock()
-    gamma = Gamma(4, 8, clock.now)
+    gamma = AdaptiveGamma(4, 8, clock.now)
     assert gamma.length == 4, "nothing measured yet"
     gamma.target_begins()
     clock.pass_by(0.30)
@@ -182,11 +194,11 @@ def test_gamma_is_the_ratio_of_times() -> None:
 
 
 def test_the_cut_off() -> None:
-    cutoff = Cutoff(0.1, 0.4, 0.05)
+    cutoff = ConfidenceCutoff(0.1, 0.4, 0.05)
     assert [round(cutoff(batches, 0), 3) for batches in range(4)] == [0.1, 0.5, 0.9, 1.3]
     assert cutoff(0, 1) == pytest.approx(0.05)
     assert cutoff(0, 9) == 0.0
-    never = Continuous(Cutoff(), 4, 16)
+    never = ContinuousPacing(ConfidenceCutoff(), 4, 16)
     assert not never.goes_on(12, [], 0), "too far ahead"
 
 
@@ -207,10 +219,10 @@ class Waiting(Paper):
 
 def test_an_end_within_a_round_stops_the_draft_and_frees_the_slot_after_it() -> None:
     paper = Waiting()
-    own = pearl(paper, 6, Threaded("test"))
+    own = pearl(paper, 6, ThreadWorker("test"))
     drafter = own.begin()
     drafter.extend(PROMPT)
-    assert own.propose([(drafter, 6)]) == [Draft(source="pearl")]
+    assert own.propose([(drafter, 6)]) == [DraftProposal(source="pearl")]
     assert paper.inside.wait(60)
     own.end(drafter)
     other = own.begin()
@@ -222,7 +234,7 @@ def test_an_end_within_a_round_stops_the_draft_and_frees_the_slot_after_it() -> 
 
 def test_closing_stops_the_draft() -> None:
     paper = Waiting()
-    own = pearl(paper, 6, Threaded("test"))
+    own = pearl(paper, 6, ThreadWorker("test"))
     drafter = own.begin()
     drafter.extend(PROMPT)
     own.propose([(drafter, 6)])
@@ -242,12 +254,12 @@ def test_closing_stops_the_draft() -> None:
 
 def test_a_miss_ends_a_draft_without_end() -> None:
     paper = Waiting()
-    own = continuous(paper, 16, Threaded("test"))
+    own = continuous(paper, 16, ThreadWorker("test"))
     drafter = own.begin()
     drafter.extend(PROMPT)
     own.propose([(drafter, 16)])
     assert paper.inside.wait(60)
-    drafter.extend([(plain(Shaping(0.0), 0)[0] + 1) % WORDS])
+    drafter.extend([(plain(SamplingParams(0.0), 0)[0] + 1) % WORDS])
     paper.let_on.set()
     assert own._under_way is not None
     own._under_way.result(60)
@@ -257,15 +269,15 @@ def test_a_miss_ends_a_draft_without_end() -> None:
     assert own.thrown_away == 2
 
 
-@pytest.mark.parametrize("worker", [Inline, lambda: Threaded("test")])
+@pytest.mark.parametrize("worker", [InlineWorker, lambda: ThreadWorker("test")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_failure_beside_the_target_is_told_at_the_next_step(
-    kind: Maker, worker: Callable[[], Worker]
+    kind: Maker, worker: Callable[[], DraftWorker]
 ) -> None:
     paper = Paper(0.0)
     paper.fails_at = 5
     own = kind(paper, 3, worker())
-    decoding = started(own, Shaping(0.0), 0, Limits(30))
+    decoding = started(own, SamplingParams(0.0), 0, DecodeLimits(30))
     text, failed = list[int](), False
     for step in decoding:
         text += step
@@ -275,7 +287,7 @@ def test_a_failure_beside_the_target_is_told_at_the_next_step(
     own.close()
     assert failed
     assert len(paper.passes) == paper.fails_at
-    assert text == plain(Shaping(0.0), 0, Limits(30))
+    assert text == plain(SamplingParams(0.0), 0, DecodeLimits(30))
     assert decoding.speculation.fallback is not None
     assert "torn" in decoding.speculation.fallback.reason
 
@@ -284,7 +296,7 @@ def test_work_without_a_thread_tells_its_errors_when_asked() -> None:
     def fails() -> None:
         raise ValueError("no")
 
-    future: Future[None] = Inline().start(fails)
+    future: Future[None] = InlineWorker().start(fails)
     with pytest.raises(ValueError, match="no"):
         future.result()
 
@@ -306,9 +318,9 @@ def test_what_came_of_an_offer(
     written: list[int], ended: bool, accepted: int, lost: int, thrown_away: int, ahead: int
 ) -> None:
     """Five tokens are expected, three of them are read."""
-    drafter = pearl(Paper(), 3, Inline()).begin()
-    assert isinstance(drafter, AheadDrafter)
-    drafter.ahead, drafter.offered = [Chosen(token, 0.5) for token in (1, 2, 3, 4, 5)], 3
+    drafter = pearl(Paper(), 3, InlineWorker()).begin()
+    assert isinstance(drafter, PipelinedDrafter)
+    drafter.ahead, drafter.offered = [DraftedToken(token, 0.5) for token in (1, 2, 3, 4, 5)], 3
     drafter.extend(written)
     drafter.ended = ended
     settled = drafter.settle()

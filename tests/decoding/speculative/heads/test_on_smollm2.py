@@ -8,10 +8,10 @@ import pytest
 
 from tests.decoding.speculative.rows import SHAPINGS, alone, plain
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.train.prompts import Tokenizer
+from weft.training.prompts import Tokenizer
 
 pytestmark = pytest.mark.model
 SIZES: dict[str, dict[str, int | str]] = {
@@ -36,10 +36,10 @@ def prompt(smollm2: Path) -> tuple[int, ...]:
     ],
 )
 def test_the_text_stays_and_takes_fewer_passes(
-    smollm2_network: Network, prompt: tuple[int, ...], name: str, shaping: Shaping
+    smollm2_network: Network, prompt: tuple[int, ...], name: str, shaping: SamplingParams
 ) -> None:
     network = smollm2_network
-    limits = Limits(24, network.habits.end_ids)
+    limits = DecodeLimits(24, network.habits.end_ids)
     method = made(name, network, SIZES[name])
     text, decoding = alone(network, prompt, method, shaping, 3, limits)
     assert text == plain(network, prompt, shaping, 3, limits)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.heads.prompt_tree import PromptTrees, best_trees
+from weft.decoding.speculative.drafters.trained.ppd import PromptTrees, best_trees
 
 ACCURACY = [[0.55, 0.15, 0.06], [0.35, 0.12, 0.05], [0.22, 0.1, 0.04]]
 RANDOM = st.lists(st.lists(st.floats(0.0, 0.3), min_size=3, max_size=3), min_size=1, max_size=3)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.heads.rank_tree import best_ranks
-from weft.decoding.speculative.tree import ROOT
+from weft.decoding.speculative.draft import ROOT
+from weft.decoding.speculative.drafters.trained.guess_tree import best_ranks
 
 CHANCES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4)
 ACCURACY = st.lists(CHANCES, min_size=1, max_size=3)

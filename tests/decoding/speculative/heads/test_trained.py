@@ -14,27 +14,25 @@ from tests.decoding.speculative.rows import SHAPINGS, alone, plain, together
 from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError, SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative import artefact
-from weft.decoding.speculative.accept.ratio import Ratio
-from weft.decoding.speculative.asked import Asked, begun
-from weft.decoding.speculative.budget.costs import Costs
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafter import Seen
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.presets import made
-from weft.decoding.speculative.train.corpus import Corpus, Text
-from weft.decoding.speculative.train.kinds import kind_of
-from weft.decoding.speculative.train.teacher import Teacher
-from weft.decoding.speculative.tree import ROOT
-from weft.decoding.speculative.walk import Walk
-from weft.decoding.train.frame import Schedule, Trainer
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative import trained_drafter
+from weft.decoding.speculative.acceptance import AcceptedPath, RejectionSampling
+from weft.decoding.speculative.draft import ROOT, DraftProposal
+from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.loop import DecodeLimits
+from weft.decoding.speculative.pass_costs import PassCosts
+from weft.decoding.speculative.presets import MODULES, made
+from weft.decoding.speculative.request import DraftRequest, begin_drafter
+from weft.training.corpus import Corpus, TrainingText
+from weft.training.drafters.spec import kind_of
+from weft.training.frame import Schedule, Trainer
+from weft.training.teacher import Teacher
 
 PROMPTS = [[5, 6, 7, 8], [60, 61], [100, 3, 9, 10, 11], [40], [200, 201, 202]]
-LIMITS = Limits(48)
-SHORT = Limits(24)
+LIMITS = DecodeLimits(48)
+SHORT = DecodeLimits(24)
 SMALL = {"heads": 3, "tokens": 300, "prompts": 3, "ahead": 3, "points": 16}
-GREEDY = Shaping(0.0)
+GREEDY = SamplingParams(0.0)
 LOSSLESS = {"medusa": {}, "ppd": {}, "pass": {}, "pass, everywhere": {"below": "every"}}
 
 
@@ -55,7 +53,9 @@ class Workshop:
     def folder_of(self, kind: str) -> Path:
         if kind not in self.made:
             texts = [
-                Text((*prompt, *plain(self.network, prompt, GREEDY, 0, LIMITS)), len(prompt))
+                TrainingText(
+                    (*prompt, *plain(self.network, prompt, GREEDY, 0, LIMITS)), len(prompt)
+                )
                 for prompt in PROMPTS
             ]
             corpus, described = Corpus(texts), kind_of(kind)
@@ -67,7 +67,9 @@ class Workshop:
             with torch.no_grad():
                 drafter = course.made(corpus)
             self.made[kind] = self.folder / kind
-            artefact.save(self.made[kind], kind, drafter.settings, drafter.tensors, self.network)
+            trained_drafter.save(
+                self.made[kind], kind, drafter.settings, drafter.tensors, self.network
+            )
         return self.made[kind]
 
 
@@ -79,7 +81,7 @@ def shop(tiny_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 @pytest.mark.parametrize("case", LOSSLESS)
 @pytest.mark.parametrize("shaping", SHAPINGS, ids=["greedy", "nucleus"])
-def test_the_text_is_the_plain_one(shop: Workshop, case: str, shaping: Shaping) -> None:
+def test_the_text_is_the_plain_one(shop: Workshop, case: str, shaping: SamplingParams) -> None:
     name = case.split(",")[0]
     method = made(name, shop.network, {**shop.options(name), **LOSSLESS[case]})
     expected = [
@@ -108,7 +110,7 @@ def test_what_was_learnt_saves_passes(shop: Workshop, case: str) -> None:
 
 
 def test_typical_acceptance_keeps_more_than_the_lossless_rule(shop: Workshop) -> None:
-    hot = Shaping(1.0)
+    hot = SamplingParams(1.0)
     counts = {}
     for name in ("medusa", "medusa_typical"):
         method = made(name, shop.network, shop.options("medusa"))
@@ -125,17 +127,17 @@ def test_typical_acceptance_keeps_more_than_the_lossless_rule(shop: Workshop) ->
 
 class TestMedusa:
     def test_fewer_nodes_are_the_best_of_them(self, shop: Workshop) -> None:
-        found = artefact.find("medusa", shop.network, str(shop.folder_of("medusa")))
+        found = trained_drafter.find("medusa", shop.network, str(shop.folder_of("medusa")))
         unsure = {**found.settings, "accuracy": [[0.4, 0.3, 0.2]] * 3}
-        artefact.save(shop.folder / "unsure", "medusa", unsure, found.tensors, shop.network)
+        trained_drafter.save(shop.folder / "unsure", "medusa", unsure, found.tensors, shop.network)
         unsure_here = {**shop.options("medusa"), "model": str(shop.folder / "unsure")}
         method = made("medusa", shop.network, unsure_here)
         drafter = method.begin()
         drafter.see(_seen(shop.network))  # type: ignore[attr-defined]
         whole, few, none = (method.propose([(drafter, most)])[0] for most in (12, 5, 0))
-        assert isinstance(whole, Draft)
-        assert isinstance(few, Draft)
-        assert isinstance(none, Draft)
+        assert isinstance(whole, DraftProposal)
+        assert isinstance(few, DraftProposal)
+        assert isinstance(none, DraftProposal)
         assert few.tree.tokens == whole.tree.tokens[:5]
         assert few.tree.parents == whole.tree.parents[:5]
         assert len(whole.tree) == 12
@@ -146,30 +148,30 @@ class TestMedusa:
         drafter = method.begin()
         drafter.extend((1, 2, 3))
         [draft] = method.propose([(drafter, 8)])
-        assert isinstance(draft, Draft)
+        assert isinstance(draft, DraftProposal)
         assert len(draft.tree) == 0
 
     def test_forced_tokens_move_the_heads_on(self, shop: Workshop) -> None:
         """The second head's guesses come first where one token was forced."""
         method = made("medusa", shop.network, shop.options("medusa"))
-        drafts: list[Draft | BaseException] = []
+        drafts: list[DraftProposal | BaseException] = []
         for forced in ((), (9,)):
             drafter = method.begin()
             drafter.see(_seen(shop.network))  # type: ignore[attr-defined]
             drafter.extend((1, 2, 3))
             drafter.extend(forced)
             drafts += method.propose([(drafter, 12)])
-        straight, moved = (draft.tree for draft in drafts if isinstance(draft, Draft))
+        straight, moved = (draft.tree for draft in drafts if isinstance(draft, DraftProposal))
         deeper = straight.tokens[straight.children(straight.children(ROOT)[0])[0]]
         assert moved.tokens[moved.children(ROOT)[0]] == deeper
 
     def test_only_the_tokens_it_knows_are_drafted(self, shop: Workshop) -> None:
         method = made("medusa", shop.network, shop.options("medusa"))
-        found = artefact.find("medusa", shop.network, str(shop.folder_of("medusa")))
+        found = trained_drafter.find("medusa", shop.network, str(shop.folder_of("medusa")))
         drafter = method.begin()
         drafter.see(_seen(shop.network))  # type: ignore[attr-defined]
         [draft] = method.propose([(drafter, 12)])
-        assert isinstance(draft, Draft)
+        assert isinstance(draft, DraftProposal)
         assert set(draft.tree.tokens) <= set(found.ids("tokens", 10_000).tolist())
 
 
@@ -179,25 +181,27 @@ class TestMedusa:
 def test_trees_are_as_large_as_the_machine_likes(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, slope: float, medusa: int, ppd: int
 ) -> None:
-    costs = Costs({64: {1: 1.0, 2: 1.0 + slope, 64: 1.0 + 63 * slope}})
+    costs = PassCosts({64: {1: 1.0, 2: 1.0 + slope, 64: 1.0 + 63 * slope}})
     for name in ("medusa", "ppd"):
-        place = f"weft.decoding.speculative.methods.{name}.costs_of"
+        place = f"{MODULES[name]}.costs_of"
         monkeypatch.setattr(place, lambda network: costs)
         folder = shop.folder / f"{name} of {slope}"
-        found = artefact.find(name, shop.network, str(shop.folder_of(name)))
+        found = trained_drafter.find(name, shop.network, str(shop.folder_of(name)))
         unsure = {**found.settings, "accuracy": [[0.4, 0.3, 0.2]] * 3}
-        artefact.save(folder, name, unsure, found.tensors, shop.network)
+        trained_drafter.save(folder, name, unsure, found.tensors, shop.network)
         method = made(name, shop.network, {"model": str(folder)})
         if name == "medusa":
             assert method.lengths().length() == medusa
         else:
             drafter = method.begin()
             drafter.extend((1, 2, 3))
-            seen = Seen((3,), aux=np.eye(3, 399, 7, np.float32), under=(0, 1, 2), walk=Walk((), 4))
+            seen = TargetOutputs(
+                (3,), aux=np.eye(3, 399, 7, np.float32), under=(0, 1, 2), walk=AcceptedPath((), 4)
+            )
             drafter.see(seen)  # type: ignore[attr-defined]
             drafter.extend((4,))
             draft = drafter.propose(99)
-            assert isinstance(draft, Draft)
+            assert isinstance(draft, DraftProposal)
             assert len(draft.tree) + len(draft.aux) == ppd
 
 
@@ -207,16 +211,16 @@ class TestPpd:
         drafter = method.begin()
         drafter.extend((1, 2, 3))
         first = drafter.propose(9)
-        assert isinstance(first, Draft)
+        assert isinstance(first, DraftProposal)
         assert len(first.tree) == 0
         assert first.aux.under == (ROOT,) * 3
         assert first.aux.depths == (1, 2, 3)
         logits = np.random.default_rng(0).normal(size=(3, 400)).astype(np.float32)
-        seen = Seen((3,), aux=logits, under=(0, 1, 2), walk=Walk((), 4))
+        seen = TargetOutputs((3,), aux=logits, under=(0, 1, 2), walk=AcceptedPath((), 4))
         drafter.see(seen)  # type: ignore[attr-defined]
         drafter.extend((4,))
         second = drafter.propose(9)
-        assert isinstance(second, Draft)
+        assert isinstance(second, DraftProposal)
         assert 0 < len(second.tree) <= 9 - len(second.aux)
         best = np.argsort(-logits, axis=1, kind="stable")
         first_children = [second.tree.tokens[node] for node in second.tree.children(ROOT)]
@@ -229,16 +233,16 @@ class TestPpd:
             step = per_node[under] = per_node.get(under, 0) + 1
             assert depth == second.tree.depths[under - ROOT] + step
             torch.testing.assert_close(row, written[[*second.aux.under].index(under) + step - 1])
-        drafter.see(Seen((4,), walk=Walk((), 5)))  # type: ignore[attr-defined]
+        drafter.see(TargetOutputs((4,), walk=AcceptedPath((), 5)))  # type: ignore[attr-defined]
         third = drafter.propose(9)
-        assert isinstance(third, Draft)
+        assert isinstance(third, DraftProposal)
         assert len(third.tree) == 0
 
     def test_asked_for_nothing_it_reads_nothing(self, shop: Workshop) -> None:
         drafter = made("ppd", shop.network, shop.options("ppd")).begin()
         drafter.extend((1,))
         draft = drafter.propose(0)
-        assert isinstance(draft, Draft)
+        assert isinstance(draft, DraftProposal)
         assert len(draft.tree) == len(draft.aux) == 0
 
 
@@ -252,30 +256,30 @@ class TestPass:
             drafter = method.begin()
             drafter.extend((1, 2, 3))
             logits = np.eye(3, 400, 7, dtype=np.float32)
-            drafter.see(Seen((3,), aux=logits, under=(0, 1, 2), walk=Walk((), 4)))  # type: ignore[attr-defined]
+            drafter.see(TargetOutputs((3,), aux=logits, under=(0, 1, 2), walk=AcceptedPath((), 4)))  # type: ignore[attr-defined]
             drafter.extend((4,))
             draft = drafter.propose(8)
-            assert isinstance(draft, Draft)
+            assert isinstance(draft, DraftProposal)
             assert draft.tree.tokens == (7, 8, 9)
             assert draft.aux.under == under
             again = drafter.propose(8)
-            assert isinstance(again, Draft)
+            assert isinstance(again, DraftProposal)
             assert len(again.tree) == 0  # what was guessed was for another place
             assert again.aux.under == (ROOT,) * 3
 
     def test_drawn_drafts_have_their_laws_and_their_rule(self, shop: Workshop) -> None:
         method = made("pass", shop.network, {**shop.options("pass"), "drawn": True})
-        assert isinstance(method.acceptor, Ratio)
+        assert isinstance(method.acceptor, RejectionSampling)
         logits = np.random.default_rng(0).normal(size=(3, 400)).astype(np.float32) * 3
-        shaping = Shaping(0.8, top_p=0.9)
+        shaping = SamplingParams(0.8, top_p=0.9)
         drafts = []
         for seed in (1, 1, 2):
-            drafter = begun(method, Asked(shaping, seed))
+            drafter = begin_drafter(method, DraftRequest(shaping, seed))
             drafter.extend((1, 2, 3))
-            drafter.see(Seen((3,), aux=logits, under=(0, 1, 2), walk=Walk((), 4)))  # type: ignore[attr-defined]
+            drafter.see(TargetOutputs((3,), aux=logits, under=(0, 1, 2), walk=AcceptedPath((), 4)))  # type: ignore[attr-defined]
             drafter.extend((4,))
             draft = drafter.propose(8)
-            assert isinstance(draft, Draft)
+            assert isinstance(draft, DraftProposal)
             drafts.append(draft.tree)
         assert drafts[0].tokens == drafts[1].tokens != drafts[2].tokens
         for node, parent in enumerate(drafts[0].parents):
@@ -312,11 +316,11 @@ def test_missing_weights_say_how_to_make_them(shop: Workshop, name: str) -> None
     folder = shop.folder / f"half {name}"
     settings = {"heads": 3, "prompts": 3, "ahead": 3, "accuracy": [[0.5]] * 3}
     kind = "medusa" if name.startswith("medusa") else name
-    artefact.save(folder, kind, settings, {}, shop.network)
+    trained_drafter.save(folder, kind, settings, {}, shop.network)
     with pytest.raises(CapabilityError, match=r"no tensor|no list"):
         made(name, shop.network, {"model": str(folder)})
 
 
-def _seen(network: Network) -> Seen:
+def _seen(network: Network) -> TargetOutputs:
     state = torch.randn(2, network.width, generator=torch.Generator().manual_seed(0))
-    return Seen((1, 2), {network.layers: state})
+    return TargetOutputs((1, 2), {network.layers: state})

@@ -6,7 +6,7 @@ import torch
 
 from tests.serving.local.playback import EXACT
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.heads.vocabulary_rows import VocabularyRows
+from weft.decoding.speculative.drafters.trained.feature_layers import DraftVocabularyHead
 
 
 def test_the_rows_say_what_the_head_says(tiny_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_the_rows_say_what_the_head_says(tiny_path: Path) -> None:
     ids = torch.tensor([3, 50, 398])
     hidden = torch.randn(2, 5, network.width)
     expected = network.head(hidden)[..., ids]
-    torch.testing.assert_close(VocabularyRows(network, ids)(hidden), expected)
+    torch.testing.assert_close(DraftVocabularyHead(network, ids)(hidden), expected)
 
 
 def test_a_head_with_a_bias_keeps_it() -> None:
@@ -27,5 +27,5 @@ def test_a_head_with_a_bias_keeps_it() -> None:
 
     network, ids, hidden = Biased(), torch.tensor([1, 8]), torch.randn(4, 70)
     with torch.no_grad():
-        rows = VocabularyRows(network, ids)  # type: ignore[arg-type]
+        rows = DraftVocabularyHead(network, ids)  # type: ignore[arg-type]
         torch.testing.assert_close(rows(hidden), network.head(hidden)[:, ids])

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
+from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
 
 
-def exact(path: Path) -> Layout:
+def exact(path: Path) -> ShardLayout:
     """float32, one thread."""
-    return Layout(path, dtype="float32")
+    return ShardLayout(path, dtype="float32")
 
 
 class Reference:

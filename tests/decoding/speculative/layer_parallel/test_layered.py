@@ -24,8 +24,11 @@ from transformers import (
 
 from tests.decoding.speculative.layer_parallel.drafting import Reference, exact
 from weft.core.errors import CapabilityError
-from weft.decoding.speculative.drafters.layer_parallel.layered import PIECE_TOKENS, Job
-from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess
+from weft.decoding.speculative.drafters.model.layer_parallel.layered import (
+    PIECE_TOKENS,
+    DraftJob,
+    InProcessTeam,
+)
 
 PROMPT = (5, 60, 61, 7, 8, 60, 61)
 SIZES = {
@@ -63,8 +66,8 @@ def deep(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_groups_of_one_are_the_plain_model(deep: Path, ranks: int) -> None:
-    team = OneProcess(replace(exact(deep), group=1, ranks=ranks))
-    assert team.draft([Job(0, 0, PROMPT, 12)]) == [Reference(deep).greedy(PROMPT, 12)]
+    team = InProcessTeam(replace(exact(deep), group=1, ranks=ranks))
+    assert team.draft([DraftJob(0, 0, PROMPT, 12)]) == [Reference(deep).greedy(PROMPT, 12)]
 
 
 @pytest.mark.parametrize(("ranks", "group"), [(1, 4), (2, 2), (2, 3), (3, 6)])
@@ -72,14 +75,14 @@ def test_groups_attend_to_what_enters_them(deep: Path, ranks: int, group: int) -
     layout = replace(exact(deep), group=group, ranks=ranks)
     reference = Reference(deep)
     wanted = reference.grouped(PROMPT, 12, layout.groups(8))
-    assert OneProcess(layout).draft([Job(0, 0, PROMPT, 12)]) == [wanted]
+    assert InProcessTeam(layout).draft([DraftJob(0, 0, PROMPT, 12)]) == [wanted]
     assert wanted != reference.greedy(PROMPT, 12), "a group that changes nothing tests nothing"
     assert wanted[0] == reference.greedy(PROMPT, 1)[0], "what follows exact tokens is exact"
 
 
 def test_a_model_can_be_cut_short(deep: Path) -> None:
     layout = replace(exact(deep), group=1, layers=5)
-    assert OneProcess(layout).draft([Job(0, 0, PROMPT, 9)]) == [
+    assert InProcessTeam(layout).draft([DraftJob(0, 0, PROMPT, 9)]) == [
         Reference(deep, layers=5).greedy(PROMPT, 9)
     ]
 
@@ -97,32 +100,32 @@ def test_committed_tokens_leave_nothing_rough_behind(
 ) -> None:
     """Whatever was drafted before, a draft is that of a model that reads all anew."""
     layout = replace(exact(tiny_path), group=3)
-    team = OneProcess(layout)
+    team = InProcessTeam(layout)
     text: list[int] = []
     for tokens, most in told:
-        job = Job(0, len(text), tuple(tokens), most)
+        job = DraftJob(0, len(text), tuple(tokens), most)
         text += tokens
-        fresh = OneProcess(layout).draft([Job(0, 0, tuple(text), most)])
+        fresh = InProcessTeam(layout).draft([DraftJob(0, 0, tuple(text), most)])
         assert team.draft([job]) == fresh
 
 
 def test_rows_draft_what_they_would_alone(tiny_path: Path) -> None:
     layout = exact(tiny_path)
     jobs = [
-        Job(2, 0, (5, 6, 7), 5),
-        Job(0, 0, (9,), 1),
-        Job(3, 0, tuple(range(30, 50)), 7),
-        Job(1, 0, (4, 4), 3),
+        DraftJob(2, 0, (5, 6, 7), 5),
+        DraftJob(0, 0, (9,), 1),
+        DraftJob(3, 0, tuple(range(30, 50)), 7),
+        DraftJob(1, 0, (4, 4), 3),
     ]
-    alone = [OneProcess(layout).draft([job])[0] for job in jobs]
-    assert OneProcess(layout).draft(jobs) == alone
+    alone = [InProcessTeam(layout).draft([job])[0] for job in jobs]
+    assert InProcessTeam(layout).draft(jobs) == alone
     assert [len(tokens) for tokens in alone] == [5, 1, 7, 3]
 
 
 def test_a_long_prompt_is_read_in_pieces(tiny_path: Path) -> None:
     prompt = tuple(3 + n * 7 % 290 for n in range(2 * PIECE_TOKENS + 5))
-    team = OneProcess(replace(exact(tiny_path), group=1))
-    assert team.draft([Job(0, 0, prompt, 3)]) == [Reference(tiny_path).greedy(prompt, 3)]
+    team = InProcessTeam(replace(exact(tiny_path), group=1))
+    assert team.draft([DraftJob(0, 0, prompt, 3)]) == [Reference(tiny_path).greedy(prompt, 3)]
     assert team.forwards == 3 + 2
 
 
@@ -131,9 +134,9 @@ def test_a_model_of_another_make_is_refused(tmp_path: Path) -> None:
         tmp_path
     )
     with pytest.raises(CapabilityError, match=r"gpt2 model cannot draft layer-parallel.*llama"):
-        OneProcess(exact(tmp_path))
+        InProcessTeam(exact(tmp_path))
 
 
 def test_more_layers_than_there_are_is_refused(tiny_path: Path) -> None:
     with pytest.raises(CapabilityError, match="has 3 layers, not 4"):
-        OneProcess(replace(exact(tiny_path), layers=4))
+        InProcessTeam(replace(exact(tiny_path), layers=4))

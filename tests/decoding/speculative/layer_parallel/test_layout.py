@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.speculative.drafters.layer_parallel.layout import Layout, slice_of
+from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout, rank_slice
 
 HERE = Path("model")
 
 
 @given(st.integers(1, 80), st.integers(1, 9))
 def test_groups_are_all_layers_in_order_and_the_ends_stand_alone(layers: int, group: int) -> None:
-    groups = Layout(HERE, group=group).groups(layers)
+    groups = ShardLayout(HERE, group=group).groups(layers)
     assert [layer for layers_of in groups for layer in layers_of] == list(range(layers))
     assert len(groups[0]) == len(groups[-1]) == 1
     assert all(len(one) <= group for one in groups)
@@ -24,23 +24,25 @@ def test_groups_are_all_layers_in_order_and_the_ends_stand_alone(layers: int, gr
 
 def test_the_groups_of_a_small_model() -> None:
     expected = (range(1), range(1, 4), range(4, 7), range(7, 8), range(8, 9))
-    assert Layout(HERE, group=3).groups(9) == expected
+    assert ShardLayout(HERE, group=3).groups(9) == expected
 
 
 @given(st.integers(1, 500), st.integers(1, 9))
 def test_slices_are_all_rows_once(total: int, ranks: int) -> None:
-    rows = [row for rank in range(ranks) for row in range(total)[slice_of(total, rank, ranks)]]
+    rows = [row for rank in range(ranks) for row in range(total)[rank_slice(total, rank, ranks)]]
     assert rows == list(range(total))
 
 
 def test_a_layout_travels_as_json() -> None:
-    layout = Layout(HERE, ranks=4, group=2, layers=5, threads=3, device="cuda", dtype="bfloat16")
-    assert Layout.from_json(layout.to_json()) == layout
+    layout = ShardLayout(
+        HERE, ranks=4, group=2, layers=5, threads=3, device="cuda", dtype="bfloat16"
+    )
+    assert ShardLayout.from_json(layout.to_json()) == layout
     assert layout.options(2).device == "cuda:2"
-    assert Layout(HERE).options(1).device == "cpu"
+    assert ShardLayout(HERE).options(1).device == "cpu"
 
 
 @pytest.mark.parametrize("name", ["ranks", "group", "layers", "threads"])
 def test_sizes_below_one_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):
-        Layout(HERE, **{name: 0})  # type: ignore[arg-type]
+        ShardLayout(HERE, **{name: 0})  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from weft.core.errors import ModelUnavailable
-from weft.decoding.speculative.draft import Draft
-from weft.decoding.speculative.drafters.layer_parallel.layered import Job
-from weft.decoding.speculative.drafters.layer_parallel.method import EasySpec
+from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafters.model.easyspec import EasySpecMethod
+from weft.decoding.speculative.drafters.model.layer_parallel.layered import DraftJob
 
 
 class Counting:
@@ -18,12 +18,12 @@ class Counting:
     context_tokens = 12
 
     def __init__(self) -> None:
-        self.told: list[list[Job]] = []
+        self.told: list[list[DraftJob]] = []
         self.closed = False
         self.lost = False
         self.forwards = 0
 
-    def draft(self, jobs: Sequence[Job]) -> list[list[int]]:
+    def draft(self, jobs: Sequence[DraftJob]) -> list[list[int]]:
         if self.lost:
             raise ModelUnavailable("lost")
         self.told.append(list(jobs))
@@ -33,14 +33,14 @@ class Counting:
         self.closed = True
 
 
-def trees(found: Sequence[Draft | BaseException]) -> list[tuple[int, ...]]:
-    assert all(isinstance(draft, Draft) for draft in found)
-    return [draft.tree.tokens for draft in found if isinstance(draft, Draft)]
+def trees(found: Sequence[DraftProposal | BaseException]) -> list[tuple[int, ...]]:
+    assert all(isinstance(draft, DraftProposal) for draft in found)
+    return [draft.tree.tokens for draft in found if isinstance(draft, DraftProposal)]
 
 
 def test_each_committed_token_is_read_once_in_its_column() -> None:
     team = Counting()
-    method = EasySpec(team, most=4)
+    method = EasySpecMethod(team, most=4)
     first, second = method.begin(), method.begin()
     first.extend([5, 6])
     first.extend([7])
@@ -49,26 +49,26 @@ def test_each_committed_token_is_read_once_in_its_column() -> None:
     second.extend([10, 11])
     assert trees(method.propose([(first, 1), (second, 4)])) == [(0,), (1, 1, 1, 1)]
     assert team.told == [
-        [Job(0, 0, (5, 6, 7), 3), Job(1, 0, (9,), 2)],
-        [Job(0, 2, (7,), 1), Job(1, 1, (10, 11), 4)],
+        [DraftJob(0, 0, (5, 6, 7), 3), DraftJob(1, 0, (9,), 2)],
+        [DraftJob(0, 2, (7,), 1), DraftJob(1, 1, (10, 11), 4)],
     ]
 
 
 def test_a_row_that_may_not_draft_is_read_later() -> None:
     team = Counting()
-    method = EasySpec(team, most=4)
+    method = EasySpecMethod(team, most=4)
     row = method.begin()
     assert trees(method.propose([(row, 3)])) == [()], "nothing was told yet"
     row.extend([5])
     assert trees(method.propose([(row, 0)])) == [()]
     row.extend([6])
     method.propose([(row, 2)])
-    assert team.told == [[Job(0, 0, (5, 6), 2)]]
+    assert team.told == [[DraftJob(0, 0, (5, 6), 2)]]
 
 
 def test_nothing_is_drafted_past_the_context_of_the_draft_model() -> None:
     team = Counting()
-    method = EasySpec(team, most=4)
+    method = EasySpecMethod(team, most=4)
     row = method.begin()
     row.extend(range(10))
     assert trees(method.propose([(row, 4)])) == [(0, 0)]
@@ -77,7 +77,7 @@ def test_nothing_is_drafted_past_the_context_of_the_draft_model() -> None:
 
 
 def test_slots_are_used_again() -> None:
-    method = EasySpec(Counting(), most=4)
+    method = EasySpecMethod(Counting(), most=4)
     rows = [method.begin() for _ in range(3)]
     method.end(rows[1])
     again = method.begin()
@@ -88,7 +88,7 @@ def test_slots_are_used_again() -> None:
 
 def test_a_lost_rank_is_an_error_of_every_row_that_asked() -> None:
     team = Counting()
-    method = EasySpec(team, most=4)
+    method = EasySpecMethod(team, most=4)
     rows = [method.begin(), method.begin()]
     for row in rows:
         row.extend([1])
@@ -104,5 +104,5 @@ def test_a_lost_rank_is_an_error_of_every_row_that_asked() -> None:
 
 def test_the_method_lets_its_team_go() -> None:
     team = Counting()
-    EasySpec(team, most=1).close()
+    EasySpecMethod(team, most=1).close()
     assert team.closed

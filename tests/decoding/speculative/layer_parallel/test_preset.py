@@ -13,8 +13,8 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError, WeftError
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.methods.easyspec import PRESET
-from weft.decoding.speculative.preset import Options
+from weft.decoding.speculative.drafters.model.easyspec import PRESET
+from weft.decoding.speculative.presets import Options
 
 
 @pytest.fixture(scope="module")

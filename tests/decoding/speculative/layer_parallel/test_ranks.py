@@ -17,13 +17,12 @@ import pytest
 
 from tests.decoding.speculative.layer_parallel.drafting import exact
 from weft.core.errors import ModelUnavailable, StartError
-from weft.decoding.speculative.drafters.layer_parallel import child
-from weft.decoding.speculative.drafters.layer_parallel.layered import Job
-from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
-from weft.decoding.speculative.drafters.layer_parallel.team import OneProcess
+from weft.decoding.speculative.drafters.model.layer_parallel import processes
+from weft.decoding.speculative.drafters.model.layer_parallel.layered import DraftJob, InProcessTeam
+from weft.decoding.speculative.drafters.model.layer_parallel.processes import ProcessTeam
 
-JOBS = [Job(0, 0, (5, 6, 7, 60, 61), 6), Job(1, 0, (9, 10), 3)]
-LATER = [Job(0, 5, (44,), 4), Job(1, 2, (11, 12, 13), 5)]
+JOBS = [DraftJob(0, 0, (5, 6, 7, 60, 61), 6), DraftJob(1, 0, (9, 10), 3)]
+LATER = [DraftJob(0, 5, (44,), 4), DraftJob(1, 2, (11, 12, 13), 5)]
 
 
 def descendants() -> set[int]:
@@ -31,15 +30,15 @@ def descendants() -> set[int]:
     pids = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # it ends while we look; also a zombie is none
-            if child.PROGRAM in process.cmdline():
+            if processes.PROGRAM in process.cmdline():
                 pids.add(process.pid)
     return pids
 
 
 @pytest.fixture
-def two(tiny_path: Path) -> Iterator[Ranks]:
+def two(tiny_path: Path) -> Iterator[ProcessTeam]:
     before = descendants()
-    ranks = Ranks(exact(tiny_path))
+    ranks = ProcessTeam(exact(tiny_path))
     yield ranks
     ranks.close()
     ranks.close()  # harmless
@@ -47,9 +46,9 @@ def two(tiny_path: Path) -> Iterator[Ranks]:
 
 
 def test_processes_draft_what_one_drafts_and_nobody_outside_can_connect(
-    two: Ranks, tiny_path: Path
+    two: ProcessTeam, tiny_path: Path
 ) -> None:
-    one = OneProcess(exact(tiny_path))
+    one = InProcessTeam(exact(tiny_path))
     drafts: list[list[list[int]]] = []
     assert two.forwards == 0
 
@@ -75,7 +74,7 @@ def nobody_outside_can_connect() -> None:
     assert set(listening) == {"127.0.0.1"}
 
 
-def test_a_lost_rank_is_told_and_nothing_is_left(two: Ranks) -> None:
+def test_a_lost_rank_is_told_and_nothing_is_left(two: ProcessTeam) -> None:
     (pid,) = descendants()
     two.draft(JOBS)
     os.kill(pid, signal.SIGKILL)
@@ -86,7 +85,9 @@ def test_a_lost_rank_is_told_and_nothing_is_left(two: Ranks) -> None:
         two.draft(LATER)
 
 
-def test_an_error_of_ours_lets_the_others_go(two: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_lets_the_others_go(
+    two: ProcessTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert two._layered is not None
 
     def stop(*_: object) -> None:
@@ -103,9 +104,9 @@ def test_ranks_end_with_their_parent(tiny_path: Path) -> None:
         import os
         from pathlib import Path
         import psutil
-        from weft.decoding.speculative.drafters.layer_parallel.layout import Layout
-        from weft.decoding.speculative.drafters.layer_parallel.ranks import Ranks
-        ranks = Ranks(Layout(Path({str(tiny_path)!r}), dtype="float32"))
+        from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
+        from weft.decoding.speculative.drafters.model.layer_parallel.processes import RankProcess
+        ranks = RankProcess(ShardLayout(Path({str(tiny_path)!r}), dtype="float32"))
         print(*(process.pid for process in psutil.Process().children()), flush=True)
         os.kill(os.getpid(), 9)
     """
@@ -125,15 +126,15 @@ def test_a_rank_that_cannot_start_is_told_with_its_last_words(
     tiny_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = descendants()
-    monkeypatch.setattr(child, "PROGRAM", "weft.no_such_program")
+    monkeypatch.setattr(processes, "PROGRAM", "weft.no_such_program")
     with pytest.raises(StartError, match=r"rank 1 ended before it was ready.*no_such_program"):
-        Ranks(exact(tiny_path))
+        ProcessTeam(exact(tiny_path))
     assert descendants() == before
 
 
 def test_a_rank_that_never_comes_is_not_waited_for(
     tiny_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "PROGRAM", "code")  # reads what it is told, and is never ready
+    monkeypatch.setattr(processes, "PROGRAM", "code")  # reads what it is told, and is never ready
     with pytest.raises(StartError, match="rank 1 was not ready"):
-        Ranks(exact(tiny_path), start_s=0.2)
+        ProcessTeam(exact(tiny_path), start_s=0.2)

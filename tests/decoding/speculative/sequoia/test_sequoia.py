@@ -14,33 +14,38 @@ from hypothesis import strategies as st
 from tests.decoding.speculative.draft_models.decoding import LIMITS, Rows, decoded, plain
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS
-from weft.decoding.speculative.asked import Asked
-from weft.decoding.speculative.budget.sequoia import Shapes
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.sequoia.children import Largest, WithoutReplacement
-from weft.decoding.speculative.drafters.sequoia.method import Sequoia, Sizes
-from weft.decoding.speculative.drafters.sequoia.ranks import Ranks
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.tree import ROOT, DraftTree
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.draft import ROOT, DraftTree
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.drafters.model.sequoia import SequoiaMethod, TreeSizes
+from weft.decoding.speculative.drafters.model.sequoia_tree import (
+    AcceptanceByRank,
+    ChildrenWithoutReplacement,
+    TopChildren,
+    TreeShapeSearch,
+)
+from weft.decoding.speculative.loop import DecodeLimits
+from weft.decoding.speculative.request import DraftRequest
 
-shapings = st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9), Shaping(1.3)])
+shapings = st.sampled_from(
+    [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3)]
+)
 
 
 def method(
-    paper: Paper, sizes: Sizes | None = None, *, sample: bool = False, kept: Path | None = None
-) -> Sequoia:
-    sizes = sizes or Sizes(10, 4)
-    return Sequoia(paper, DraftCache(paper, WORDS), WORDS, sizes, sample=sample, kept=kept)
+    paper: Paper, sizes: TreeSizes | None = None, *, sample: bool = False, kept: Path | None = None
+) -> SequoiaMethod:
+    sizes = sizes or TreeSizes(10, 4)
+    return SequoiaMethod(paper, DraftCache(paper, WORDS), WORDS, sizes, sample=sample, kept=kept)
 
 
 @given(shapings, st.integers(0, 2**32), st.sampled_from([0.0, 1.0, 9.0]), st.integers(0, 12))
 @settings(max_examples=40)
 def test_trees_of_any_model_leave_the_text_alone(
-    shaping: Shaping, seed: int, noise: float, nodes: int
+    shaping: SamplingParams, seed: int, noise: float, nodes: int
 ) -> None:
-    limits = Limits(30)
-    text, counters = decoded(method(Paper(noise), Sizes(nodes, 4)), shaping, seed, limits)
+    limits = DecodeLimits(30)
+    text, counters = decoded(method(Paper(noise), TreeSizes(nodes, 4)), shaping, seed, limits)
     assert text == plain(shaping, seed, limits)
     assert counters.accepted + counters.forwards == counters.tokens
 
@@ -48,20 +53,20 @@ def test_trees_of_any_model_leave_the_text_alone(
 @given(st.integers(0, 2**32))
 @settings(max_examples=20)
 def test_greedy_text_is_left_alone_by_drawn_trees_too(seed: int) -> None:
-    text, _ = decoded(method(Paper(1.0), sample=True), Shaping(0.0), seed)
-    assert text == plain(Shaping(0.0), seed)
+    text, _ = decoded(method(Paper(1.0), sample=True), SamplingParams(0.0), seed)
+    assert text == plain(SamplingParams(0.0), seed)
 
 
 def test_a_draft_model_that_agrees_is_accepted_to_the_bottom() -> None:
-    text, counters = decoded(method(Paper(0.0), Sizes(4, 4)), Shaping(0.0), 3)
+    text, counters = decoded(method(Paper(0.0), TreeSizes(4, 4)), SamplingParams(0.0), 3)
     assert counters.forwards < len(text) / 2.0
     assert counters.chances[0] == 1.0
 
 
 def test_drawn_trees_of_the_same_law_are_always_accepted_at_the_first_child() -> None:
-    shaping = Shaping(1.3)
+    shaping = SamplingParams(1.3)
     sequoia = method(Paper(0.0), sample=True)
-    drafter = sequoia.begin_for(Asked(shaping, 5))
+    drafter = sequoia.begin_for(DraftRequest(shaping, 5))
     drafter.extend((1, 2, 3))
     (draft,) = sequoia.propose([(drafter, 10)])
     assert not isinstance(draft, BaseException)
@@ -74,11 +79,11 @@ def test_drawn_trees_of_the_same_law_are_always_accepted_at_the_first_child() ->
 
 
 def test_children_come_as_draws_without_replacement() -> None:
-    shaping, logits = Shaping(1.0), np.log(np.array([0.5, 0.3, 0.2], np.float32))
+    shaping, logits = SamplingParams(1.0), np.log(np.array([0.5, 0.3, 0.2], np.float32))
     found: Counter[tuple[int, ...]] = Counter()
     draws = 20_000
     for seed in range(draws):
-        tokens, law = WithoutReplacement(shaping, seed, 4).choose(logits, 2, 7, 0)
+        tokens, law = ChildrenWithoutReplacement(shaping, seed, 4).choose(logits, 2, 7, 0)
         assert law == pytest.approx([0.5, 0.3, 0.2, 0.0])
         found[tuple(tokens)] += 1
     weights = [0.5, 0.3, 0.2]
@@ -89,21 +94,21 @@ def test_children_come_as_draws_without_replacement() -> None:
 
 
 def test_no_more_children_than_there_are_tokens() -> None:
-    tokens, _ = WithoutReplacement(Shaping(1.0, top_k=2), 0, 5).choose(
+    tokens, _ = ChildrenWithoutReplacement(SamplingParams(1.0, top_k=2), 0, 5).choose(
         np.arange(5, dtype=np.float32), 4, 0, 0
     )
     assert sorted(tokens) == [3, 4]
-    assert Largest().choose(np.array([1, 3, 3, 0], np.float32), 3, 0, 0)[0] == [1, 2, 0]
-    assert Largest().choose(np.array([1, 3, 3, 0], np.float32), 9, 0, 0)[0] == [1, 2, 0, 3]
+    assert TopChildren().choose(np.array([1, 3, 3, 0], np.float32), 3, 0, 0)[0] == [1, 2, 0]
+    assert TopChildren().choose(np.array([1, 3, 3, 0], np.float32), 9, 0, 0)[0] == [1, 2, 0, 3]
 
 
 def test_the_shape_of_the_draft_is_the_best_for_its_ranks() -> None:
-    sequoia = method(Paper(0.5), Sizes(9, 3))
+    sequoia = method(Paper(0.5), TreeSizes(9, 3))
     drafter = sequoia.begin()
     drafter.extend((1, 2, 3))
     (draft,) = sequoia.propose([(drafter, 9)])
     assert not isinstance(draft, BaseException)
-    expected = Shapes(sequoia.ranks[True].vector).best(9, 3)
+    expected = TreeShapeSearch(sequoia.ranks[True].vector).best(9, 3)
     assert sorted(_paths(draft.tree)) == sorted(
         _paths(DraftTree(tuple(range(9)), expected.parents))
     )
@@ -120,18 +125,18 @@ def _paths(tree: DraftTree) -> list[tuple[int, ...]]:
 
 
 def test_where_drafting_does_not_pay_nothing_is_drafted() -> None:
-    dear = Sizes(9, 3, draft_s=5.0, target_s=lambda tokens: 1.0 + 0.01 * tokens)
+    dear = TreeSizes(9, 3, draft_s=5.0, target_s=lambda tokens: 1.0 + 0.01 * tokens)
     paper = Paper(0.0)
-    text, counters = decoded(method(paper, dear), Shaping(0.0), 3)
+    text, counters = decoded(method(paper, dear), SamplingParams(0.0), 3)
     assert counters.drafted == 0
     assert paper.passes == []
-    assert text == plain(Shaping(0.0), 3)
+    assert text == plain(SamplingParams(0.0), 3)
 
 
 def test_rows_of_a_step_are_drafted_together() -> None:
     paper = Paper(1.0)
     prompts = [(1, 2, 3), (2, 2), (4, 3, 2, 1, 0)]
-    shaping = Shaping(0.8, top_p=0.9)
+    shaping = SamplingParams(0.8, top_p=0.9)
     texts = Rows(method(paper), prompts, shaping).run(LIMITS)
     assert texts == [plain(shaping, row, LIMITS, prompt) for row, prompt in enumerate(prompts)]
     assert max(map(len, paper.passes)) == 3
@@ -159,7 +164,7 @@ def test_a_text_beyond_the_draft_models_context_is_not_drafted() -> None:
 
 
 def test_ranks_are_counted_where_they_were_tested() -> None:
-    ranks = Ranks(3)
+    ranks = AcceptanceByRank(3)
     before = ranks.vector
     tree = DraftTree((5, 6, 7, 8), (ROOT, ROOT, 1, 1))
     for _ in range(300):
@@ -168,7 +173,7 @@ def test_ranks_are_counted_where_they_were_tested() -> None:
     assert first < 0.1
     assert second > 0.9
     assert third == before[2]
-    again = Ranks(3)
+    again = AcceptanceByRank(3)
     assert again.restore(ranks.as_json())
     assert again.vector == ranks.vector
 
@@ -185,14 +190,14 @@ def test_ranks_are_counted_where_they_were_tested() -> None:
     ],
 )
 def test_ranks_that_are_none_are_refused(value: object) -> None:
-    assert not Ranks(3).restore(value)
+    assert not AcceptanceByRank(3).restore(value)
 
 
 def test_the_acceptance_vector_is_kept(tmp_path: Path) -> None:
     kept = tmp_path / "below" / "ranks.json"
     sequoia = method(Paper(0.5), kept=kept)
-    decoded(sequoia, Shaping(0.0), 1)
+    decoded(sequoia, SamplingParams(0.0), 1)
     sequoia.close()
     assert method(Paper(0.5), kept=kept).ranks[True].vector == sequoia.ranks[True].vector
     kept.write_text("{", "utf-8")
-    assert method(Paper(0.5), kept=kept).ranks[True].vector == Ranks(8).vector
+    assert method(Paper(0.5), kept=kept).ranks[True].vector == AcceptanceByRank(8).vector

@@ -7,14 +7,11 @@ import pytest
 from tests.serving.local.playback import EXACT
 from weft.core.errors import InputError
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.alone import decode_alone
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.drafters.lookup import Lookup
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.lengths import Always
-from weft.decoding.speculative.loop import Limits
-from weft.decoding.speculative.method import Single
-from weft.decoding.speculative.train.distil import Writing, distil
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod
+from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.loop import DecodeLimits, decode_alone
+from weft.training.distillation import DistillationOptions, distil
 
 PROMPTS = [[5, 6, 7], [9], [5, 6, 8, 11, 40], [100, 2, 3], [60, 61]]
 
@@ -28,14 +25,14 @@ def network(tiny_path: Path) -> Network:
 def test_texts_are_what_the_target_writes_alone(
     network: Network, tmp_path: Path, temperature: float
 ) -> None:
-    writing = Writing(max_tokens=12, temperature=temperature, seed=4, rows=2)
+    writing = DistillationOptions(max_tokens=12, temperature=temperature, seed=4, rows=2)
     corpus = distil(network, PROMPTS, tmp_path / "c", writing)
     assert corpus is not None
-    plain = Single("plain", Lookup, lambda: Always(0))
+    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
     for number, (prompt, text) in enumerate(zip(PROMPTS, corpus.texts, strict=True)):
-        chance = Keyed(4 * len(PROMPTS) + number)
-        limits = Limits(12, network.habits.end_ids)
-        alone = decode_alone(network, prompt, plain, Shaping(temperature), chance, limits)
+        chance = CounterRng(4 * len(PROMPTS) + number)
+        limits = DecodeLimits(12, network.habits.end_ids)
+        alone = decode_alone(network, prompt, plain, SamplingParams(temperature), chance, limits)
         written = [token for tokens in alone for token in tokens]
         assert text.tokens == (*prompt, *written)
         assert text.answer == len(prompt)
@@ -44,7 +41,7 @@ def test_texts_are_what_the_target_writes_alone(
 def test_what_is_there_is_not_written_again(
     network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, writing = tmp_path / "c", Writing(max_tokens=6, rows=1)
+    path, writing = tmp_path / "c", DistillationOptions(max_tokens=6, rows=1)
     told: list[tuple[int, int]] = []
     stopped = distil(
         network, PROMPTS, path, writing, lambda *n: told.append(n), lambda: len(told) == 3
@@ -65,7 +62,7 @@ def test_what_is_there_is_not_written_again(
 
 
 def test_an_exception_leaves_what_is_done(network: Network, tmp_path: Path) -> None:
-    path, writing = tmp_path / "c", Writing(max_tokens=6, rows=1)
+    path, writing = tmp_path / "c", DistillationOptions(max_tokens=6, rows=1)
 
     def interrupt(done: int, total: int) -> None:
         if done == 3:
@@ -79,16 +76,16 @@ def test_an_exception_leaves_what_is_done(network: Network, tmp_path: Path) -> N
 
 
 def test_other_prompts_need_another_file(network: Network, tmp_path: Path) -> None:
-    path, writing = tmp_path / "c", Writing(max_tokens=3)
+    path, writing = tmp_path / "c", DistillationOptions(max_tokens=3)
     distil(network, PROMPTS, path, writing)
-    for prompts, other in [(PROMPTS[1:], writing), (PROMPTS, Writing(max_tokens=4))]:
+    for prompts, other in [(PROMPTS[1:], writing), (PROMPTS, DistillationOptions(max_tokens=4))]:
         with pytest.raises(InputError, match="other prompts, by another model or in another way"):
             distil(network, prompts, path, other)
-    assert distil(network, PROMPTS, path, Writing(max_tokens=3, rows=1)) is not None
+    assert distil(network, PROMPTS, path, DistillationOptions(max_tokens=3, rows=1)) is not None
 
 
 def test_prompts_that_are_too_long_or_empty_are_left_out(network: Network, tmp_path: Path) -> None:
-    writing = Writing(max_tokens=3, longest_prompt=4)
+    writing = DistillationOptions(max_tokens=3, longest_prompt=4)
     corpus = distil(network, [*PROMPTS, []], tmp_path / "c", writing)
     assert corpus is not None
     assert len(corpus.texts) == 4
@@ -99,4 +96,4 @@ def test_prompts_that_are_too_long_or_empty_are_left_out(network: Network, tmp_p
 @pytest.mark.parametrize("wrong", [{"rows": 0}, {"max_tokens": 0}, {"temperature": -1.0}])
 def test_writing_that_is_none(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"nothing can be written|no sampling"):
-        Writing(**wrong)  # type: ignore[arg-type]
+        DistillationOptions(**wrong)  # type: ignore[arg-type]

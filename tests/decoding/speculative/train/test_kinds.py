@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from weft.core.errors import InputError
-from weft.decoding.speculative.train.accuracy import Accuracy
-from weft.decoding.speculative.train.corpus import Corpus, Text, batch_of
-from weft.decoding.speculative.train.kinds import KINDS, kind_of
-from weft.decoding.speculative.train.teacher import Teacher
-from weft.decoding.train.frame import Schedule, Trainer
+from weft.training.corpus import Corpus, TrainingText, batch_of
+from weft.training.drafters.learned_rows import RankAccuracy
+from weft.training.drafters.spec import KINDS, kind_of
+from weft.training.frame import Schedule, Trainer
+from weft.training.teacher import Teacher
 
 OURS = ("medusa", "pass", "ppd")
 
@@ -26,11 +26,11 @@ def corpus() -> Corpus:
     """Texts that go round and round, so that they can be learnt."""
     line = [11, 40, 7, 90, 33, 61]
     texts = [(line * 4)[start : start + 16] for start in range(6)]
-    return Corpus([Text(tuple(text), 4) for text in texts])
+    return Corpus([TrainingText(tuple(text), 4) for text in texts])
 
 
 def test_accuracy_counts_ranks() -> None:
-    accuracy = Accuracy(2, 2)
+    accuracy = RankAccuracy(2, 2)
     logits = torch.tensor([[3.0, 2.0, 1.0]] * 4)
     accuracy.add(0, logits, torch.tensor([0, 1, 2, -1]))
     accuracy.add(0, logits[:1], torch.tensor([1]))

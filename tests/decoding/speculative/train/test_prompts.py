@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from weft.core.errors import InputError
-from weft.decoding.speculative.train.prompts import Tokenizer, read_prompts
-from weft.decoding.speculative.train.starter import starter_prompts
+from weft.training.prompts import Tokenizer, read_prompts
+from weft.training.starter_prompts import starter_prompts
 
 
 def test_lines_of_text_are_prompts(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from weft.decoding.speculative.train.corpus import Corpus, Text
-from weft.decoding.speculative.train.kinds import kind_of
-from weft.decoding.speculative.train.teacher import Teacher
-from weft.decoding.train.frame import Schedule, Trainer
+from weft.training.corpus import Corpus, TrainingText
+from weft.training.drafters.spec import kind_of
+from weft.training.frame import Schedule, Trainer
+from weft.training.teacher import Teacher
 
 SETTINGS = {
     "dflash": {"block": 3, "layers": 1, "inner": 16, "vocabulary": 90, "places": 4},
@@ -24,7 +24,7 @@ SETTINGS = {
 def test_a_training_in_pieces_is_one(tiny_path: Path, tmp_path: Path, name: str) -> None:
     teacher = Teacher.load(tiny_path)
     corpus = Corpus(
-        [Text(tuple((n * 5 + at * at) % 90 for at in range(12 + n)), 3) for n in range(5)]
+        [TrainingText(tuple((n * 5 + at * at) % 90 for at in range(12 + n)), 3) for n in range(5)]
     )
     kind = kind_of(name)
     schedule = Schedule(steps=4, texts=2, longest=64, rate=1e-2, keep_every=2)

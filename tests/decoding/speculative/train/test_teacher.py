@@ -11,18 +11,18 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import InputError
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
-from weft.decoding.speculative.artefact import Fingerprint
-from weft.decoding.speculative.train.corpus import Text, batch_of
-from weft.decoding.speculative.train.following import follow
-from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.speculative.trained_drafter import Fingerprint
+from weft.training.corpus import TrainingText, batch_of
+from weft.training.drafters.learned_rows import read_following
+from weft.training.teacher import Teacher
 
-TEXTS = [Text((5, 6, 7, 8, 9, 20, 21, 33), 3), Text((100, 4, 60, 61, 5), 2)]
+TEXTS = [TrainingText((5, 6, 7, 8, 9, 20, 21, 33), 3), TrainingText((100, 4, 60, 61, 5), 2)]
 
 
 @pytest.fixture(autouse=True)
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rounding of bfloat16, which would hide what is looked for."""
-    place = "weft.decoding.speculative.train.following.sparing"
+    place = "weft.training.drafters.learned_rows.mixed_precision"
     monkeypatch.setattr(place, lambda device: nullcontext())
 
 
@@ -71,7 +71,7 @@ def test_rows_that_are_the_text_itself_come_to_what_the_text_comes_to(teacher: T
         places = torch.tensor([[at + 1, at + 2]] * 2)
         made = teacher.onwards(past, embedded, places, sees)
         torch.testing.assert_close(made, past.hidden[:, at + 1 : at + 3])
-    seen = follow(teacher, rows, batch, 3, chance)
+    seen = read_following(teacher, rows, batch, 3, chance)
     assert seen.student.shape == seen.teacher.shape == (2, 6, teacher.width)
 
 
@@ -79,7 +79,7 @@ def test_points_stand_alone_and_their_targets_are_the_text(teacher: Teacher) -> 
     """What several points come to together is what each comes to alone."""
     batch = batch_of(TEXTS[:1], 99)
     rows = torch.nn.Parameter(torch.randn(2, teacher.width))
-    every = follow(teacher, rows, batch, 5, np.random.default_rng(0))  # points 2 to 6
+    every = read_following(teacher, rows, batch, 5, np.random.default_rng(0))  # points 2 to 6
     tokens = TEXTS[0].tokens
     for point, at in enumerate(range(2, 7)):
         for distance in (0, 1):
@@ -102,8 +102,8 @@ def test_the_past_of_a_text_does_not_reach_over_its_end(teacher: Teacher) -> Non
     rows = torch.nn.Parameter(torch.randn(2, teacher.width))
     short = batch_of(TEXTS[1:], 99)
     padded = batch_of([TEXTS[1], TEXTS[0]], 99)
-    alone = follow(teacher, rows, short, 3, np.random.default_rng(0))
-    beside = follow(teacher, rows, padded, 3, np.random.default_rng(0))
+    alone = read_following(teacher, rows, short, 3, np.random.default_rng(0))
+    beside = read_following(teacher, rows, padded, 3, np.random.default_rng(0))
     assert alone.valid[0].tolist() == beside.valid[0].tolist()
     fine = alone.valid[0]
     torch.testing.assert_close(alone.student[0][fine], beside.student[0][fine])
@@ -113,7 +113,7 @@ def test_the_past_of_a_text_does_not_reach_over_its_end(teacher: Teacher) -> Non
 
 def test_only_the_rows_get_gradients(teacher: Teacher) -> None:
     rows = torch.nn.Parameter(torch.randn(2, teacher.width))
-    seen = follow(teacher, rows, batch_of(TEXTS, 99), 2, np.random.default_rng(1))
+    seen = read_following(teacher, rows, batch_of(TEXTS, 99), 2, np.random.default_rng(1))
     seen.student[seen.valid].square().sum().backward()
     assert rows.grad is not None
     assert bool((rows.grad != 0).any(dim=1).all())
@@ -122,8 +122,8 @@ def test_only_the_rows_get_gradients(teacher: Teacher) -> None:
 
 def test_a_text_whose_answer_is_cut_off_teaches_nothing(teacher: Teacher) -> None:
     rows = torch.nn.Parameter(torch.randn(2, teacher.width))
-    batch = batch_of([Text((5, 6, 7, 8, 9), 4)], 3)
-    assert not follow(teacher, rows, batch, 2, np.random.default_rng(1)).valid.any()
+    batch = batch_of([TrainingText((5, 6, 7, 8, 9), 4)], 3)
+    assert not read_following(teacher, rows, batch, 2, np.random.default_rng(1)).valid.any()
 
 
 def test_no_model(tmp_path: Path) -> None:

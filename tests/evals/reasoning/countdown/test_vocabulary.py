@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from evals.reasoning.countdown.problem import Range
 from evals.reasoning.countdown.sequences import Recipe, training_texts
 from evals.reasoning.countdown.vocabulary import compact_tokenizer
-from weft.serving.local.tokens import Tokens
+from weft.serving.local.tokenizer import LocalTokenizer
 
 TOKENIZER = compact_tokenizer()
 
@@ -56,7 +56,7 @@ def test_what_no_trace_has_is_unknown_and_never_special() -> None:
 
 
 def test_a_model_that_writes_the_name_of_its_unknown_token_can_be_quoted() -> None:
-    quoted = Tokens(TOKENIZER).encode_plain("1, <unk>")
+    quoted = LocalTokenizer(TOKENIZER).encode_plain("1, <unk>")
     assert [TOKENIZER.convert_ids_to_tokens(token) for token in quoted] == ["1", ", ", "<unk>"]
 
 

@@ -21,22 +21,23 @@ from tests.decoding.speculative.draft_models.decoding import LIMITS, PROMPT, pla
 from tests.decoding.speculative.draft_models.paper import Paper
 from tests.decoding.speculative.toy import WORDS
 from tests.evals.speculative.pipeinfer.stage import PaperStage, stages
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.drafters.model.cache import DraftCache
-from weft.decoding.speculative.drafters.overlapped.continuous import Cutoff
-from weft.decoding.speculative.law import Shaping
-from weft.decoding.speculative.loop import Limits
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.speculative.drafters.model.continuous import ConfidenceCutoff
+from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
+from weft.decoding.speculative.loop import DecodeLimits
 
-shapings = st.sampled_from([Shaping(0.0), Shaping(0.8, top_p=0.9), Shaping(1.3, top_k=3)])
-EAGER = PipelineOptions(batch=3, cutoff=Cutoff(0.0, 0.1, 0.0), split=0.15)
+shapings = st.sampled_from(
+    [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3, top_k=3)]
+)
+EAGER = PipelineOptions(batch=3, cutoff=ConfidenceCutoff(0.0, 0.1, 0.0), split=0.15)
 
 
 def simulated(
     noise: float,
-    shaping: Shaping,
+    shaping: SamplingParams,
     seed: int,
     *,
-    limits: Limits = LIMITS,
+    limits: DecodeLimits = LIMITS,
     count: int = 3,
     options: PipelineOptions = EAGER,
     draft_s: float = 0.1,
@@ -65,13 +66,13 @@ def simulated(
 def decoder(
     pipeline: Pipeline,
     cache: DraftCache,
-    shaping: Shaping,
+    shaping: SamplingParams,
     seed: int,
-    limits: Limits,
+    limits: DecodeLimits,
     options: PipelineOptions,
     lanes: int = 3,
 ) -> PipelinedDecoding:
-    head = Head(PROMPT, shaping, Keyed(seed), limits, lanes)
+    head = Head(PROMPT, shaping, CounterRng(seed), limits, lanes)
     return PipelinedDecoding(head, pipeline, cache, options)
 
 
@@ -85,9 +86,15 @@ def decoder(
     st.integers(1, 4),
 )
 def test_any_schedule_gives_the_text_of_plain_decoding(
-    shaping: Shaping, seed: int, noise: float, count: int, batch: int, split: float, lanes: int
+    shaping: SamplingParams,
+    seed: int,
+    noise: float,
+    count: int,
+    batch: int,
+    split: float,
+    lanes: int,
 ) -> None:
-    options = PipelineOptions(batch, Cutoff(0.0, 0.12, 0.01), split)
+    options = PipelineOptions(batch, ConfidenceCutoff(0.0, 0.12, 0.01), split)
     chance = random.Random(seed)
     text, decoding, pipeline, _ = simulated(
         noise, shaping, seed, count=count, options=options, chance=chance, lanes=lanes
@@ -102,7 +109,7 @@ def test_any_schedule_gives_the_text_of_plain_decoding(
 @pytest.mark.parametrize("noise", [0.0, 1.0, 5.0])
 @pytest.mark.parametrize("count", [1, 3])
 def test_threads_write_the_same(noise: float, count: int) -> None:
-    for shaping in (Shaping(0.0), Shaping(0.8, top_p=0.9)):
+    for shaping in (SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)):
         for seed in range(5):
             pipeline = Threads(stages(count))
             cache = DraftCache(Paper(noise), WORDS)
@@ -113,22 +120,26 @@ def test_threads_write_the_same(noise: float, count: int) -> None:
 
 def test_a_draft_that_is_right_fills_the_pipeline() -> None:
     """Three stages of 0.3 s: alone a token takes 0.9 s and more; with true drafts they overlap."""
-    limits = Limits(40)
-    text, decoding, _, timeline = simulated(0.0, Shaping(0.0), 0, limits=limits, lanes=1)
-    assert text == plain(Shaping(0.0), 0, limits)
+    limits = DecodeLimits(40)
+    text, decoding, _, timeline = simulated(0.0, SamplingParams(0.0), 0, limits=limits, lanes=1)
+    assert text == plain(SamplingParams(0.0), 0, limits)
     assert decoding.head.cancelled.runs == len(
         [run for run in decoding.head.flight if run.kind != "prompt"]
     ), "only what was on its way at the end"
     plain_text, _, _, alone = simulated(
-        0.0, Shaping(0.0), 0, limits=limits, options=PipelineOptions(cutoff=Cutoff(1.0))
+        0.0,
+        SamplingParams(0.0),
+        0,
+        limits=limits,
+        options=PipelineOptions(cutoff=ConfidenceCutoff(1.0)),
     )
     assert plain_text == text
     assert timeline.intervals[-1].end_s < alone.intervals[-1].end_s / 3
 
 
 def test_without_drafts_every_run_is_the_newest_token() -> None:
-    never = PipelineOptions(cutoff=Cutoff(1.0))
-    text, decoding, pipeline, timeline = simulated(0.0, Shaping(0.0), 0, options=never)
+    never = PipelineOptions(cutoff=ConfidenceCutoff(1.0))
+    text, decoding, pipeline, timeline = simulated(0.0, SamplingParams(0.0), 0, options=never)
     assert decoding.head.counters.forwards == len(text)
     assert decoding.head.counters.drafted == 0
     assert pipeline.skipped == 0
@@ -140,7 +151,7 @@ def test_a_wrong_draft_is_called_off_early() -> None:
 
     And the newest token is sent at once: a pass never waits for more than what a stage had begun.
     """
-    _, decoding, pipeline, timeline = simulated(50.0, Shaping(0.0), 0, draft_s=0.02, lanes=1)
+    _, decoding, pipeline, timeline = simulated(50.0, SamplingParams(0.0), 0, draft_s=0.02, lanes=1)
     head = decoding.head
     assert head.cancelled.runs > 10
     assert pipeline.skipped > 10
@@ -152,8 +163,8 @@ def test_an_alternative_that_comes_true_takes_over_the_lane() -> None:
     """The second choice of a draft is read in a lane of its own, and goes on from there."""
     took = 0
     for seed in range(30):
-        text, decoding, _, _ = simulated(1.0, Shaping(0.9), seed, options=EAGER)
-        assert text == plain(Shaping(0.9), seed)
+        text, decoding, _, _ = simulated(1.0, SamplingParams(0.9), seed, options=EAGER)
+        assert text == plain(SamplingParams(0.9), seed)
         took += decoding.head._lane != 0
     assert took > 0
 
@@ -162,10 +173,12 @@ def test_the_cut_off_keeps_the_queue_short() -> None:
     """Recovery 0.4: no more than three drafted runs are ever on their way."""
     most = 0
     clock = VirtualClock()
-    options = PipelineOptions(batch=1, cutoff=Cutoff(0.0, 0.4, 0.0), split=1.0)
+    options = PipelineOptions(batch=1, cutoff=ConfidenceCutoff(0.0, 0.4, 0.0), split=1.0)
     draft = DraftCache(Costed(Paper(0.0), clock, lambda tokens: 0.001), WORDS)
     pipeline = Simulated(stages(3), clock, lambda number, tokens: 1.0)
-    with closing(decoder(pipeline, draft, Shaping(0.0), 0, Limits(20), options)) as decoding:
+    with closing(
+        decoder(pipeline, draft, SamplingParams(0.0), 0, DecodeLimits(20), options)
+    ) as decoding:
         for _ in decoding:
             most = max(most, decoding.head.speculative)
     assert 0 < most <= 3
@@ -176,7 +189,7 @@ def test_a_stage_that_fails_is_heard(number: int) -> None:
     failing = [PaperStage(stage, last=stage == 2) for stage in range(3)]
     failing[number].fails_at = 2
     pipeline = Threads(failing)
-    decoding = decoder(pipeline, DraftCache(Paper(), WORDS), Shaping(0.0), 0, LIMITS, EAGER)
+    decoding = decoder(pipeline, DraftCache(Paper(), WORDS), SamplingParams(0.0), 0, LIMITS, EAGER)
     with closing(decoding), pytest.raises(RuntimeError, match=f"stage {number} fell over"):
         list(decoding)
     assert not [thread for thread in pipeline._threads if thread.is_alive()]
@@ -211,14 +224,14 @@ def test_a_thread_leaves_out_what_is_called_off_before_it_begins() -> None:
 
 
 def test_nothing_is_sent_for_a_text_of_nothing() -> None:
-    text, decoding, _, timeline = simulated(0.0, Shaping(0.0), 0, limits=Limits(0))
+    text, decoding, _, timeline = simulated(0.0, SamplingParams(0.0), 0, limits=DecodeLimits(0))
     assert (text, decoding.head.flight, timeline.intervals) == ([], (), ())
 
 
 def test_runs_pass_every_stage_in_their_order() -> None:
     made = stages(3)
     cache = DraftCache(Paper(1.0), WORDS)
-    with closing(decoder(Threads(made), cache, Shaping(0.8), 1, LIMITS, EAGER)) as decoding:
+    with closing(decoder(Threads(made), cache, SamplingParams(0.8), 1, LIMITS, EAGER)) as decoding:
         list(decoding)
     for stage in made:
         assert stage.read_runs == sorted(stage.read_runs)

@@ -14,7 +14,7 @@ from weft.core.ports import ConcurrentAttention, ModelRequest, Placed, Prefilled
 from weft.core.values import Completion, DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.action import Action
-from weft.decoding.diffusion.filters import Refusal
+from weft.decoding.diffusion.ports import Refusal
 from weft.decoding.diffusion.preset import DiffusionPreset
 
 FAST = Lossy("threshold", (("threshold", 0.05), ("block", 8)))
@@ -319,14 +319,14 @@ class Failing:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> DecodeSpec:
-    from weft.serving.local.diffusion import ways
+    from weft.serving.local.diffusion import decoders
 
     usual = catalogue.preset("threshold")
     broken = DiffusionPreset(
         "random", "", lambda *given: replace(usual.make(*given), commit=Failing())
     )
     monkeypatch.setattr(
-        ways, "plugs_for", lambda name, *given: pick(name, broken, usual).make(*given)
+        decoders, "decoder_config", lambda name, *given: pick(name, broken, usual).make(*given)
     )
     return Lossy("random")
 

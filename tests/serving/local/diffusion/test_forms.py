@@ -117,10 +117,10 @@ def test_strings_without_a_bound_get_the_models(play: Playing) -> None:
 
 
 def test_a_model_that_knows_whole_words_only_names_the_one_it_does_not() -> None:
-    from weft.serving.local.tokens import Tokens
+    from weft.serving.local.tokenizer import LocalTokenizer
     from weft.serving.weights import locate
 
-    tokens = Tokens.read(locate("list-full"))
+    tokens = LocalTokenizer.read(locate("list-full"))
     assert tokens.encode_chat([Message("user", "sort | Hugo Anna")])
     for text in ("sort | Hugo Zorro Anna", "sort | Zorro"):
         with pytest.raises(ModelRequestError, match="no tokens for 'Zorro'"):
@@ -129,13 +129,13 @@ def test_a_model_that_knows_whole_words_only_names_the_one_it_does_not() -> None
 
 def test_a_model_without_the_letters_of_json_says_so() -> None:
     """The list models know whole words only."""
-    from weft.decoding.diffusion.models.description import described
+    from weft.decoding.diffusion.models.folder import describe
     from weft.serving.local.grammar import GrammarCompiler
     from weft.serving.local.vocabulary import Vocabulary
     from weft.serving.weights import locate
 
     path = locate("list-full")
-    traits = described(path).traits
+    traits = describe(path).traits
     compiler = GrammarCompiler(Vocabulary.load(path, traits.vocabulary, traits.end_ids), EXACT)
     with pytest.raises(ModelRequestError, match="no tokens of this model"):
         compiler.start(SCHEMA)

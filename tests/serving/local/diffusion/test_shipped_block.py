@@ -10,15 +10,15 @@ import pytest
 
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossy, Message
-from weft.decoding.diffusion.policies.finality import SHIPPED
-from weft.decoding.diffusion.train.block.documents import Document, document
+from weft.decoding.diffusion.policies.learn2pd import SHIPPED
 from weft.serving.local import LocalModel, LocalOptions
+from weft.training.diffusion.block.documents import GeneratedDocument, random_document
 
 SURE = Lossy("threshold", (("threshold", 0.9),))
 NEVER_LEARNT = 20_000_000
 
 
-async def told(made: Document, decode: DecodeSpec) -> Completion:
+async def told(made: GeneratedDocument, decode: DecodeSpec) -> Completion:
     model = LocalModel(SHIPPED / "smollm2-block", LocalOptions(dtype="float32", decode=decode))
     request = ModelRequest(
         messages=(Message("user", made.request),),
@@ -34,7 +34,7 @@ async def told(made: Document, decode: DecodeSpec) -> Completion:
 @pytest.mark.model
 @pytest.mark.usefixtures("smollm2")
 def test_a_form_is_filled_with_several_values_a_pass() -> None:
-    made = document(np.random.default_rng(NEVER_LEARNT))
+    made = random_document(np.random.default_rng(NEVER_LEARNT))
     alone, together = asyncio.run(told(made, AUTOREGRESSIVE)), asyncio.run(told(made, SURE))
 
     assert json.loads(alone.text) == json.loads(together.text) == dict(made.fields)

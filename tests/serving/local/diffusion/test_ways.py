@@ -11,8 +11,8 @@ from tests.serving.local.diffusion.test_batching import PROMPTS, deltas, facts, 
 from tests.serving.local.playback import EXACT
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion import catalogue
-from weft.decoding.diffusion.adapter import Traits
-from weft.serving.local.diffusion.ways import Ways
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.serving.local.diffusion.decoders import DiffusionDecoders
 
 ALONE = [name for name in catalogue.NAMES if not catalogue.preset(name).needs]
 
@@ -41,7 +41,7 @@ def test_answers_in_a_batch_are_those_alone(play: Playing, name: str) -> None:
 
 def test_a_way_is_made_once_and_the_last_few_are_kept() -> None:
     """Clients of a gateway may ask for as many as there are numbers."""
-    ways = Ways(Traits(10, 9, frozenset({8})))
+    ways = DiffusionDecoders(ModelTraits(10, 9, frozenset({8})))
     first, second = ways.way(Lossy("factor")), ways.way(Lossy("klass"))
     for number in range(1, 31):
         ways.way(Lossy("factor", (("factor", float(number)),)))

@@ -37,14 +37,14 @@ def main(folder: Path) -> None:
         "attended": attended(config, torch),
         "admitted": admitted(config),
     }
-    from weft.serving.vllm.diffusion.networks import Qwen3Canvas
+    from weft.serving.vllm.diffusion.models import Qwen3Canvas
 
-    said["state"] = Qwen3Canvas.get_model_state_cls().__name__
+    said["models"] = Qwen3Canvas.get_model_state_cls().__name__
     print(json.dumps(said))
 
 
 def refused(config: Any) -> str:
-    from weft.serving.vllm.diffusion.setting import CanvasSetting
+    from weft.serving.vllm.diffusion.config import CanvasSetting
 
     try:
         CanvasSetting.verify_and_update_config(SimpleNamespace(model_config=config))
@@ -58,17 +58,17 @@ def attended(config: Any, torch: Any) -> dict[str, Any]:
     from vllm.config.compilation import CUDAGraphMode
     from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
-    from weft.serving.vllm.diffusion import state
+    from weft.serving.vllm.diffusion import models
 
     got: dict[str, Any] = {}
-    state.build_attn_metadata = lambda **given: got.update(given) or {}
+    models.build_attn_metadata = lambda **given: got.update(given) or {}
     vllm_config = SimpleNamespace(
         model_config=config,
         scheduler_config=SimpleNamespace(max_num_seqs=4, max_num_batched_tokens=64),
         diffusion_config=SimpleNamespace(canvas_length=4),
         additional_config={"weft_decode": "threshold:0.9"},
     )
-    kept = state.CanvasState(vllm_config, torch.nn.Module(), None, torch.device("cpu"))
+    kept = models.CanvasState(vllm_config, torch.nn.Module(), None, torch.device("cpu"))
     new = SimpleNamespace(
         req_id="a",
         prompt_token_ids=[1, 2, 3, 4, 5, 6],
@@ -121,13 +121,13 @@ def admitted(config: Any) -> list[str]:
     from vllm.sampling_params import SamplingParams
     from vllm.v1.engine import input_processor
 
-    from weft.decoding.diffusion.models.description import described
-    from weft.serving.vllm.diffusion.plugs import Served
-    from weft.serving.vllm.diffusion.setting import admit
+    from weft.decoding.diffusion.models.folder import describe
+    from weft.serving.vllm.diffusion.config import admit
+    from weft.serving.vllm.diffusion.decoder import ServedCanvas
 
-    found = described(Path(config.model))
+    found = describe(Path(config.model))
     for _ in range(2):
-        admit(Served(found.traits, found.preset, 4))
+        admit(ServedCanvas(found.traits, found.preset, 4))
     said = []
     wishes: list[dict[str, Any]] = [
         {"extra_args": {"weft_decode": "threshold:0.9"}},

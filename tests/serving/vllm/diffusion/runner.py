@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.serving.vllm.diffusion.plugs import Served
-from weft.serving.vllm.diffusion.requests import Requests
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.serving.vllm.diffusion.batch import CanvasRequests
+from weft.serving.vllm.diffusion.decoder import ServedCanvas
 from weft.serving.vllm.diffusion.sampler import CanvasSampler
 
 # raw logits [slots, vocabulary] of a text whose slots before `computed` are held as they were read
@@ -54,9 +54,14 @@ class Runner:
     """Slots of a text at most: `longest`. Prompts are read in pieces of `piece` tokens."""
 
     def __init__(
-        self, served: Served, model: Model, longest: int = 256, places: int = 8, piece: int = 999
+        self,
+        served: ServedCanvas,
+        model: Model,
+        longest: int = 256,
+        places: int = 8,
+        piece: int = 999,
     ) -> None:
-        self.requests = Requests(served, longest)
+        self.requests = CanvasRequests(served, longest)
         self.drafts = torch.zeros(places, served.width, dtype=torch.int64)
         self.sampler = CanvasSampler(self.requests, self.drafts, self._head, SimpleNamespace)
         self._model, self._longest, self._piece = model, longest, piece
@@ -130,7 +135,7 @@ class Runner:
                 return
 
 
-def table(vocabulary: int, seed: int, traits: Traits, sharp: float = 3.0) -> Model:
+def table(vocabulary: int, seed: int, traits: ModelTraits, sharp: float = 3.0) -> Model:
     """Logits that depend on the slot, on what is decided near it, and on the name of the text."""
 
     def model(text: Text, ids: list[int]) -> torch.Tensor:
@@ -144,7 +149,7 @@ def table(vocabulary: int, seed: int, traits: Traits, sharp: float = 3.0) -> Mod
 
 
 def row(
-    vocabulary: int, seed: int, traits: Traits, ids: list[int], slot: int, sharp: float
+    vocabulary: int, seed: int, traits: ModelTraits, ids: list[int], slot: int, sharp: float
 ) -> torch.Tensor:
     """The raw logits of one slot, from those before it and in its block alone."""
     end = (slot // traits.block + 1) * traits.block if traits.block else slot + 4

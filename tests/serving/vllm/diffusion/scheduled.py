@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from tests.serving.vllm.diffusion.runner import Text, table
-from weft.decoding.diffusion.models.description import described
-from weft.serving.vllm.diffusion.plugs import Served
-from weft.serving.vllm.diffusion.requests import Requests
+from weft.decoding.diffusion.models.folder import describe
+from weft.serving.vllm.diffusion.batch import CanvasRequests
+from weft.serving.vllm.diffusion.decoder import ServedCanvas
 from weft.serving.vllm.diffusion.sampler import CanvasSampler
 
 WIDTH, LONGEST, SEED = 4, 64, 3
@@ -40,7 +40,7 @@ def engine(folder: Path, asynchronous: bool, blocks: int) -> Any:
     from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
     from vllm.v1.structured_output import StructuredOutputManager
 
-    from weft.serving.vllm.diffusion.setting import set_for_canvases
+    from weft.serving.vllm.diffusion.config import set_for_canvases
 
     model = ModelConfig(
         str(folder), dtype="float32", skip_tokenizer_init=True, max_model_len=LONGEST
@@ -77,8 +77,8 @@ def engine(folder: Path, asynchronous: bool, blocks: int) -> Any:
 class Worker:
     """What a worker does between the scheduler and the sampler."""
 
-    def __init__(self, served: Served) -> None:
-        self.requests = Requests(served, LONGEST)
+    def __init__(self, served: ServedCanvas) -> None:
+        self.requests = CanvasRequests(served, LONGEST)
         self.drafts = torch.zeros(8, WIDTH, dtype=torch.int64)
         self.sampler = CanvasSampler(self.requests, self.drafts, self._head, SimpleNamespace)
         self.model = table(served.traits.vocabulary, SEED, served.traits)
@@ -147,9 +147,9 @@ def texts(folder: Path, asynchronous: bool, blocks: int) -> dict[str, list[int]]
     """Everything that the scheduler says was written, by request."""
     from vllm.v1.outputs import DraftTokenIds, ModelRunnerOutput
 
-    found = described(folder)
+    found = describe(folder)
     scheduler = engine(folder, asynchronous, blocks)
-    worker = Worker(Served(found.traits, found.preset, WIDTH))
+    worker = Worker(ServedCanvas(found.traits, found.preset, WIDTH))
     ask(scheduler, found.traits.end_ids)
     written: dict[str, list[int]] = {name: [] for name, *_ in WISHES}
     ahead: deque[tuple[Any, Any]] = deque()

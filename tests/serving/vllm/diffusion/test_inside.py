@@ -15,8 +15,8 @@ import pytest
 from tests.decoding.diffusion.models import published as p
 from tests.serving.vllm.diffusion import scheduled
 from tests.serving.vllm.diffusion.runner import Runner, Sampling, table
-from weft.decoding.diffusion.models.description import described
-from weft.serving.vllm.diffusion.plugs import Served
+from weft.decoding.diffusion.models.folder import describe
+from weft.serving.vllm.diffusion.decoder import ServedCanvas
 
 pytestmark = [
     pytest.mark.vllm,
@@ -94,10 +94,10 @@ def test_wrong_requests_are_refused_where_they_come_in(said: dict[str, Any]) -> 
 def test_vllms_own_scheduler_lets_texts_be_written(folder: Path) -> None:
     """In step, a step ahead, and with too few pages for all; as the hand-made runner has them."""
     by_scheduler = told("scheduled", folder)
-    traits = described(folder).traits
+    traits = describe(folder).traits
     model = table(traits.vocabulary, scheduled.SEED, traits)
     for name, prompt, decoder, most in scheduled.WISHES:
-        runner = Runner(Served(traits, "sdar", scheduled.WIDTH), model, scheduled.LONGEST)
+        runner = Runner(ServedCanvas(traits, "sdar", scheduled.WIDTH), model, scheduled.LONGEST)
         stops = set(traits.end_ids)
         wish = Sampling({"weft_decode": decoder}, most, all_stop_token_ids=stops)
         text = runner.add(name, 0, prompt, wish)

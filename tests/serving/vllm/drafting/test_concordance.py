@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.drafting.concordance import Concordance, Occurrence
+from weft.serving.vllm.drafting.ngram_index import NgramIndex, Occurrence
 
 LONGEST = 6
 TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=14), max_size=2)
@@ -38,7 +38,7 @@ def told(found: Sequence[Occurrence]) -> list[tuple[int, int]]:
 def test_it_finds_every_place_and_the_length_of_the_match(
     texts: list[list[int]], end: list[int]
 ) -> None:
-    concordance = Concordance()
+    concordance = NgramIndex()
     for text in texts:
         concordance.add(text)
     found = told(list(concordance.occurrences(end, LONGEST, 31)))
@@ -48,7 +48,7 @@ def test_it_finds_every_place_and_the_length_of_the_match(
 
 @given(st.lists(st.lists(st.integers(0, 2), max_size=5), max_size=6))
 def test_a_text_may_come_in_pieces(pieces: list[list[int]]) -> None:
-    concordance = Concordance(growing=True)
+    concordance = NgramIndex(growing=True)
     for piece in pieces:
         concordance.extend(piece)
     text = [token for piece in pieces for token in piece]
@@ -58,7 +58,7 @@ def test_a_text_may_come_in_pieces(pieces: list[list[int]]) -> None:
 
 
 def test_only_the_latest_places_are_kept_and_they_come_first() -> None:
-    concordance = Concordance()
+    concordance = NgramIndex()
     for following in range(10, 200):
         concordance.add([1, 2, following])
     found = told(list(concordance.occurrences([1, 2], LONGEST, 5)))
@@ -67,7 +67,7 @@ def test_only_the_latest_places_are_kept_and_they_come_first() -> None:
 
 
 def test_runs_never_reach_over_the_end_of_a_text() -> None:
-    concordance = Concordance()
+    concordance = NgramIndex()
     concordance.add([1, 2])
     concordance.add([3, 1, 2, 9])
     assert told(list(concordance.occurrences([2, 3], LONGEST, 9))) == [(1, 1)]

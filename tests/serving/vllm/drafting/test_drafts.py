@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.serving.vllm.drafting.drafts import Drafts
-from weft.serving.vllm.drafting.facts import Constraint, RowFacts
-from weft.serving.vllm.drafting.settings import Settings
+from weft.serving.vllm.drafting.drafts import BatchDrafter
+from weft.serving.vllm.drafting.requests import Constraint, RowFacts
+from weft.serving.vllm.drafting.settings import ProposerSettings
 
 LONGEST = 64
 
@@ -55,7 +55,7 @@ class Always:
 
 
 def step(
-    drafts: Drafts, *texts: list[int], new: int = 1, batch: Fixed | Broken | None = None
+    drafts: BatchDrafter, *texts: list[int], new: int = 1, batch: Fixed | Broken | None = None
 ) -> list[list[int]]:
     ids = np.zeros((len(texts), LONGEST), np.int32)
     for row, text in enumerate(texts):
@@ -65,15 +65,15 @@ def step(
 
 
 @pytest.fixture
-def drafts() -> Drafts:
-    return Drafts(Settings(), 4, LONGEST)
+def drafts() -> BatchDrafter:
+    return BatchDrafter(ProposerSettings(), 4, LONGEST)
 
 
-def test_a_row_is_drafted_from_its_own_text(drafts: Drafts) -> None:
+def test_a_row_is_drafted_from_its_own_text(drafts: BatchDrafter) -> None:
     assert step(drafts, [1, 2, 3, 4, 5, 1, 2], [6, 7, 8]) == [[3, 4, 5, 1], []]
 
 
-def test_a_row_that_is_still_read_or_full_has_no_draft(drafts: Drafts) -> None:
+def test_a_row_that_is_still_read_or_full_has_no_draft(drafts: BatchDrafter) -> None:
     assert step(drafts, [1, 2, 1, 2, 1, 2], new=0) == [[]]
     almost = [1, 2] * (LONGEST // 2 - 1)
     assert step(drafts, almost) == [[1]]
@@ -81,7 +81,7 @@ def test_a_row_that_is_still_read_or_full_has_no_draft(drafts: Drafts) -> None:
 
 
 def test_siblings_learn_while_an_answer_is_written_and_others_when_it_ended(
-    drafts: Drafts,
+    drafts: BatchDrafter,
 ) -> None:
     one, two = RowFacts("1", "plan", 1), RowFacts("2", "plan", 1)
     written = [9, *range(20, 70)]
@@ -95,7 +95,9 @@ def test_siblings_learn_while_an_answer_is_written_and_others_when_it_ended(
 
 def test_what_ended_is_told_once_with_its_label() -> None:
     ended: list[tuple[str, list[int]]] = []
-    drafts = Drafts(Settings(), 4, LONGEST, ended=lambda *each: ended.append((each[0], [*each[1]])))
+    drafts = BatchDrafter(
+        ProposerSettings(), 4, LONGEST, ended=lambda *each: ended.append((each[0], [*each[1]]))
+    )
     step(drafts, [1, 2, 3, 4], new=2, batch=Fixed(RowFacts("1", "plan", 2)))
     for _ in range(3):
         step(drafts, batch=Fixed())
@@ -104,17 +106,17 @@ def test_what_ended_is_told_once_with_its_label() -> None:
 
 def test_forced_tokens_come_first_and_texts_after_them() -> None:
     constraint = Constraint("json", "{}")
-    drafts = Drafts(Settings(), 4, LONGEST, grammar=lambda _: Always(2, 3))
+    drafts = BatchDrafter(ProposerSettings(), 4, LONGEST, grammar=lambda _: Always(2, 3))
     facts = RowFacts("1", "", 5, constraint)
     assert step(drafts, [2, 3, 4, 5, 9, 1], batch=Fixed(facts)) == [[2, 3, 4, 5]]
-    drafts = Drafts(Settings(), 4, LONGEST, grammar=lambda _: Always(*range(9)))
+    drafts = BatchDrafter(ProposerSettings(), 4, LONGEST, grammar=lambda _: Always(*range(9)))
     assert step(drafts, [9, 9], batch=Fixed(facts)) == [[0, 1, 2, 3]]
-    drafts = Drafts(Settings(), 4, LONGEST, grammar=lambda _: None)
+    drafts = BatchDrafter(ProposerSettings(), 4, LONGEST, grammar=lambda _: None)
     assert step(drafts, [5, 6], batch=Fixed(facts)) == [[]]
 
 
 def test_a_batch_that_cannot_say_who_is_who_costs_nothing_else(
-    drafts: Drafts, caplog: pytest.LogCaptureFixture
+    drafts: BatchDrafter, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(20):
         assert step(drafts, [1, 2, 3, 1, 2], batch=Broken()) == [[3, 1, 2, 3]]
@@ -122,7 +124,7 @@ def test_a_batch_that_cannot_say_who_is_who_costs_nothing_else(
     assert len(caplog.records) <= 7  # ever more rarely
 
 
-def test_a_batch_of_another_size_is_not_believed(drafts: Drafts) -> None:
+def test_a_batch_of_another_size_is_not_believed(drafts: BatchDrafter) -> None:
     assert step(drafts, [1, 2, 3, 1, 2], batch=Fixed()) == [[3, 1, 2, 3]]
 
 
@@ -130,7 +132,7 @@ def test_a_row_that_raises_has_no_draft_and_the_others_theirs() -> None:
     def grammar(constraint: Constraint) -> Always:
         raise RuntimeError("a drafter that breaks")
 
-    drafts = Drafts(Settings(), 4, LONGEST, grammar=grammar)
+    drafts = BatchDrafter(ProposerSettings(), 4, LONGEST, grammar=grammar)
     batch = Fixed(RowFacts("1", "", 0, Constraint("json", "{}")), RowFacts("2"))
     again = [1, 2, 3, 1, 2]
     for times in (1, 2):
@@ -138,7 +140,7 @@ def test_a_row_that_raises_has_no_draft_and_the_others_theirs() -> None:
         assert drafts.failures == times
 
 
-def test_texts_from_outside_are_taken_in_a_few_at_a_time(drafts: Drafts) -> None:
+def test_texts_from_outside_are_taken_in_a_few_at_a_time(drafts: BatchDrafter) -> None:
     waiting = iter([("plan", [1, 2, number]) for number in range(10, 20)])
     drafts.hear(waiting)
     assert len(list(waiting)) == 6
@@ -164,7 +166,7 @@ def test_in_any_order_a_row_is_drafted_from_its_own_text(
     steps: list[tuple[list[int], list[list[int]]]], named: bool
 ) -> None:
     """Of three that have no token in common; siblings are told nothing so short."""
-    together = Drafts(Settings(memory_mib=1), 4, LONGEST)
+    together = BatchDrafter(ProposerSettings(memory_mib=1), 4, LONGEST)
     texts: list[list[int]] = [[3, 4, 3], [13, 14, 13], [23, 24, 23]]
     for order, news in steps:
         for request in range(3):

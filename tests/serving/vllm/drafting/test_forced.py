@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.serving.vllm.drafting.facts import Constraint
-from weft.serving.vllm.drafting.forced import Forced, Forcing
+from weft.serving.vllm.drafting.forced_tokens import ForcedTokens, ForcedTokensCompiler
+from weft.serving.vllm.drafting.requests import Constraint
 
 llguidance = pytest.importorskip("llguidance")
 
@@ -38,13 +38,13 @@ def vocabulary() -> Any:
 
 
 @pytest.fixture
-def forcing() -> Iterator[Forcing]:
-    forcing = Forcing(vocabulary, whitespace_flexible=False)
+def forcing() -> Iterator[ForcedTokensCompiler]:
+    forcing = ForcedTokensCompiler(vocabulary, whitespace_flexible=False)
     yield forcing
     forcing.close()
 
 
-def begun(forcing: Forcing, kind: Kind, text: str) -> Forced:
+def begun(forcing: ForcedTokensCompiler, kind: Kind, text: str) -> ForcedTokens:
     forced = forcing(Constraint(kind, text))
     assert forced is not None
     forcing.wait()
@@ -55,7 +55,9 @@ def spelt(tokens: Sequence[int]) -> bytes:
     return bytes(tokens)
 
 
-def test_a_schema_forces_its_names_and_nothing_where_the_model_chooses(forcing: Forcing) -> None:
+def test_a_schema_forces_its_names_and_nothing_where_the_model_chooses(
+    forcing: ForcedTokensCompiler,
+) -> None:
     forced = begun(forcing, "json", SCHEMA)
     assert spelt(forced.forced()) == b'{"name":"'
     forced.take(list(b'{"name":"'))
@@ -65,14 +67,16 @@ def test_a_schema_forces_its_names_and_nothing_where_the_model_chooses(forcing: 
     assert spelt(forced.forced()) == b',"age":'  # asking changes nothing
 
 
-def test_a_plan_grammar_forces_its_words(forcing: Forcing) -> None:
+def test_a_plan_grammar_forces_its_words(forcing: ForcedTokensCompiler) -> None:
     forced = begun(forcing, "lark", 'start: "call " ("search" | "read") "(" /[a-z]+/ ")"')
     assert spelt(forced.forced()) == b"call "
     forced.take(list(b"call s"))
     assert spelt(forced.forced()) == b"earch("
 
 
-def test_an_answer_that_begins_before_the_grammar_is_read_catches_up(forcing: Forcing) -> None:
+def test_an_answer_that_begins_before_the_grammar_is_read_catches_up(
+    forcing: ForcedTokensCompiler,
+) -> None:
     forced = forcing(Constraint("regex", "abcdef"))
     assert forced is not None
     forced.take(list(b"ab"))
@@ -86,14 +90,14 @@ def test_an_answer_that_begins_before_the_grammar_is_read_catches_up(forcing: Fo
     ("kind", "text"), [("json", '{"type": 3}'), ("json", "{"), ("lark", "start: ("), ("regex", "(")]
 )
 def test_a_grammar_that_cannot_be_read_forces_nothing(
-    forcing: Forcing, kind: Kind, text: str
+    forcing: ForcedTokensCompiler, kind: Kind, text: str
 ) -> None:
     forced = begun(forcing, kind, text)
     forced.take(list(b"anything"))
     assert forced.forced() == ()
 
 
-def test_an_answer_outside_its_grammar_forces_nothing(forcing: Forcing) -> None:
+def test_an_answer_outside_its_grammar_forces_nothing(forcing: ForcedTokensCompiler) -> None:
     forced = begun(forcing, "regex", "abcdef")
     forced.take(list(b"x"))
     assert forced.forced() == ()
@@ -105,10 +109,10 @@ def test_a_tokenizer_that_cannot_be_had_forces_nothing() -> None:
     def missing() -> Any:
         raise OSError("no tokenizer")
 
-    forcing = Forcing(missing)
+    forcing = ForcedTokensCompiler(missing)
     assert begun(forcing, "regex", "abc").forced() == ()
     forcing.close()
 
 
-def test_a_grammar_of_any_length_is_not_read(forcing: Forcing) -> None:
+def test_a_grammar_of_any_length_is_not_read(forcing: ForcedTokensCompiler) -> None:
     assert forcing(Constraint("json", " " * 1_000_000)) is None

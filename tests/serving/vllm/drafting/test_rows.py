@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from weft.serving.vllm.drafting.facts import RowFacts
-from weft.serving.vllm.drafting.guess import Guesser
-from weft.serving.vllm.drafting.line import Line
-from weft.serving.vllm.drafting.rows import Rows
+from weft.serving.vllm.drafting.requests import RequestHistory, RequestRows, RowFacts
+from weft.serving.vllm.drafting.suffix_drafter import SuffixMatchDrafter
 
 STEPS = st.lists(
     st.tuples(
@@ -27,8 +25,12 @@ def ids(tokens: list[int]) -> NDArray[np.int32]:
     return np.array(tokens, np.int32)
 
 
-def rows() -> Rows:
-    return Rows(lambda facts: Line(Guesser(8, 0.1), "" if facts is None else facts.label))
+def rows() -> RequestRows:
+    return RequestRows(
+        lambda facts: RequestHistory(
+            SuffixMatchDrafter(8, 0.1), "" if facts is None else facts.label
+        )
+    )
 
 
 @given(PROMPTS, STEPS, st.booleans())
@@ -40,9 +42,9 @@ def test_each_row_has_the_line_of_its_request_whatever_the_order(
     """Requests leave the batch for some steps and come back, as when they are preempted."""
     table = rows()
     texts = [list(prompt) for prompt in prompts]
-    mine: dict[int, Line] = {}
+    mine: dict[int, RequestHistory] = {}
     for order, present, news in steps:
-        taken: set[Line] = set()
+        taken: set[RequestHistory] = set()
         for request in (each for each in order if each in present):
             texts[request] += news[request]
             facts = RowFacts(f"r{request}", "a", len(prompts[request])) if named else None
@@ -60,9 +62,9 @@ def test_without_names_lines_whose_tokens_differ_are_never_mixed(
     first: list[int], second: list[int]
 ) -> None:
     table = rows()
-    lines: dict[int, Line] = {}
+    lines: dict[int, RequestHistory] = {}
     for order, length in ((first, 1), (second, 2)):
-        taken: set[Line] = set()
+        taken: set[RequestHistory] = set()
         for request in order:
             line = table.line(ids([request, 7, 8] + [request] * length), 1, None, taken)
             taken.add(line)
@@ -71,7 +73,7 @@ def test_without_names_lines_whose_tokens_differ_are_never_mixed(
 
 def test_two_requests_of_the_same_tokens_have_a_line_each() -> None:
     table = rows()
-    taken: set[Line] = set()
+    taken: set[RequestHistory] = set()
     for _ in range(2):
         taken.add(table.line(ids([1, 2, 3]), 1, None, taken))
     assert len(taken) == len(table) == 2

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serving.vllm.drafting.settings import OPTIONS, Settings, settings_from
+from weft.serving.vllm.drafting.settings import OPTIONS, ProposerSettings, settings_from
 
 
 def test_what_is_missing_is_the_default() -> None:
-    assert settings_from({}) == Settings()
-    assert settings_from({"least": 0, "remember": True}) == Settings(least=0.0, remember=True)
+    assert settings_from({}) == ProposerSettings()
+    assert settings_from({"least": 0, "remember": True}) == ProposerSettings(
+        least=0.0, remember=True
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tests.serving.vllm.drafting.test_drafts import Fixed
-from weft.serving.vllm.drafting.drafts import Drafts
-from weft.serving.vllm.drafting.facts import RowFacts
-from weft.serving.vllm.drafting.settings import Settings
+from weft.serving.vllm.drafting.drafts import BatchDrafter
+from weft.serving.vllm.drafting.requests import RowFacts
+from weft.serving.vllm.drafting.settings import ProposerSettings
 
 GOLDEN = Path(__file__).parent / "golden" / "trace.json"
 LONGEST = 256
@@ -36,7 +36,7 @@ def answers() -> list[tuple[str, list[int], list[int]]]:
 
 def trace() -> list[dict[str, object]]:
     """What was drafted in each step, and how many tokens of it were right."""
-    drafts = Drafts(Settings(), 6, LONGEST, clock=lambda: 0.0)
+    drafts = BatchDrafter(ProposerSettings(), 6, LONGEST, clock=lambda: 0.0)
     told: list[dict[str, object]] = []
     for number, (label, prompt, answer) in enumerate(answers()):
         batch = Fixed(RowFacts(str(number), label, len(prompt)))

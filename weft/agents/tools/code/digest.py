@@ -1,6 +1,8 @@
 """Digests of functions: equal as long as nothing changed that a function reaches in its package.
 
-Reads source files; imports and runs nothing.
+Names are followed wherever they are written, so rather too much is reached than too little. What is
+found by other means (`getattr`, `importlib`, values that a closure has kept) is not. Reads source
+files; imports and runs nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +13,167 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from weft.agents.tools.code.modules import Module, Package, package_of
-from weft.agents.tools.code.reach import Reach
-from weft.agents.tools.code.source_snapshot import SourceSnapshot
-from weft.agents.tools.code.statements import imports_in, names_in, parsed, statements
+from weft.agents.tools.code.sources import (
+    SourceModule,
+    SourcePackage,
+    SourceSnapshot,
+    ancestors,
+    package_of,
+)
+from weft.agents.tools.code.statements import (
+    STAR,
+    ImportedName,
+    ParsedModule,
+    TopLevelStatement,
+    content_digest,
+    imports_in,
+    names_in,
+    parsed,
+    statements,
+)
 from weft.agents.tools.module import is_of_file
+
+_IsOwn = Callable[[SourceModule, ImportedName], bool]
+
+
+class ReachableCode:
+    """Collects what is reached in one package; see `content`."""
+
+    def __init__(self, package: SourcePackage) -> None:
+        self._package = package
+        self._modules: dict[str, _ReachedModule] = {}
+        self._missing: set[str] = set()
+
+    def content(self) -> object:
+        """What was reached, as JSON, in an order that does not depend on the way."""
+        modules = {name: reached.content() for name, reached in self._modules.items()}
+        return [sorted(modules.items()), sorted(self._missing)]
+
+    def name(self, module: SourceModule, name: str) -> None:
+        """Reach what `name` stands for at the top level of `module`."""
+        reached = self._reached(module)
+        if name in reached.binds:
+            self._names(reached, (name,))
+        elif (inner := self._package.find(f"{module.name}.{name}")) is not None:
+            self.everything(inner)
+        else:
+            self._take(reached, reached.statements)
+
+    def everything(self, module: SourceModule) -> None:
+        """Reach all of a module."""
+        reached = self._reached(module)
+        self._take(reached, reached.statements)
+
+    def used(
+        self, module: SourceModule, names: Iterable[str], imports: Sequence[ImportedName]
+    ) -> None:
+        """Reach what code in `module` reaches that uses `names`, and has `imports` in it."""
+        reached = self._reached(module)
+        self._names(reached, names)
+        for one in imports:
+            self._imported(module, one)
+
+    def _reached(self, module: SourceModule) -> _ReachedModule:
+        found = self._modules.get(module.name)
+        if found is None:
+            source = _source(module, self._package.basis)
+            found = self._modules[module.name] = _ReachedModule(module, source, self._is_own)
+            for name in ancestors(module.name):  # they are imported before it
+                around = self._package.find(name)
+                if around is not None:
+                    self._reached(around)
+            self._take(found, [one for one in found.statements if found.is_carried_out(one)])
+        return found
+
+    def _names(self, reached: _ReachedModule, names: Iterable[str]) -> None:
+        found = [one for name in names for one in reached.binding.get(name, ())]
+        self._take(reached, found)
+
+    def _take(self, reached: _ReachedModule, found: Iterable[TopLevelStatement]) -> None:
+        waiting = list(found)
+        while waiting:
+            one = waiting.pop()
+            if one in reached.taken:
+                continue
+            reached.taken.add(one)
+            for imported in one.imports:
+                self._imported(reached.module, imported)
+            for name in one.uses:
+                waiting += reached.binding.get(name, ())
+
+    def _imported(self, module: SourceModule, one: ImportedName) -> None:
+        target = self._package.target(module, one.module, one.level)
+        if target is None:
+            return
+        found = self._package.find(target)
+        if one.name is None or one.name == STAR:
+            if found is not None:
+                self.everything(found)
+        elif found is not None:
+            self.name(found, one.name)
+        elif (inner := self._package.find(f"{target}.{one.name}".lstrip("."))) is not None:
+            self.everything(inner)
+        else:
+            self._missing.add(f"{target}:{one.name}")
+
+    def _is_own(self, module: SourceModule, one: ImportedName) -> bool:
+        return self._package.target(module, one.module, one.level) is not None
+
+
+class _ReachedModule:
+    """A module, and those of its statements that were reached."""
+
+    def __init__(self, module: SourceModule, source: ParsedModule | str, is_own: _IsOwn) -> None:
+        self.module = module
+        self.taken: set[TopLevelStatement] = set()
+        self._digest = source if isinstance(source, str) else ""
+        self.statements = source.statements if isinstance(source, ParsedModule) else ()
+        self.binding: dict[str, list[TopLevelStatement]] = {}
+        for one in self.statements:
+            for name in one.binds:
+                self.binding.setdefault(name, []).append(one)
+        self.binds = self.binding.keys()
+        self._is_own = is_own
+
+    def is_carried_out(self, one: TopLevelStatement) -> bool:
+        """Whether importing the module does it for what it does.
+
+        A decorator of the package itself may register what it decorates.
+        """
+        return one.runs or any(self._is_ours(name) for name in one.decorators)
+
+    def content(self) -> object:
+        """The text of what was reached; the digest of a file that is no source."""
+        taken = [one for one in self.statements if one in self.taken]
+        named = sorted(one.text for one in taken if one.kind != "other")
+        return [self._digest, named, [one.text for one in taken if one.kind == "other"]]
+
+    def _is_ours(self, name: str) -> bool:
+        found = self.binding.get(name, ())
+        return any(
+            one.kind != "import" or self._is_own(self.module, one.imports[0]) for one in found
+        )
+
+
+def _source(module: SourceModule, basis: SourceSnapshot) -> ParsedModule | str:
+    """The source of a module; a digest of its file where that is no source."""
+    if module.file is None:
+        return ""
+    basis.path(module.file)
+    try:
+        found = parsed(module.file) if module.file.suffix == ".py" else None
+        if found is not None:
+            return found
+        basis.certain = False
+        return content_digest(module.file)
+    except OSError:
+        return "unreadable"
+
 
 _FORMAT: Final = 1
 _MOST_KNOWN: Final = 512
@@ -43,7 +196,7 @@ def function_digest(source: Path | str, name: str) -> str | None:
     if found is None:
         return None
     package, module = found
-    reach = Reach(package)
+    reach = ReachableCode(package)
     reach.name(module, name)
     digest = _hashed(reach.content())
     if basis.certain:
@@ -70,12 +223,12 @@ def object_digest(function: Callable[..., Any]) -> str | None:
     assert module.file is not None
     source = parsed(module.file)
     nested = [] if source is None else list(_chains(source.tree, function))
-    reach = Reach(package)
+    reach = ReachableCode(package)
     texts = [_closure(reach, module, chain) for chain in nested]
     return _hashed([texts, reach.content()]) if texts else None
 
 
-def _closure(reach: Reach, module: Module, chain: Sequence[_Scope]) -> Sequence[str]:
+def _closure(reach: ReachableCode, module: SourceModule, chain: Sequence[_Scope]) -> Sequence[str]:
     """The source of a function within others, with what it uses of theirs; reaches the rest."""
     node = chain[-1]
     texts, names, imports = [ast.unparse(node)], set(names_in([node])), list(imports_in(node))
@@ -144,12 +297,12 @@ def _home(function: FunctionType) -> Path | str | None:
     return str(name)
 
 
-def _found(source: Path | str, basis: SourceSnapshot) -> tuple[Package, Module] | None:
+def _found(source: Path | str, basis: SourceSnapshot) -> tuple[SourcePackage, SourceModule] | None:
     if isinstance(source, Path):
         if not source.is_file():
             return None
-        package = Package("", source.parent, basis)
-        return package, Module(source.stem, source, is_package=False)
+        package = SourcePackage("", source.parent, basis)
+        return package, SourceModule(source.stem, source, is_package=False)
     around = package_of(source, basis)
     module = None if around is None else around.find(source)
     return None if around is None or module is None else (around, module)

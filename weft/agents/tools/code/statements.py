@@ -18,7 +18,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Import(NamedTuple):
+class ImportedName(NamedTuple):
     """`from {level dots}{module} import {name}`; without a name, `import {module}`."""
 
     module: str
@@ -27,7 +27,7 @@ class Import(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TopLevelStatement:
     """One statement. `text` is its source in one form, `kind` whether its place may matter.
 
     `runs`: it is carried out for what it does, not only for the names in `binds`. `decorators`:
@@ -38,30 +38,30 @@ class Statement:
     kind: Literal["import", "definition", "other"]
     binds: frozenset[str]
     uses: frozenset[str] = frozenset()
-    imports: tuple[Import, ...] = ()
+    imports: tuple[ImportedName, ...] = ()
     decorators: frozenset[str] = frozenset()
     runs: bool = False
 
 
-class Parsed(NamedTuple):
+class ParsedModule(NamedTuple):
     """The source of a module: its tree, and its statements."""
 
     tree: ast.Module
-    statements: Sequence[Statement]
+    statements: Sequence[TopLevelStatement]
 
 
-def parsed(file: Path) -> Parsed | None:
+def parsed(file: Path) -> ParsedModule | None:
     """The source in `file`; None where that is no Python that can be parsed. Raises: `OSError`."""
     state = file.stat()
     return _parsed(file, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=512)
-def _parsed(file: Path, *_state: int) -> Parsed | None:
+def _parsed(file: Path, *_state: int) -> ParsedModule | None:
     try:
         tree = ast.parse(file.read_bytes())
         _WithoutDocstrings().visit(tree)
-        return Parsed(tree, statements(tree.body))
+        return ParsedModule(tree, statements(tree.body))
     except (SyntaxError, ValueError, RecursionError):
         return None
 
@@ -71,7 +71,7 @@ def content_digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def statements(body: Iterable[ast.stmt]) -> Sequence[Statement]:
+def statements(body: Iterable[ast.stmt]) -> Sequence[TopLevelStatement]:
     """The statements of a body that may matter to whoever uses its names."""
     return tuple(found for node in body for found in _statements(node))
 
@@ -83,35 +83,40 @@ def names_in(nodes: Iterable[ast.AST]) -> frozenset[str]:
     )
 
 
-def imports_in(node: ast.AST) -> tuple[Import, ...]:
+def imports_in(node: ast.AST) -> tuple[ImportedName, ...]:
     """The imports in `node`, at any depth."""
     return tuple(found for inner in ast.walk(node) for _, found in _imports(inner))
 
 
-def _statements(node: ast.stmt) -> Iterator[Statement]:
+def _statements(node: ast.stmt) -> Iterator[TopLevelStatement]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         for (bound, found), alias in zip(_imports(node), node.names, strict=True):
             text = f"{'.' * found.level}{found.module}:{found.name} as {alias.asname}"
             binds, runs = frozenset((bound,)), found.name == STAR
-            yield Statement(text, "import", binds, imports=(found,), runs=runs)
+            yield TopLevelStatement(text, "import", binds, imports=(found,), runs=runs)
     elif isinstance(node, _Definition):
         roots = names_in(map(_root, node.decorator_list))
         binds, text = frozenset((node.name,)), ast.unparse(node)
-        yield Statement(text, "definition", binds, names_in([node]), imports_in(node), roots)
+        yield TopLevelStatement(
+            text, "definition", binds, names_in([node]), imports_in(node), roots
+        )
     elif not _idle(node):
         runs, text = _targets(node) is None, ast.unparse(node)
         used, imports = names_in([node]), imports_in(node)
-        yield Statement(text, "other", _bound(node), used, imports, runs=runs)
+        yield TopLevelStatement(text, "other", _bound(node), used, imports, runs=runs)
 
 
-def _imports(node: ast.AST) -> Iterator[tuple[str, Import]]:
+def _imports(node: ast.AST) -> Iterator[tuple[str, ImportedName]]:
     """The names that an import binds, and what they come from."""
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield alias.asname or alias.name.partition(".")[0], Import(alias.name, None)
+            yield alias.asname or alias.name.partition(".")[0], ImportedName(alias.name, None)
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
-            yield alias.asname or alias.name, Import(node.module or "", alias.name, node.level)
+            yield (
+                alias.asname or alias.name,
+                ImportedName(node.module or "", alias.name, node.level),
+            )
 
 
 def _targets(node: ast.stmt) -> Sequence[ast.expr] | None:

@@ -11,10 +11,13 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.filters import Refusal
+from weft.decoding.diffusion.ports import Refusal
+from weft.decoding.diffusion.query import Query
+from weft.decoding.diffusion.stats import log_probabilities
 
 REFUSAL: Final = "I cannot help with that."
 """What a server may say instead of an answer that was refused."""
@@ -28,7 +31,7 @@ class Moderator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ModerationRecord:
     """What is logged of a review: no text, nor anything it could be told from.
 
     prior    a hash of the literals of the answer; empty: there were none
@@ -46,23 +49,23 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Moderation:
+class ModerationGuard:
     """A `Guard`. `decode` turns ids into text, special tokens spelt out or left out; `note` gets a
     record of each review. A judge that fails lets nothing through.
     """
 
     moderator: Moderator
     decode: Callable[[Sequence[int]], str]
-    note: Callable[[Record], None] | None = None
+    note: Callable[[ModerationRecord], None] | None = None
 
-    def begin(self, canvas: Canvas, _traits: Traits) -> Reviewing:
-        return Reviewing(self, canvas)
+    def begin(self, canvas: Canvas, _traits: ModelTraits) -> ModerationSession:
+        return ModerationSession(self, canvas)
 
 
-class Reviewing:
+class ModerationSession:
     """Implements `Guarding` for one canvas."""
 
-    def __init__(self, settings: Moderation, canvas: Canvas) -> None:
+    def __init__(self, settings: ModerationGuard, canvas: Canvas) -> None:
         self._settings = settings
         literal = canvas.frozen[canvas.first :]
         # where they stand belongs to it: the gaps make the sense
@@ -82,10 +85,79 @@ class Reviewing:
         if self._settings.note is not None:
             filled = int(ours[canvas.first : end].sum())
             verdict = objection or "released"
-            self._settings.note(Record(self._prior, self._prompt, filled, self._reviews, verdict))
+            self._settings.note(
+                ModerationRecord(self._prior, self._prompt, filled, self._reviews, verdict)
+            )
         self._reviews += 1
         return None if objection is None else Refusal(objection)
 
 
 def _digest(ids: Sequence[int]) -> str:
     return blake2b(" ".join(map(str, ids)).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalProbe:
+    """`openings` are the tokens that refusals begin with; `most` is the probability of one of
+    them, or of an end at once, from which on the request is refused. `slots` are looked at.
+
+    Raises: `ValueError` for what cannot be.
+    """
+
+    openings: tuple[tuple[int, ...], ...]
+    most: float = 0.5
+    slots: int = 32
+
+    def __post_init__(self) -> None:
+        longest = max(map(len, self.openings), default=0)
+        if not 0.0 < self.most <= 1.0 or not longest <= self.slots or self.slots < 1:
+            raise ValueError(f"no first look with {self}")
+        if not all(self.openings):
+            raise ValueError("a refusal that begins with nothing")
+
+    def begin(self, prompt: Sequence[int], traits: ModelTraits, row: int) -> RefusalQuery:
+        """A look at an answer to `prompt` that has no literals, with the cache of `row`."""
+        fill = 0 if traits.mask_id is None else traits.mask_id
+        canvas = Canvas(prompt, self.slots, fill, row=row)
+        stop = canvas.length
+        if traits.block:
+            stop = min(stop, (canvas.first // traits.block + 1) * traits.block)
+        canvas.window = range(canvas.first, stop)
+        wanted = np.arange(canvas.first, stop, dtype=np.int64)
+        query = Query(canvas, np.arange(stop), wanted, stop, scratch=True, kind="look")
+        return RefusalQuery(self, query, traits.end_ids)
+
+    def probability(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> float:
+        """Of a refusal. Costs a pass; the row's cache is left as it was."""
+        look = self.begin(prompt, adapter.traits, row)
+        return look.probability(adapter.forward([look.query])[0])
+
+    def review(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> Refusal | None:
+        """A refusal where the model would have given one."""
+        look = self.begin(prompt, adapter.traits, row)
+        return look.review(adapter.forward([look.query])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalQuery:
+    """`query` is to be asked in some pass; what the model says to it is read here."""
+
+    settings: RefusalProbe
+    query: Query
+    end_ids: frozenset[int]
+
+    def probability(self, logits: NDArray[np.float32]) -> float:
+        """Of a refusal, or of an end at once. logits: [slots, vocabulary]."""
+        logp = log_probabilities(logits)
+        chances = [
+            float(sum(logp[at, token] for at, token in enumerate(opening[: len(logp)])))
+            for opening in self.settings.openings
+        ]
+        chances += [float(logp[0, token]) for token in sorted(self.end_ids)]
+        return float(min(1.0, np.exp(chances).sum()))
+
+    def review(self, logits: NDArray[np.float32]) -> Refusal | None:
+        """A refusal where the model would have given one."""
+        if self.probability(logits) >= self.settings.most:
+            return Refusal("the model would refuse")
+        return None

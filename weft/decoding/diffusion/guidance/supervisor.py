@@ -1,39 +1,136 @@
-"""A causal model reads what a diffusion model drafts, and lets the part pass that it finds likely.
-
-FlashDLM's guided diffusion (arXiv 2505.21467). The supervisor never writes: a text is a mixture of
-both models' judgement in tokens of the diffusion model alone. Knows no text.
-"""
+"""When a supervisor lets a drafted token pass, by its own prediction there. Knows no model."""
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import CapabilityError, ModelNotFound
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.guidance.acceptance import Relative, Rule
-from weft.decoding.diffusion.guidance.shared_network import SharedNetwork
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.stats import SampledTokens, Stats
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.vocabularies import Pair, check_sizes, check_tokens
+from weft.decoding.network.packing import Span
+from weft.decoding.vocabularies import ModelPair, check_sizes, check_tokens
+
+
+class AcceptanceRule(Protocol):
+    """Judges one token."""
+
+    def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
+        """`logits` [vocabulary] are the supervisor's for the place of `token`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactAcceptance:
+    """The token that the supervisor would write itself, the lowest id of equals."""
+
+    def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
+        """See `AcceptanceRule`."""
+        return int(logits.argmax()) == token
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeAcceptance:
+    """One of its `top` likeliest tokens, at least `share` times as likely as the likeliest
+    (FlashDLM, arXiv 2505.21467).
+
+    Raises: `ValueError` for values out of range.
+    """
+
+    top: int = 2
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.top < 1 or not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"nothing passes {self}")
+
+    def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
+        """See `AcceptanceRule`."""
+        likelier = int((logits > logits[token]).sum())
+        ratio = np.exp(np.float64(logits[token]) - np.float64(logits.max()))
+        return likelier < self.top and bool(ratio >= self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicAcceptance:
+    """A threshold that falls where the supervisor itself is unsure: `share` times exp(-entropy),
+    at most `most` (the form of typical acceptance, arXiv 2401.10774).
+
+    Raises: `ValueError` for values out of range.
+    """
+
+    most: float = 0.3
+    share: float = 0.6
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.most <= 1.0 or not 0.0 <= self.share <= 1.0:
+            raise ValueError(f"nothing passes {self}")
+
+    def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
+        """See `AcceptanceRule`."""
+        weights = np.exp(logits.astype(np.float64) - logits.max())
+        law = weights / weights.sum()
+        entropy = -float((law[law > 0] * np.log(law[law > 0])).sum())
+        return bool(law[token] >= min(self.most, self.share * np.exp(-entropy)))
+
+
+class SharedNetwork:
+    """Safe to use from several threads at once: passes are made one after the other.
+
+    Nobody else may use `network`.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.vocabulary_size = network.vocabulary_size
+        self.path = network.path
+        self._network = network
+        self._one_pass = threading.Lock()
+        self._free: deque[int] = deque()  # given back by finalisers, which must not wait
+        self._fresh = count()
+
+    def take(self) -> int:
+        """A slot that no other text has."""
+        try:
+            return self._free.popleft()
+        except IndexError:
+            return next(self._fresh)
+
+    def give(self, slot: int) -> None:
+        """The text of a slot has ended."""
+        self._free.append(slot)
+
+    def read(
+        self, slot: int, first: int, tokens: Sequence[int], wanted: int
+    ) -> NDArray[np.float32]:
+        """Read `tokens` at the positions from `first` on: the logits [wanted, vocabulary] of the
+        last ones.
+        """
+        span = Span(slot, range(first, first + len(tokens)), tokens, wanted)
+        with self._one_pass:
+            return self._network.forward([span])[slot].logits
+
 
 _PIECE: Final = 256
 _LOADED: Final = 2
 """Supervisors that stay in memory."""
-_PAIR: Final = Pair("supervisor", "diffusion model")
+_PAIR: Final = ModelPair("supervisor", "diffusion model")
 
 
 @dataclass(frozen=True, slots=True)
-class Supervisor:
+class CausalSupervisor:
     """Implements `Verifier`: of what is proposed, the longest prefix passes that `network` accepts.
 
     Texts are written from left to right with it, without gaps. Vocabularies may be padded to
@@ -41,25 +138,25 @@ class Supervisor:
     """
 
     network: SharedNetwork
-    rule: Rule = field(default_factory=Relative)
+    rule: AcceptanceRule = field(default_factory=RelativeAcceptance)
     beyond: bool = False
 
-    def check(self, traits: Traits) -> None:
+    def check(self, traits: ModelTraits) -> None:
         """Raises: `CapabilityError` for a diffusion model with another vocabulary."""
         ours, theirs = self.network.vocabulary_size, traits.vocabulary
         check_sizes(theirs, ours, _PAIR)
         check_tokens(traits.folder, self.network.path, min(ours, theirs), _PAIR)
 
-    def begin(self, _canvas: Canvas, traits: Traits) -> Supervising:
+    def begin(self, _canvas: Canvas, traits: ModelTraits) -> CausalSupervisorSession:
         """Raises: `CapabilityError` for sizes that cannot be of one vocabulary."""
         check_sizes(traits.vocabulary, self.network.vocabulary_size, _PAIR)
-        return Supervising(self.network, self.rule, traits)
+        return CausalSupervisorSession(self.network, self.rule, traits)
 
 
-class Supervising:
+class CausalSupervisorSession:
     """Implements `Verifying`. Keys and values of what has passed stay in the supervisor's cache."""
 
-    def __init__(self, network: SharedNetwork, rule: Rule, traits: Traits) -> None:
+    def __init__(self, network: SharedNetwork, rule: AcceptanceRule, traits: ModelTraits) -> None:
         self.passes = 0
         self._network = network
         self._slot = network.take()
@@ -69,7 +166,9 @@ class Supervising:
         self._known = min(network.vocabulary_size, traits.vocabulary)
         self._read = np.empty(0, dtype=np.int64)
 
-    def verified(self, action: Action, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def verified(
+        self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
+    ) -> Action:
         """All of `action` but the commits that do not pass.
 
         Where none does, the diffusion model's token for the first open slot is committed.
@@ -81,10 +180,10 @@ class Supervising:
         passed = self._passed(draft, start, canvas) if len(draft) else 0
         if not passed:
             rows = stats.rows(np.array([start]))
-            return action.committing(Writing.of([start], drawn.ids[rows]))
+            return action.committing(SlotTokens.of([start], drawn.ids[rows]))
         slots = np.arange(start, start + passed)
         ours = canvas.undecided[slots]
-        return action.committing(Writing.of(slots[ours], draft[:passed][ours]))
+        return action.committing(SlotTokens.of(slots[ours], draft[:passed][ours]))
 
     def _draft(self, action: Action, start: int, canvas: Canvas) -> NDArray[np.int64]:
         """From slot `start` on, without gaps: what is proposed, or stands there already, up to what

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft.decoding.diffusion.models.recognise import Find, is_diffusion, tokenizer_folder
+from weft.decoding.diffusion.models.folder import FindModel, is_diffusion, tokenizer_folder
 
 if TYPE_CHECKING:
     from weft.decoding.diffusion.models.loading import DiffusionModel
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["is_diffusion", "load", "tokenizer_folder"]
 
 
-def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> DiffusionModel:
+def load(path: Path, options: NetworkOptions, *, find: FindModel | None = None) -> DiffusionModel:
     """Read a diffusion model's folder. `find` locates the base of an adapter folder by its name.
 
     Raises: `CapabilityError` naming file and key, where the folder is no diffusion model, is broken

@@ -46,7 +46,7 @@ def merge(model: PreTrainedModel, path: Path) -> None:
     """
     try:
         tensors, notes = tensor_file.read(path)
-    except tensor_file.TensorFileBroken as error:
+    except tensor_file.TensorFileError as error:
         raise CapabilityError(str(error)) from error
     if notes.get("format") != FORMAT:
         raise CapabilityError(f"{path} is no adapter: its format is {notes.get('format')!r}")

@@ -1,14 +1,83 @@
-"""The families, from their published configs. Knows nothing of how they are read.
+"""What is known of a published family of models: whose shape it has, its names and its habits.
 
-LLaDA (arXiv 2502.09992), Dream (2508.15487), DiffuCoder (2506.20639), Dimple (2505.16990), SDAR
-(2510.06303), Fast-dLLM v2 (2509.26328), LLaDA2 (2512.15745); Tiny-A2D is of the library dllm.
+Knows no files and no torch.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-from weft.decoding.diffusion.models.family import Body, Family
+from weft.decoding.diffusion.adapter import Attention
+
+LayerKind = Literal["llama", "qwen2", "qwen3"]
+"""Whose layers a model has: transformers' own class of that model type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamily:
+    """A row of the table.
+
+    model_type   of config.json
+    classes      names in its `architectures`, for folders whose model type says less
+    body         None: the class that transformers has for this model type, if it has one
+    keys         by transformers' name of a setting: the published one, where it is another
+    only         settings that must have one of these values, if they are there
+    tensors      (published, transformers') beginnings of weight names; N stands for a number
+    ignored      beginnings of weight names that are left out
+    trained      positions it was trained for, where its config says more
+    mask_token   its text in the tokenizer, `mask_id` where the folder does not tell
+    end_tokens   theirs; `end_ids` where the folder does not tell
+    block_key    of config.json; `block` where it is not there. 0: no blocks
+    unreadable   tokens of a prompt that stand for what is not read here: images
+    preset       decoded with it, unless told otherwise
+    refusal      why it is not run, if it is never run
+    """
+
+    model_type: str
+    preset: str
+    body: LayerKind | None = None
+    classes: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    tensors: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+    trained: int | None = None
+    mask_token: str = "<|mask|>"  # noqa: S105 - a token of text
+    mask_id: int | None = None
+    end_tokens: tuple[str, ...] = ()
+    end_ids: tuple[int, ...] = ()
+    attention: Attention = "full"
+    block_key: str = ""
+    block: int = 0
+    shifted: bool = False
+    unreadable: tuple[str, ...] = ()
+    refusal: str = ""
+
+    def key(self, config: Container[str], name: str) -> str:
+        """The published name of a setting; transformers' own where only that is there."""
+        published = self.keys.get(name, name)
+        return name if published not in config and name in config else published
+
+    def renamed(self, name: str) -> str:
+        """What transformers calls a published weight."""
+        for pattern, replacement in self.patterns.items():
+            name, found = re.subn(pattern, replacement, name)
+            if found:
+                break
+        return name
+
+    @property
+    def patterns(self) -> dict[str, str]:
+        """Regular expressions of published beginnings, and what replaces them."""
+        return {
+            "^" + re.escape(published).replace("N", r"(\d+)") + r"\.": ours.replace("N", r"\1")
+            + "."
+            for published, ours in self.tensors
+        }
+
 
 _BLOCK = "model.transformer.blocks.N."
 _LAYER = "model.layers.N."
@@ -16,7 +85,7 @@ _PLAIN: Final = {"hidden_act": ("silu",), "use_sliding_window": (False,), "use_m
 _QWEN_ENDS = ("<|endoftext|>", "<|im_end|>")
 _VISION = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 
-LLADA = Family(
+LLADA = ModelFamily(
     "llada",
     "llada",
     body="llama",
@@ -68,7 +137,7 @@ LLADA = Family(
     end_ids=(126081, 126348),
 )
 
-DREAM = Family(
+DREAM = ModelFamily(
     "Dream",
     "dream_entropy",
     body="qwen2",
@@ -81,7 +150,7 @@ DREAM = Family(
     shifted=True,
 )
 
-DIMPLE = Family(
+DIMPLE = ModelFamily(
     "dimple",
     "dimple",
     body="qwen2",
@@ -95,7 +164,7 @@ DIMPLE = Family(
     unreadable=_VISION,
 )
 
-SDAR = Family(
+SDAR = ModelFamily(
     "sdar",
     "sdar",
     body="qwen3",
@@ -110,7 +179,7 @@ SDAR = Family(
     block=4,
 )
 
-FAST_DLLM_V2 = Family(
+FAST_DLLM_V2 = ModelFamily(
     "Fast_dLLM_Qwen",
     "fastdllm_v2",
     body="qwen2",
@@ -127,8 +196,8 @@ FAST_DLLM_V2 = Family(
 )
 
 
-def _a2d(body: Body, name: str) -> Family:
-    return Family(
+def _a2d(body: LayerKind, name: str) -> ModelFamily:
+    return ModelFamily(
         f"a2d-{body}",
         "threshold",
         body=body,
@@ -146,7 +215,7 @@ A2D = (
 )
 
 MIXTURES = (
-    Family(
+    ModelFamily(
         "llada2_moe",
         "llada2",
         classes=("LLaDA2MoeModelLM",),
@@ -157,7 +226,7 @@ MIXTURES = (
         block_key="block_size",
         block=32,
     ),
-    Family(
+    ModelFamily(
         "lladamoe",
         "llada",
         classes=("LLaDAMoEModelLM", "LLaDAMoEModel"),
@@ -165,7 +234,7 @@ MIXTURES = (
         end_tokens=("<|endoftext|>", "<|role_end|>"),
         end_ids=(156892,),
     ),
-    Family(
+    ModelFamily(
         "sdar_moe",
         "sdar",
         classes=("SDARMoeForCausalLM",),
@@ -179,14 +248,14 @@ MIXTURES = (
 )
 
 REFUSED = (
-    Family(
+    ModelFamily(
         "diffusion_gemma",
         "uniform_state",
         classes=("DiffusionGemmaForBlockDiffusion",),
         attention="causal_encoder",
         refusal="vLLM serves it by itself, on a GPU: `weft serve FOLDER`",
     ),
-    Family(
+    ModelFamily(
         "nemotron_labs_diffusion",
         "threshold",
         classes=("NemotronLabsDiffusionModel",),
@@ -199,14 +268,14 @@ REFUSED = (
 FAMILIES: Final = (LLADA, DREAM, DIMPLE, SDAR, FAST_DLLM_V2, *A2D, *MIXTURES, *REFUSED)
 
 OURS: Final = {
-    "llama": Family("llama", "threshold", body="llama", only={"hidden_act": ("silu",)}),
-    "qwen2": Family("qwen2", "threshold", body="qwen2", only={"hidden_act": ("silu",)}),
-    "qwen3": Family("qwen3", "threshold", body="qwen3", only={"hidden_act": ("silu",)}),
+    "llama": ModelFamily("llama", "threshold", body="llama", only={"hidden_act": ("silu",)}),
+    "qwen2": ModelFamily("qwen2", "threshold", body="qwen2", only={"hidden_act": ("silu",)}),
+    "qwen3": ModelFamily("qwen3", "threshold", body="qwen3", only={"hidden_act": ("silu",)}),
 }
 """Models in weft's own format: a transformers folder whose config has `weft_diffusion`."""
 
 
-def family_of(model_type: str, classes: tuple[str, ...]) -> Family | None:
+def family_of(model_type: str, classes: tuple[str, ...]) -> ModelFamily | None:
     """The family of that model type, else of one of these architectures."""
     for family in FAMILIES:
         if family.model_type == model_type:

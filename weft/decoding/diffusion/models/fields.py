@@ -18,7 +18,7 @@ _LARGEST_BYTES: Final = 1 << 20
 _SHOWN: Final = 60
 
 
-class Fields:
+class ConfigFields:
     """One JSON object of a file. Every getter raises `CapabilityError` naming file and key."""
 
     def __init__(self, path: Path, values: Mapping[str, object], within: str = "") -> None:
@@ -27,7 +27,7 @@ class Fields:
         self._within = within
 
     @classmethod
-    def read(cls, path: Path, most_bytes: int = _LARGEST_BYTES) -> Fields:
+    def read(cls, path: Path, most_bytes: int = _LARGEST_BYTES) -> ConfigFields:
         """Raises: `CapabilityError` for a file that is no JSON object, or too large."""
         try:
             with path.open("rb") as opened:
@@ -48,14 +48,14 @@ class Fields:
         """Whether it is there and not null."""
         return isinstance(key, str) and self._values.get(key) is not None
 
-    def within(self, key: str) -> Fields:
+    def within(self, key: str) -> ConfigFields:
         """The object under `key`; an empty one where there is none."""
         value = self._values.get(key)
         if value is None:
             value = {}
         if not isinstance(value, dict):
             raise self.wrong(key, "no object")
-        return Fields(self.path, value, f"{self._within}{key}.")
+        return ConfigFields(self.path, value, f"{self._within}{key}.")
 
     def items(self) -> Iterable[tuple[str, object]]:
         """All keys and values, unchecked."""

@@ -1,12 +1,10 @@
-"""A folder as a network that fills canvases: its layers, weights and traits.
-
-Runs no code that comes with a model, and reads no pickles. Knows no decoding.
-"""
+"""Whether a base is the model that an adapter was trained on. Knows no adapter's tensors."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,31 +12,65 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from weft.core.errors import CapabilityError
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.models import adapter_file
-from weft.decoding.diffusion.models.base import check_base
-from weft.decoding.diffusion.models.families import OURS
-from weft.decoding.diffusion.models.family import Body, Family
-from weft.decoding.diffusion.models.fields import CONFIG, Fields
-from weft.decoding.diffusion.models.headers import CLASSES, check_weights
-from weft.decoding.diffusion.models.recognise import (
+from weft.decoding.diffusion.models.architecture import CLASSES, check_weights, config_of
+from weft.decoding.diffusion.models.families import OURS, LayerKind, ModelFamily
+from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
+from weft.decoding.diffusion.models.folder import (
     OWN,
-    Find,
+    FindModel,
     base_of,
-    recognised,
+    family_in,
     tokenizer_folder,
+    traits_of,
+    unreadable,
 )
-from weft.decoding.diffusion.models.shape import config_of
-from weft.decoding.diffusion.models.traits import traits_of, unreadable
 from weft.decoding.network import attention
-from weft.decoding.network.loading import Dialect, load_weights
+from weft.decoding.network.layers import CheckpointMapping, load_weights
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.network.packed_linear import pack_linears
-from weft.decoding.speculative.artefact import Fingerprint
+from weft.decoding.network.quantization import pack_linears
+from weft.decoding.speculative.trained_drafter import Fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+_TARGET: Final = "target"
+
+
+class BaseModelTarget:
+    """A model of transformers as a `Target`, before anything in it is changed."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        config = model.config.get_text_config()
+        self.layers: int = config.num_hidden_layers
+        self.width: int = config.hidden_size
+        self.vocabulary_size: int = config.vocab_size
+        self._model = model
+
+    def embed(self, tokens: Sequence[int]) -> torch.Tensor:
+        """See `Target`."""
+        with torch.inference_mode():
+            ids = torch.tensor(tokens, dtype=torch.int64, device=self._model.device)
+            embedded: torch.Tensor = self._model.get_input_embeddings()(ids)
+            return embedded
+
+
+def check_base(own: ConfigFields, model: PreTrainedModel) -> None:
+    """Raise `CapabilityError` for a base other than the one that `own` says as its `target`.
+
+    Compares the fingerprints of both: sizes, and the embeddings of the first tokens.
+    """
+    if _TARGET not in own:
+        return
+    there = own.within(_TARGET)
+    for name, value in asdict(Fingerprint.of(BaseModelTarget(model))).items():
+        said = there.text(name) if isinstance(value, str) else there.whole(name, 0, 1 << 24)
+        if said != value:
+            raise there.wrong(name, f"the base has {str(value)[:12]}: it is another model")
+
 
 _ATTENTION: Final = "sdpa"
 """The one that has gradients and takes any mask."""
@@ -54,7 +86,7 @@ class DiffusionModel:
     """
 
     network: Network
-    traits: Traits
+    traits: ModelTraits
     path: Path
     family: str
     preset: str
@@ -70,7 +102,7 @@ class DiffusionModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trainable:
+class TrainableModel:
     """Weights in transformers' own class and attention, with gradients to be had.
 
     traits  as of `DiffusionModel`
@@ -78,11 +110,11 @@ class Trainable:
     """
 
     model: PreTrainedModel
-    traits: Traits
+    traits: ModelTraits
     folder: Path
 
 
-def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> DiffusionModel:
+def load(path: Path, options: NetworkOptions, *, find: FindModel | None = None) -> DiffusionModel:
     """Read a diffusion model's folder. `find` locates the base of an adapter folder by its name.
 
     Raises: `CapabilityError` naming file and key, where the folder is no diffusion model, is broken
@@ -93,8 +125,8 @@ def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Di
             f"a diffusion model has no {options.quantization} quantization",
             hint="use quantization: none",
         )
-    config = Fields.read(path / CONFIG)
-    family = recognised(config)
+    config = ConfigFields.read(path / CONFIG)
+    family = family_in(config)
     model = _weights(path, config, family, options, find)
     with torch.inference_mode():
         pack_linears(model)
@@ -111,22 +143,24 @@ def load(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Di
     return DiffusionModel(network, traits, path, family.model_type, preset, images)
 
 
-def load_trainable(path: Path, options: NetworkOptions, *, find: Find | None = None) -> Trainable:
+def load_trainable(
+    path: Path, options: NetworkOptions, *, find: FindModel | None = None
+) -> TrainableModel:
     """The same model as `load` reads, to be trained. Raises: as `load`."""
-    config = Fields.read(path / CONFIG)
-    family = recognised(config)
+    config = ConfigFields.read(path / CONFIG)
+    family = family_in(config)
     model = _weights(path, config, family, options, find, _ATTENTION)
     vocabulary: int = model.config.get_text_config().vocab_size
     traits = replace(traits_of(path, config, family, vocabulary), device=options.device)
-    return Trainable(model, traits, tokenizer_folder(path, find))
+    return TrainableModel(model, traits, tokenizer_folder(path, find))
 
 
 def _weights(
     path: Path,
-    config: Fields,
-    family: Family,
+    config: ConfigFields,
+    family: ModelFamily,
     options: NetworkOptions,
-    find: Find | None,
+    find: FindModel | None,
     attends: str = attention.NAME,
 ) -> PreTrainedModel:
     base = base_of(path, config.within(OWN), find)
@@ -139,9 +173,9 @@ def _weights(
 
 def _published(
     path: Path,
-    config: Fields,
-    family: Family,
-    body: Body,
+    config: ConfigFields,
+    family: ModelFamily,
+    body: LayerKind,
     options: NetworkOptions,
     attends: str,
 ) -> PreTrainedModel:
@@ -151,11 +185,11 @@ def _published(
     check_weights(path, family, body, shape)
     left_out = [f"^{re.escape(start)}" for start in family.ignored]
     kind = type(body, (CLASSES[body],), {"_keys_to_ignore_on_load_unexpected": left_out})
-    return load_weights(path, options, Dialect(kind, shape, family.patterns), attends)
+    return load_weights(path, options, CheckpointMapping(kind, shape, family.patterns), attends)
 
 
 def _its_own(
-    path: Path, config: Fields, family: Family, options: NetworkOptions, attends: str
+    path: Path, config: ConfigFields, family: ModelFamily, options: NetworkOptions, attends: str
 ) -> PreTrainedModel:
     """By the class that transformers itself has for this model type."""
     if family.refusal or family.model_type not in CONFIG_MAPPING:
@@ -167,11 +201,11 @@ def _its_own(
 
 
 def _adapted(
-    path: Path, config: Fields, base: Path, options: NetworkOptions, attends: str
+    path: Path, config: ConfigFields, base: Path, options: NetworkOptions, attends: str
 ) -> PreTrainedModel:
     """The base's weights, changed by the folder's adapter file, before they are laid out."""
     own = config.within(OWN)
-    there = Fields.read(base / CONFIG)
+    there = ConfigFields.read(base / CONFIG)
     body = there.text("model_type", "")
     if body not in OURS:
         raise there.wrong("model_type", f"no base of an adapter: not one of {', '.join(OURS)}")
@@ -180,7 +214,7 @@ def _adapted(
     shape = config_of(there, family, family.body)
     check_weights(base, family, family.body, shape)
     traits_of(path, config, family, shape.vocab_size)
-    model = load_weights(base, options, Dialect(CLASSES[family.body], shape), attends)
+    model = load_weights(base, options, CheckpointMapping(CLASSES[family.body], shape), attends)
     check_base(own, model)
     adapter_file.merge(model, path / own.file("adapter"))
     return model

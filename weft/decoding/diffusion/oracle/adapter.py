@@ -1,22 +1,106 @@
-"""A model that is never wrong: predictions are exact marginals over the valid answers.
+"""Exact marginals of the uniform distribution over the answers that agree with a canvas.
 
-What goes wrong with it is the policy's doing. Knows no torch and keeps nothing of a row.
+Knows tables of answers only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Slots
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.laws import law_of
-from weft.decoding.diffusion.oracle.question import read
+from weft.decoding.diffusion.oracle.language import ListQuestion, read_question
+from weft.decoding.diffusion.oracle.languages import MOST_ANSWERS, answer_table, language_of
 from weft.decoding.diffusion.query import Query
+
+AnswerTable = NDArray[np.int16]
+
+
+def fit_to_canvas(table: AnswerTable, length: int) -> AnswerTable:
+    """[answers, length]: with terminators to fill the canvas, or cut to it."""
+    if table.shape[1] >= length:
+        return table[:, :length]
+    ends = np.full((len(table), length - table.shape[1]), words.EOS, dtype=np.int16)
+    return np.concatenate([table, ends], axis=1)
+
+
+def agreeing_answers(
+    table: AnswerTable, ids: NDArray[np.int64], decided: NDArray[np.bool_]
+) -> AnswerTable:
+    """The answers that hold `ids` [length] where `decided` [length]; all of them if none does.
+
+    A canvas that no answer agrees with says nothing: the marginals become unconditional.
+    """
+    at = np.flatnonzero(decided)
+    left = table[(table[:, at] == ids[at]).all(axis=1)]
+    return left if len(left) else table
+
+
+def log_marginals(table: AnswerTable, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+    """[slots, vocabulary]: the logarithm of how many answers hold a token there; -inf for none.
+
+    Counts, not shares: equal counts stay exactly equal.
+    """
+    apart = words.SIZE * np.arange(len(slots))
+    tokens = (table[:, slots] + apart).ravel()
+    counts = np.bincount(tokens, minlength=words.SIZE * len(slots)).astype(np.float64)
+    logs = np.full(len(counts), -np.inf)
+    np.log(counts, where=counts > 0, out=logs)
+    return logs.reshape(len(slots), words.SIZE).astype(np.float32)
+
+
+class AnswerDistribution(Protocol):
+    """The uniform distribution over the answers to one question."""
+
+    def given(self, ids: NDArray[np.int64], seen: Bits, slots: Slots) -> NDArray[np.float32]:
+        """[slots, vocabulary]: logits of `slots`, when `ids` [length] stand where `seen` [length].
+
+        Where no answer agrees, nothing is known.
+        """
+
+
+@lru_cache(maxsize=128)
+def distribution_of(question: ListQuestion, length: int) -> AnswerDistribution:
+    """On a canvas of `length` slots: terminators fill it, or it holds the beginning of an answer.
+
+    Raises: as `answer_table`, but not for a shuffle.
+    """
+    if question.operation == "shuffle" and language_of(question).count(question) > MOST_ANSWERS:
+        return _ShuffleOrders(question, length)
+    return _ListedAnswers(fit_to_canvas(answer_table(question), length))
+
+
+class _ListedAnswers:
+    def __init__(self, table: AnswerTable) -> None:
+        self._table = table
+
+    def given(self, ids: NDArray[np.int64], seen: Bits, slots: Slots) -> NDArray[np.float32]:
+        return log_marginals(agreeing_answers(self._table, ids, seen), slots)
+
+
+class _ShuffleOrders:
+    """Of all orders of the items: what is not used yet is equally likely in every open slot."""
+
+    def __init__(self, question: ListQuestion, length: int) -> None:
+        self._items = frozenset(question.items)
+        self._ends = np.arange(length) >= len(question.items)
+
+    def given(self, ids: NDArray[np.int64], seen: Bits, slots: Slots) -> NDArray[np.float32]:
+        used = [int(token) for token in ids[seen & ~self._ends]]
+        agrees = len(set(used)) == len(used) and self._items.issuperset(used)
+        agrees = agrees and bool((ids[seen & self._ends] == words.EOS).all())
+        left = sorted(self._items.difference(used)) if agrees else sorted(self._items)
+        logits = np.full((len(slots), words.SIZE), -np.inf, dtype=np.float32)
+        for row, slot in zip(logits, slots, strict=True):
+            row[words.EOS if self._ends[slot] else left] = 0.0
+        return logits
+
 
 _BANNED: Final = frozenset({words.PAD, words.MASK, words.SEP})
 
@@ -33,12 +117,12 @@ class OracleAdapter:
     def __init__(self, block: int = 0) -> None:
         """`block`: blocks of so many slots see those before and themselves only; 0: all see all."""
         attention: Literal["full", "block_causal"] = "block_causal" if block else "full"
-        self._traits = Traits(
+        self._traits = ModelTraits(
             words.SIZE, words.MASK, frozenset({words.EOS}), _BANNED, attention, block
         )
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelTraits:
         """Masked diffusion over the vocabulary of the lists."""
         return self._traits
 
@@ -62,7 +146,7 @@ class OracleAdapter:
         logits = np.zeros((len(slots), words.SIZE), dtype=np.float32)
         if decided[: canvas.first].all():
             prompt, answer = np.split(ids, [canvas.first])
-            law = law_of(read(prompt.tolist()), len(answer))
+            law = distribution_of(read_question(prompt.tolist()), len(answer))
             for rows, seen in self._alike(decided, slots):
                 at = slots[rows] - canvas.first
                 logits[rows] = law.given(answer, seen[canvas.first :], at)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final
 
-from weft.core.errors import ModelRequestError
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import CapabilityError, ModelRequestError
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.language import Argument, Language
+from weft.decoding.diffusion.oracle.language import Argument, Items, ListLanguage, ListQuestion
 from weft.decoding.diffusion.oracle.lists import LISTS
 from weft.decoding.diffusion.oracle.puzzles import PUZZLES
-from weft.decoding.diffusion.oracle.question import Question
 
-LANGUAGES: Final = {language.name: language for language in (*LISTS, *PUZZLES)}
+LANGUAGES: Final = {language_of.name: language_of for language_of in (*LISTS, *PUZZLES)}
 
-DETERMINISTIC: Final = tuple(name for name, language in LANGUAGES.items() if not language.free)
+DETERMINISTIC: Final = tuple(
+    name for name, language_of in LANGUAGES.items() if not language_of.free
+)
 """One answer is valid: the slots of an answer do not depend on each other."""
-FREE: Final = tuple(name for name, language in LANGUAGES.items() if language.free)
+FREE: Final = tuple(name for name, language_of in LANGUAGES.items() if language_of.free)
 
 
-def language(question: Question) -> Language:
+def language_of(question: ListQuestion) -> ListLanguage:
     """Its language. Raises: `ModelRequestError` for arguments or items that it does not take."""
     found = LANGUAGES.get(question.operation)
     if found is None:
@@ -49,14 +55,78 @@ def language(question: Question) -> Language:
     return found
 
 
-def valid(question: Question, answer: Sequence[int]) -> bool:
-    """Whether it is right. `answer` without its terminator. Raises: as `language`."""
-    return language(question).valid(question, tuple(int(token) for token in answer))
+def valid(question: ListQuestion, answer: Sequence[int]) -> bool:
+    """Whether it is right. `answer` without its terminator. Raises: as `language_of`."""
+    return language_of(question).valid(question, tuple(int(token) for token in answer))
 
 
-def _fits(what: Argument, token: int, question: Question) -> bool:
+def _fits(what: Argument, token: int, question: ListQuestion) -> bool:
     if what == "item":
         named = words.FIRST_NAME <= token < words.FIRST_ADJECTIVE
         return named and token not in question.items
     places = len(question.items) + (what == "gap")
     return 0 <= token - words.FIRST_INDEX < places
+
+
+MOST_ANSWERS: Final = 50_000
+"""More are not listed one by one; 8! = 40,320 are."""
+
+
+@lru_cache(maxsize=128)
+def answer_table(question: ListQuestion) -> NDArray[np.int16]:
+    """[answers, tokens], read-only; no two are equal, all are equally likely.
+
+    Raises: `CapabilityError` for more than `MOST_ANSWERS`; as `language_of`.
+    """
+    spoken = language_of(question)
+    count = spoken.count(question)
+    if count > MOST_ANSWERS:
+        raise CapabilityError(
+            f"{spoken.name} of {len(question.items)} items has {count:,} valid answers",
+            hint=f"the oracle lists up to {MOST_ANSWERS:,}: take fewer items",
+        )
+    length = spoken.length(question)
+    codes = np.fromiter(chain.from_iterable(spoken.patterns(question)), np.int16, count * length)
+    table = np.array(spoken.alphabet(question), dtype=np.int16)[codes].reshape(count, length)
+    table.setflags(write=False)
+    return table
+
+
+def random_answer(question: ListQuestion, random: np.random.Generator) -> tuple[int, ...]:
+    """One valid answer, uniformly. Raises: as `answer_table`."""
+    table = answer_table(question)
+    return tuple(int(token) for token in table[random.integers(len(table))])
+
+
+def random_question(operation: str, n: int, random: np.random.Generator) -> ListQuestion:
+    """A question about `n` items, all choices uniform.
+
+    Raises: `KeyError` for an operation that is none; `ValueError` for items it does not take.
+    """
+    language = LANGUAGES[operation]
+    if not language.shortest <= n <= language.longest:
+        raise ValueError(f"{operation} takes {language.shortest} to {language.longest} items")
+    chosen = _chosen(language.items, n + ("item" in language.arguments), random)
+    arguments = tuple(_argument(what, n, chosen[-1], random) for what in language.arguments)
+    return ListQuestion(operation, chosen[:n], arguments)
+
+
+def _chosen(items: Items, count: int, random: np.random.Generator) -> tuple[int, ...]:
+    """Different ids in random order."""
+    if items == "names":
+        ids = random.choice(len(words.NAMES), count, replace=False) + words.FIRST_NAME
+        return tuple(int(name) for name in ids)
+    nouns = random.choice(len(words.NOUNS), 2, replace=False) + words.FIRST_NOUN
+    verb = random.integers(len(words.VERBS)) + words.FIRST_VERB
+    other = [
+        *range(words.FIRST_ADJECTIVE, words.FIRST_NOUN),
+        *range(words.FIRST_ADVERB, words.SIZE),
+    ]
+    rest = random.choice(other, count - 3, replace=False)
+    return tuple(int(word) for word in random.permutation([*nouns, verb, *rest]))
+
+
+def _argument(what: Argument, n: int, new: int, random: np.random.Generator) -> int:
+    if what == "item":
+        return new
+    return words.index_id(int(random.integers(n + (what == "gap"))))

@@ -11,178 +11,177 @@ from itertools import permutations
 from math import factorial
 from typing import Final
 
-from weft.decoding.diffusion.oracle.language import Language, Pattern
-from weft.decoding.diffusion.oracle.question import Question
+from weft.decoding.diffusion.oracle.language import AnswerPattern, ListLanguage, ListQuestion
 
 Answer = tuple[int, ...]
 
 
-def _names(question: Question) -> Answer:
+def _names(question: ListQuestion) -> Answer:
     return question.items
 
 
-def _names_and_new(question: Question) -> Answer:
+def _names_and_new(question: ListQuestion) -> Answer:
     """The name among the arguments has the code n."""
     return *question.items, question.arguments[-1]
 
 
-def _same(question: Question) -> int:
+def _same(question: ListQuestion) -> int:
     return len(question.items)
 
 
-def _more(question: Question) -> int:
+def _more(question: ListQuestion) -> int:
     return len(question.items) + 1
 
 
-def _less(question: Question) -> int:
+def _less(question: ListQuestion) -> int:
     return len(question.items) - 1
 
 
-def _one(_: Question) -> int:
+def _one(_: ListQuestion) -> int:
     return 1
 
 
-def _two(_: Question) -> int:
+def _two(_: ListQuestion) -> int:
     return 2
 
 
-def _codes(question: Question) -> Pattern:
+def _codes(question: ListQuestion) -> AnswerPattern:
     return tuple(range(len(question.items)))
 
 
-def _replaced(codes: Pattern, at: int) -> Pattern:
+def _replaced(codes: AnswerPattern, at: int) -> AnswerPattern:
     return *codes[:at], len(codes), *codes[at + 1 :]
 
 
-def _inserted(codes: Pattern, at: int) -> Pattern:
+def _inserted(codes: AnswerPattern, at: int) -> AnswerPattern:
     return *codes[:at], len(codes), *codes[at:]
 
 
-def _removed(codes: Pattern, at: int) -> Pattern:
+def _removed(codes: AnswerPattern, at: int) -> AnswerPattern:
     return codes[:at] + codes[at + 1 :]
 
 
-def _copy(question: Question) -> Iterator[Pattern]:
+def _copy(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield _codes(question)
 
 
-def _reverse(question: Question) -> Iterator[Pattern]:
+def _reverse(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield _codes(question)[::-1]
 
 
-def _sort(question: Question) -> Iterator[Pattern]:
+def _sort(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield tuple(sorted(_codes(question), key=question.items.__getitem__))
 
 
-def _replace_index(question: Question) -> Iterator[Pattern]:
+def _replace_index(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield _replaced(_codes(question), question.index)
 
 
-def _insert_index(question: Question) -> Iterator[Pattern]:
+def _insert_index(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield _inserted(_codes(question), question.index)
 
 
-def _remove_index(question: Question) -> Iterator[Pattern]:
+def _remove_index(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield _removed(_codes(question), question.index)
 
 
-def _shuffle(question: Question) -> Iterator[Pattern]:
+def _shuffle(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield from permutations(_codes(question))
 
 
-def _replace_random(question: Question) -> Iterator[Pattern]:
+def _replace_random(question: ListQuestion) -> Iterator[AnswerPattern]:
     codes = _codes(question)
     yield from (_replaced(codes, at) for at in codes)
 
 
-def _insert_random(question: Question) -> Iterator[Pattern]:
+def _insert_random(question: ListQuestion) -> Iterator[AnswerPattern]:
     codes = _codes(question)
     yield from (_inserted(codes, at) for at in range(len(codes) + 1))
 
 
-def _remove_random(question: Question) -> Iterator[Pattern]:
+def _remove_random(question: ListQuestion) -> Iterator[AnswerPattern]:
     codes = _codes(question)
     yield from (_removed(codes, at) for at in codes)
 
 
-def _choose_any(question: Question) -> Iterator[Pattern]:
+def _choose_any(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield from ((code,) for code in _codes(question))
 
 
-def _pair_match(question: Question) -> Iterator[Pattern]:
+def _pair_match(question: ListQuestion) -> Iterator[AnswerPattern]:
     yield from ((code, code) for code in _codes(question))
 
 
-def _copies(question: Question, answer: Answer) -> bool:
+def _copies(question: ListQuestion, answer: Answer) -> bool:
     return answer == question.items
 
 
-def _reverses(question: Question, answer: Answer) -> bool:
+def _reverses(question: ListQuestion, answer: Answer) -> bool:
     return answer[::-1] == question.items
 
 
-def _sorts(question: Question, answer: Answer) -> bool:
+def _sorts(question: ListQuestion, answer: Answer) -> bool:
     return list(answer) == sorted(question.items)
 
 
-def _replaces_there(question: Question, answer: Answer) -> bool:
+def _replaces_there(question: ListQuestion, answer: Answer) -> bool:
     changed = list(question.items)
     changed[question.index] = question.arguments[-1]
     return list(answer) == changed
 
 
-def _inserts_there(question: Question, answer: Answer) -> bool:
+def _inserts_there(question: ListQuestion, answer: Answer) -> bool:
     changed = list(question.items)
     changed.insert(question.index, question.arguments[-1])
     return list(answer) == changed
 
 
-def _removes_there(question: Question, answer: Answer) -> bool:
+def _removes_there(question: ListQuestion, answer: Answer) -> bool:
     changed = list(question.items)
     del changed[question.index]
     return list(answer) == changed
 
 
-def _shuffles(question: Question, answer: Answer) -> bool:
+def _shuffles(question: ListQuestion, answer: Answer) -> bool:
     return sorted(answer) == sorted(question.items)
 
 
-def _replaces(question: Question, answer: Answer) -> bool:
+def _replaces(question: ListQuestion, answer: Answer) -> bool:
     if len(answer) != len(question.items):
         return False
     pairs = zip(answer, question.items, strict=True)
     return [mine for mine, theirs in pairs if mine != theirs] == [question.arguments[-1]]
 
 
-def _inserts(question: Question, answer: Answer) -> bool:
+def _inserts(question: ListQuestion, answer: Answer) -> bool:
     new = question.arguments[-1]
     rest = tuple(item for item in answer if item != new)
     return len(answer) == len(question.items) + 1 and rest == question.items
 
 
-def _removes(question: Question, answer: Answer) -> bool:
+def _removes(question: ListQuestion, answer: Answer) -> bool:
     gone = [item for item in question.items if item not in answer]
     rest = tuple(item for item in question.items if item not in gone)
     return len(gone) == 1 and answer == rest
 
 
-def _chooses(question: Question, answer: Answer) -> bool:
+def _chooses(question: ListQuestion, answer: Answer) -> bool:
     return len(answer) == 1 and answer[0] in question.items
 
 
-def _matches(question: Question, answer: Answer) -> bool:
+def _matches(question: ListQuestion, answer: Answer) -> bool:
     return len(answer) == 2 and answer[0] == answer[1] and answer[0] in question.items
 
 
-def _orders(question: Question) -> int:
+def _orders(question: ListQuestion) -> int:
     return factorial(len(question.items))
 
 
 LISTS: Final = (
-    Language("copy", False, _same, _one, _names, _copy, _copies),
-    Language("reverse", False, _same, _one, _names, _reverse, _reverses),
-    Language("sort", False, _same, _one, _names, _sort, _sorts),
-    Language(
+    ListLanguage("copy", False, _same, _one, _names, _copy, _copies),
+    ListLanguage("reverse", False, _same, _one, _names, _reverse, _reverses),
+    ListLanguage("sort", False, _same, _one, _names, _sort, _sorts),
+    ListLanguage(
         "replace_index",
         False,
         _same,
@@ -192,8 +191,10 @@ LISTS: Final = (
         _replaces_there,
         ("place", "item"),
     ),
-    Language("remove_index", False, _less, _one, _names, _remove_index, _removes_there, ("place",)),
-    Language(
+    ListLanguage(
+        "remove_index", False, _less, _one, _names, _remove_index, _removes_there, ("place",)
+    ),
+    ListLanguage(
         "insert_index",
         False,
         _more,
@@ -203,8 +204,8 @@ LISTS: Final = (
         _inserts_there,
         ("gap", "item"),
     ),
-    Language("shuffle", True, _same, _orders, _names, _shuffle, _shuffles),
-    Language(
+    ListLanguage("shuffle", True, _same, _orders, _names, _shuffle, _shuffles),
+    ListLanguage(
         "replace_random",
         True,
         _same,
@@ -214,10 +215,10 @@ LISTS: Final = (
         _replaces,
         ("item",),
     ),
-    Language(
+    ListLanguage(
         "insert_random", True, _more, _more, _names_and_new, _insert_random, _inserts, ("item",)
     ),
-    Language("remove_random", True, _less, _same, _names, _remove_random, _removes),
-    Language("choose_any", True, _one, _same, _names, _choose_any, _chooses),
-    Language("pair_match", True, _two, _same, _names, _pair_match, _matches),
+    ListLanguage("remove_random", True, _less, _same, _names, _remove_random, _removes),
+    ListLanguage("choose_any", True, _one, _same, _names, _choose_any, _chooses),
+    ListLanguage("pair_match", True, _two, _same, _names, _pair_match, _matches),
 )

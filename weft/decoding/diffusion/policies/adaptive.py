@@ -1,6 +1,6 @@
-"""Together what provably hardly depends on each other, the rest one by one, and a look back.
+"""How much writing slots together may differ from writing them one by one.
 
-Knows neither the task nor its length: what it may do follows from the predictions at hand.
+Knows predictions only. What it proves, it proves for a model whose predictions fit together.
 """
 
 from __future__ import annotations
@@ -9,29 +9,52 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.certificate import gaps
+from weft.decoding.diffusion.policies.confidence import SLACK, reaches
 from weft.decoding.diffusion.policies.ranking import Rows, ranked
-from weft.decoding.diffusion.policies.shadows import expected
-from weft.decoding.diffusion.policies.threshold import SLACK, reaches
-from weft.decoding.diffusion.policy import Need
-from weft.decoding.diffusion.stats import Drawn, Stats
+from weft.decoding.diffusion.policies.remasking import shadow_probabilities
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+
+
+def variation_bounds(
+    doubt: NDArray[np.float64], entropy: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Bounds for the first 1, 2, .. of some slots: [slots], ascending from 0.
+
+    `doubt` is 1 minus the probability of the likeliest token, `entropy` is in nats. The bound is
+    on the total variation distance between the joint law of such a set and the product of the
+    slots' own laws. It is the smallest of three:
+
+    - the sum of the doubts: joint and product both give the likeliest tokens at least 1 minus it;
+    - twice that sum without its largest term: both laws differ from that slot's own law beside the
+      likeliest tokens of the others by no more than the others' doubts;
+    - Pinsker's, of the relative entropy, which is at most the entropies' sum without the largest
+      (entropy-bounded unmasking, Ben-Hamu et al. 2025).
+    """
+    union, excess = doubt.cumsum(), entropy.cumsum() - np.maximum.accumulate(entropy)
+    without = union - np.maximum.accumulate(doubt)
+    pinsker = np.sqrt(np.maximum(excess, 0.0) / 2.0)
+    bound: NDArray[np.float64] = np.minimum(np.minimum(union, 2.0 * without), pinsker)
+    return np.maximum.accumulate(np.maximum(bound, 0.0))
+
 
 _ROUNDING: Final = 1e-4
 """Of a risk, what is due to float32."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class AdaptivePolicy:
     """Certified writing with a second look (ours).
 
-    A pass writes the surest slots, as many as a certificate covers (`gaps`), if these are two or
-    more; else the leftmost slot alone, as one-by-one writing does. Once the window is full, the
-    certified slots are predicted from all the others, where there is something to doubt, and those
-    that the others contradict are opened again.
+    A pass writes the surest slots, as many as a certificate covers (`variation_bounds`), if these
+    are two or more; else the leftmost slot alone, as one-by-one writing does. Once the window is
+    full, the certified slots are predicted from all the others, where there is something to doubt,
+    and those that the others contradict are opened again.
 
     risk    of a window: the certified distances of its passes sum to no more. A slot is sure when
             its likeliest token is wrong with no more than what is left of it
@@ -60,16 +83,16 @@ class Adaptive:
     rounds: int = 2
     needs: frozenset[Need] = frozenset()
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> _Adapting:
-        return _Adapting(self)
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _AdaptiveSession:
+        return _AdaptiveSession(self)
 
     def most_forwards(self, slots: int) -> int:
         # each round may open all slots again, which are then written one by one
         return (slots + 1) * (self.rounds + 1)
 
 
-class _Adapting:
-    def __init__(self, settings: Adaptive) -> None:
+class _AdaptiveSession:
+    def __init__(self, settings: AdaptivePolicy) -> None:
         self._settings = settings
         self._block = -1
         self._risk = self._owed = 0.0
@@ -81,7 +104,7 @@ class _Adapting:
         due = canvas.block == self._block and not len(canvas.open) and self._look_due
         return np.array(sorted(self._certified) if due else [], dtype=np.int64)
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if canvas.block != self._block:
             self._block, self._rounds = canvas.block, self._settings.rounds
             self._risk, self._owed, self._certified = self._settings.risk, 0.0, []
@@ -91,7 +114,7 @@ class _Adapting:
         self._certified += [int(slot) for slot in stats.slots[sure]]
         self._owed += float((1.0 - drawn.p[sure]).sum())
         return Action(
-            commit=Writing.of(stats.slots[rows], drawn.ids[rows]),
+            commit=SlotTokens.of(stats.slots[rows], drawn.ids[rows]),
             again=len(rows) == int(stats.open.sum()) and self._look_due,
         )
 
@@ -104,7 +127,7 @@ class _Adapting:
         rows = ranked(stats.confidence, stats.open)
         doubt = np.maximum(1.0 - stats.confidence[rows], 0.0)
         sure = int((doubt <= self._risk + SLACK).sum())
-        bound = gaps(doubt[:sure], stats.entropy[rows[:sure]])
+        bound = variation_bounds(doubt[:sure], stats.entropy[rows[:sure]])
         count = int(np.searchsorted(bound, self._risk + SLACK, side="right"))
         if count < 2:  # nothing is gained: then as one-by-one writing would
             return rows[[rows.argmin()]], rows[:0]
@@ -112,7 +135,7 @@ class _Adapting:
         return rows[:count], rows[:count]
 
     def _second_look(self, stats: Stats, canvas: Canvas) -> Action:
-        slots, p = expected(stats, canvas)
+        slots, p = shadow_probabilities(stats, canvas)
         doubted = slots[~reaches(p, self._settings.doubt)]
         self._rounds -= 1
         self._owed, self._certified = 0.0, []

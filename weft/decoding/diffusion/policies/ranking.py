@@ -7,10 +7,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
+from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.canvas import Bits
-from weft.decoding.diffusion.stats import OF_POLICIES, Drawn, Stats
-from weft.decoding.speculative.chance import Chance
+from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats
+from weft.decoding.sampling import TokenRng
 
 Score = Literal["confidence", "drawn", "margin", "entropy", "leftmost", "random"]
 """What makes a slot come first: the probability of its likeliest token, or of the token drawn; how
@@ -23,7 +23,7 @@ _STEPS: Final = 2.0**20
 Rows = NDArray[np.intp]
 
 
-def score_of(score: Score, stats: Stats, drawn: Drawn) -> NDArray[np.float64]:
+def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.float64]:
     """[slots], higher comes first. `random`: all alike."""
     match score:
         case "confidence":
@@ -58,7 +58,7 @@ def surest(stats: Stats, count: int) -> Bits:
 
 
 def picked(
-    score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: Chance, step: int
+    score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: TokenRng, step: int
 ) -> Rows:
     """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
     weights = np.where(among, np.exp((score - score[among].max()) / spread), 0.0)
@@ -78,6 +78,6 @@ def at_step(step: int) -> int:
     return OF_POLICIES + (step << 32)
 
 
-def commit(stats: Stats, drawn: Drawn, rows: Rows | Bits) -> Action:
+def commit(stats: Stats, drawn: SampledTokens, rows: Rows | Bits) -> Action:
     """Write what was drawn for these rows."""
-    return Action(commit=Writing.of(stats.slots[rows], drawn.ids[rows]))
+    return Action(commit=SlotTokens.of(stats.slots[rows], drawn.ids[rows]))

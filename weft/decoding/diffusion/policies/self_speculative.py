@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.extent import front, reach
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.tracking import front, reach
 from weft.decoding.diffusion.canvas import Canvas, Slots
 from weft.decoding.diffusion.policies.ranking import Score, ranked, score_of
-from weft.decoding.diffusion.policy import Need
+from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Answer, Drawn, Stats
-from weft.decoding.diffusion.stops.contiguous import decided_ends
+from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
+from weft.decoding.diffusion.stops.terminators import decided_ends
 
 Step = tuple[int, int]
 """A slot and its token."""
 
 
 @dataclass(frozen=True, slots=True)
-class SelfSpeculative:
+class SelfSpeculativePolicy:
     """Self-speculative decoding of masked diffusion (SSD, Gao et al. 2025).
 
     One pass predicts all open slots of a window. They are put into the order in which one slot a
@@ -48,26 +48,26 @@ class SelfSpeculative:
         if self.rows < 1 or self.order == "random":
             raise ValueError(f"no speculation in {self.order} order with {self.rows} rows")
 
-    def begin(self, _canvas: Canvas, traits: Traits) -> _Speculating:
-        return _Speculating(self, traits)
+    def begin(self, _canvas: Canvas, traits: ModelTraits) -> _SelfSpeculativeSession:
+        return _SelfSpeculativeSession(self, traits)
 
     def most_forwards(self, slots: int) -> int:
         return 2 * slots  # every pass of whatever kind writes a slot
 
 
-class _Speculating:
-    def __init__(self, settings: SelfSpeculative, traits: Traits) -> None:
+class _SelfSpeculativeSession:
+    def __init__(self, settings: SelfSpeculativePolicy, traits: ModelTraits) -> None:
         self._settings, self._traits = settings, traits
         self._settled: list[Step] = []
         self._draft: list[Step] = []
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if not stats.open.any():
             return Action()
         self._settled = []
         return self._go_on(stats, drawn, canvas)
 
-    def looked(self, answers: Sequence[Answer], canvas: Canvas) -> Action:
+    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
         """See `Looking`: which drafted steps are those of one-by-one writing."""
         at = 0  # of the canvas that one-by-one writing comes to
         while at + 1 < len(answers) and self._next(answers[at]) == self._draft[at + 1]:
@@ -75,21 +75,21 @@ class _Speculating:
             self._settled.append(self._draft[at])
         return self._go_on(answers[at].stats, answers[at].drawn, canvas)
 
-    def _next(self, answer: Answer) -> Step:
+    def _next(self, answer: ProbeAnswer) -> Step:
         return self._steps(answer.stats, answer.drawn)[0]
 
-    def _go_on(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def _go_on(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         """Take the next step of one-by-one writing, and draft those behind it."""
         self._draft = self._steps(stats, drawn)
         self._settled.append(self._draft[0])
         if len(self._draft) == 1 or self._ends(canvas):
-            return Action(commit=Writing.of(*zip(*self._settled, strict=True)))
+            return Action(commit=SlotTokens.of(*zip(*self._settled, strict=True)))
         chain = self._settled + self._draft[1:]
         least = len(self._settled)
         most = min(len(chain) - 1, least + self._settings.rows - 1)
         return Action(look=tuple(self._query(canvas, chain[:n]) for n in range(least, most + 1)))
 
-    def _steps(self, stats: Stats, drawn: Drawn) -> list[Step]:
+    def _steps(self, stats: Stats, drawn: SampledTokens) -> list[Step]:
         """All open slots in order."""
         rows = ranked(score_of(self._settings.order, stats, drawn), stats.open)
         return [(int(stats.slots[row]), int(drawn.ids[row])) for row in rows]

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
 from weft.decoding.diffusion.policies.ranking import at_step
-from weft.decoding.diffusion.policy import Need
-from weft.decoding.diffusion.query import Soft
-from weft.decoding.diffusion.stats import Drawn, Stats
-from weft.decoding.speculative.chance import Chance, Keyed
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.query import SoftSlots
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.sampling import CounterRng, TokenRng
 
 
 @dataclass(frozen=True, slots=True)
-class UniformState:
+class UniformStatePolicy:
     """Denoising from uniform noise with entropy-bounded acceptance (DiffusionGemma).
 
     At every pass logits are divided by a temperature that falls from `first` to `last`. Slots are
@@ -46,15 +46,15 @@ class UniformState:
     def needs(self) -> frozenset[Need]:
         return frozenset() if self.parts is None else frozenset({"distribution"})
 
-    def begin(self, canvas: Canvas, traits: Traits) -> _Settling:
-        return _Settling(self, canvas, traits)
+    def begin(self, canvas: Canvas, traits: ModelTraits) -> _UniformStateSession:
+        return _UniformStateSession(self, canvas, traits)
 
     def most_forwards(self, _slots: int) -> int:
         return self.steps
 
 
-class _Settling:
-    def __init__(self, settings: UniformState, canvas: Canvas, traits: Traits) -> None:
+class _UniformStateSession:
+    def __init__(self, settings: UniformStatePolicy, canvas: Canvas, traits: ModelTraits) -> None:
         self._settings, self._mask = settings, traits.mask_id
         allowed = np.ones(traits.vocabulary, dtype=np.bool_)
         allowed[sorted(traits.banned)] = False
@@ -63,7 +63,7 @@ class _Settling:
         self._calm = 0
         slots = np.flatnonzero(canvas.undecided)
         # before the first prediction there is no chance of the row's: all begin alike
-        canvas.renoise(slots, self._noise(slots, canvas, Keyed(0), step=0))
+        canvas.renoise(slots, self._noise(slots, canvas, CounterRng(0), step=0))
 
     def adjust(
         self, logits: NDArray[np.float32], _slots: Slots, canvas: Canvas
@@ -72,7 +72,7 @@ class _Settling:
         share = min(1.0, canvas.step_in_block / max(1, rules.steps - 1))
         return logits / np.float32(rules.first + (rules.last - rules.first) * share)
 
-    def propose(self, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         rules, slots = self._settings, stats.slots[stats.open]
         likeliest = stats.top_ids[stats.open, 0]
         before, self._likeliest = self._likeliest, likeliest
@@ -82,10 +82,10 @@ class _Settling:
             self._calm = self._calm + 1 if (before == likeliest).all() else 0
         calm = self._calm >= rules.still and stats.entropy[stats.open].mean() < rules.calm
         if calm or canvas.step_in_block + 1 >= rules.steps:
-            return Action(commit=Writing.of(slots, likeliest))
+            return Action(commit=SlotTokens.of(slots, likeliest))
         accepted = self._accepted(stats.entropy[stats.open])
         ids = np.where(accepted, drawn.ids[stats.open], self._noise(slots, canvas, drawn.chance))
-        return Action(renoise=Writing.of(slots, ids), soft=self._soft(stats), again=True)
+        return Action(renoise=SlotTokens.of(slots, ids), soft=self._soft(stats), again=True)
 
     def _accepted(self, entropy: NDArray[np.float64]) -> Bits:
         order = np.argsort(entropy, kind="stable")
@@ -95,22 +95,22 @@ class _Settling:
         return accepted
 
     def _noise(
-        self, slots: Slots, canvas: Canvas, chance: Chance, step: int = 1
+        self, slots: Slots, canvas: Canvas, chance: TokenRng, step: int = 1
     ) -> NDArray[np.int64]:
         if self._mask is not None:
             return np.full(len(slots), self._mask, dtype=np.int64)
         at = at_step(canvas.step + step) - canvas.first
         return np.array([chance.token(self._law, at + int(n)) for n in slots], dtype=np.int64)
 
-    def _soft(self, stats: Stats) -> Soft | None:
+    def _soft(self, stats: Stats) -> SoftSlots | None:
         parts = self._settings.parts
         return None if parts is None else mixture(stats, parts)
 
 
-def mixture(stats: Stats, parts: int) -> Soft:
+def mixture(stats: Stats, parts: int) -> SoftSlots:
     """The open slots as mixtures of their `parts` likeliest tokens; `stats` holds all."""
     assert stats.logp is not None
     logp = stats.logp[stats.open]
     ids = np.argsort(-logp, axis=1, kind="stable")[:, :parts].astype(np.int64)
     weights = np.exp(np.take_along_axis(logp, ids, axis=1).astype(np.float64))
-    return Soft(stats.slots[stats.open], ids, weights / weights.sum(axis=1, keepdims=True))
+    return SoftSlots(stats.slots[stats.open], ids, weights / weights.sum(axis=1, keepdims=True))

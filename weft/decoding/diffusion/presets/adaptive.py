@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.adaptive import Adaptive
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import usual
 
 _MOST_ROUNDS: Final = 64
-_DEFAULT: Final = Adaptive()
+_DEFAULT: Final = AdaptivePolicy()
 
 
-def _adaptive(traits: Traits, options: Options) -> Plugs:
-    policy = Adaptive(
+def _adaptive(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = AdaptivePolicy(
         number(options, "risk", _DEFAULT.risk, 0.0, 1.0),
         number(options, "care", _DEFAULT.care, 0.0, 1.0),
         number(options, "doubt", _DEFAULT.doubt, 0.0, 1.0),

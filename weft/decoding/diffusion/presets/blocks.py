@@ -8,45 +8,48 @@ from __future__ import annotations
 from math import gcd
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.whole import Whole
-from weft.decoding.diffusion.option import number, whole, word
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.pace import Every, Split
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.fixed_pace import EvenSteps, EveryStep
+from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole, word
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 
 _BLOCK: Final = 32
 _SUB_BLOCK: Final = 8
 
 
-def _stored(traits: Traits, cache: BlockCausal) -> CachePolicy:
-    return Whole() if traits.attention == "full" else cache
+def _stored(traits: ModelTraits, cache: BlockCausalCache) -> CachePolicy:
+    return NoCache() if traits.attention == "full" else cache
 
 
-def _sdar(traits: Traits, options: Options) -> Plugs:
+def _sdar(traits: ModelTraits, options: Options) -> DecoderConfig:
     """`steps` is the schedule that a block falls back to where nothing is sure."""
     steps = whole(options, "steps", 0, 0, MOST_SLOTS)
-    policy = Threshold(
-        number(options, "threshold", 0.9, 0.0, 1.0), pace=Split(steps) if steps else Every(1)
+    policy = ThresholdPolicy(
+        number(options, "threshold", 0.9, 0.0, 1.0),
+        pace=EvenSteps(steps) if steps else EveryStep(1),
     )
     joined = word(options, "store", "apart", ("apart", "joined")) == "joined"
     size = block_size(traits, options, _BLOCK)
-    return Plugs(policy, Fixed(size), _stored(traits, BlockCausal(joined=joined)), Contiguous())
+    return DecoderConfig(
+        policy,
+        FixedBlocks(size),
+        _stored(traits, BlockCausalCache(joined=joined)),
+        FirstTerminator(),
+    )
 
 
-def _fastdllm_v2(traits: Traits, options: Options) -> Plugs:
+def _fastdllm_v2(traits: ModelTraits, options: Options) -> DecoderConfig:
     """Sub-blocks of a block go from left to right; the pass that stores a block writes on."""
-    policy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0))
+    policy = ThresholdPolicy(number(options, "threshold", 0.9, 0.0, 1.0))
     sub = block_size(traits, {"block": gcd(_SUB_BLOCK, traits.block), **options})
     within = word(options, "inside", "whole", ("whole", "dual")) == "dual"
-    cache = BlockCausal(predicts=traits.shifted, within=within)
-    return Plugs(policy, Fixed(sub), _stored(traits, cache), Contiguous())
+    cache = BlockCausalCache(predicts=traits.shifted, within=within)
+    return DecoderConfig(policy, FixedBlocks(sub), _stored(traits, cache), FirstTerminator())
 
 
 PRESETS: Final = (

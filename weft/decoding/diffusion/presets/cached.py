@@ -6,34 +6,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.delayed import Delayed
-from weft.decoding.diffusion.caches.freecache import FreeCache
-from weft.decoding.diffusion.caches.interval import Interval
-from weft.decoding.diffusion.caches.prefix import Prefix
-from weft.decoding.diffusion.caches.vicinity import Vicinity
-from weft.decoding.diffusion.option import number, whole, word
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.factor import Factor
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.approximate import (
+    DelayedCache,
+    FreeCache,
+    IntervalCache,
+    PrefixCache,
+    VicinityCache,
+)
+from weft.decoding.diffusion.policies.confidence import FactorPolicy, ThresholdPolicy
+from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole, word
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 
 _BLOCK: Final = 32
 _COMMON: Final = ("threshold", "factor", "block")
 
 
-def cached(cache: CachePolicy, traits: Traits, options: Options) -> Plugs:
+def cached(cache: CachePolicy, traits: ModelTraits, options: Options) -> DecoderConfig:
     """Plugs with a cache. Of the options `threshold` and `factor` the latter goes first."""
     size = block_size(traits, options, _BLOCK)
-    policy: CommitPolicy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0))
+    policy: CommitPolicy = ThresholdPolicy(number(options, "threshold", 0.9, 0.0, 1.0))
     if "factor" in options:
-        policy = Factor(number(options, "factor", 1.0, 0.01, 100.0))
-    return Plugs(policy, Fixed(size), cache, Contiguous())
+        policy = FactorPolicy(number(options, "factor", 1.0, 0.01, 100.0))
+    return DecoderConfig(policy, FixedBlocks(size), cache, FirstTerminator())
 
 
 def _every(options: Options, default: int = 0) -> int | None:
@@ -41,36 +39,36 @@ def _every(options: Options, default: int = 0) -> int | None:
     return whole(options, "refresh", default, 0, MOST_SLOTS) or None
 
 
-def _prefix(traits: Traits, options: Options) -> Plugs:
-    return cached(Prefix(_every(options)), traits, options)
+def _prefix(traits: ModelTraits, options: Options) -> DecoderConfig:
+    return cached(PrefixCache(_every(options)), traits, options)
 
 
-def _dual(traits: Traits, options: Options) -> Plugs:
-    return cached(Prefix(_every(options), suffix=False), traits, options)
+def _dual(traits: ModelTraits, options: Options) -> DecoderConfig:
+    return cached(PrefixCache(_every(options), suffix=False), traits, options)
 
 
-def _freecache(traits: Traits, options: Options) -> Plugs:
+def _freecache(traits: ModelTraits, options: Options) -> DecoderConfig:
     by_token = word(options, "freeze", "block", ("block", "token")) == "token"
     ahead = whole(options, "ahead", 0, 0, MOST_SLOTS) or None
     behind = whole(options, "behind", 0, 0, MOST_SLOTS)
     return cached(FreeCache(not by_token, behind, ahead), traits, options)
 
 
-def _delayed(traits: Traits, options: Options) -> Plugs:
-    return cached(Delayed(_every(options, 8)), traits, options)
+def _delayed(traits: ModelTraits, options: Options) -> DecoderConfig:
+    return cached(DelayedCache(_every(options, 8)), traits, options)
 
 
-def _interval(traits: Traits, options: Options) -> Plugs:
+def _interval(traits: ModelTraits, options: Options) -> DecoderConfig:
     prompt = whole(options, "prompt", 100, 1, MOST_SLOTS)
     answer = whole(options, "answer", 7, 1, MOST_SLOTS)
     share = number(options, "share", 0.25, 0.0, 1.0)
-    return cached(Interval(prompt, answer, share), traits, options)
+    return cached(IntervalCache(prompt, answer, share), traits, options)
 
 
-def _vicinity(traits: Traits, options: Options) -> Plugs:
+def _vicinity(traits: ModelTraits, options: Options) -> DecoderConfig:
     near = whole(options, "slots", 16, 0, MOST_SLOTS)
     warm_up = whole(options, "warm_up", 4, 1, MOST_SLOTS)
-    return cached(Vicinity(near, warm_up, _every(options)), traits, options)
+    return cached(VicinityCache(near, warm_up, _every(options)), traits, options)
 
 
 PRESETS: Final = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, word
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.entropy_bound import EntropyBound
-from weft.decoding.diffusion.policies.entropy_threshold import EntropyThreshold
-from weft.decoding.diffusion.policies.factor import Factor
-from weft.decoding.diffusion.policies.threshold import By, Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.confidence import (
+    By,
+    EntropyBoundPolicy,
+    EntropyThresholdPolicy,
+    FactorPolicy,
+    ThresholdPolicy,
+)
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, word
 from weft.decoding.diffusion.presets.usual import usual
 
 _BLOCK: Final = 32
@@ -23,23 +25,23 @@ def _by(options: Options) -> By:
     return "drawn" if chosen == "drawn" else "confidence"
 
 
-def _threshold(traits: Traits, options: Options) -> Plugs:
-    policy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0), _by(options))
+def _threshold(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = ThresholdPolicy(number(options, "threshold", 0.9, 0.0, 1.0), _by(options))
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _factor(traits: Traits, options: Options) -> Plugs:
-    policy = Factor(number(options, "factor", 1.0, 0.01, 100.0), _by(options))
+def _factor(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = FactorPolicy(number(options, "factor", 1.0, 0.01, 100.0), _by(options))
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _entropy_threshold(traits: Traits, options: Options) -> Plugs:
-    policy = EntropyThreshold(number(options, "nats", 0.5, 0.0, _MOST_NATS))
+def _entropy_threshold(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = EntropyThresholdPolicy(number(options, "nats", 0.5, 0.0, _MOST_NATS))
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _entropy_bound(traits: Traits, options: Options) -> Plugs:
-    policy = EntropyBound(number(options, "nats", 0.1, 0.0, _MOST_NATS))
+def _entropy_bound(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = EntropyBoundPolicy(number(options, "nats", 0.1, 0.0, _MOST_NATS))
     return usual(policy, traits, options, block=_BLOCK)
 
 

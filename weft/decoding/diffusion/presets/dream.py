@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.ancestral import Ancestral
-from weft.decoding.diffusion.policies.fixed import Fixed
-from weft.decoding.diffusion.policies.pace import Fading
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.fixed_pace import AncestralPolicy, FadingPace, FixedPacePolicy
 from weft.decoding.diffusion.policies.ranking import Score
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, usual
 
 _MOST_SPREAD: Final = 100.0
@@ -28,23 +25,23 @@ def _steps(options: Options) -> int:
     return whole(options, "steps", 0, 0, MOST_SLOTS)
 
 
-def _origin(traits: Traits, options: Options) -> Plugs:
-    return usual(Ancestral(_steps(options)), traits, options, fresh=True)
+def _origin(traits: ModelTraits, options: Options) -> DecoderConfig:
+    return usual(AncestralPolicy(_steps(options)), traits, options, fresh=True)
 
 
-def _ranked(score: Score) -> Callable[[Traits, Options], Plugs]:
-    def make(traits: Traits, options: Options) -> Plugs:
+def _ranked(score: Score) -> Callable[[ModelTraits, Options], DecoderConfig]:
+    def make(traits: ModelTraits, options: Options) -> DecoderConfig:
         spread = number(options, "spread", 0.0, 0.0, _MOST_SPREAD)
-        policy = Fixed(Fading(_steps(options)), score, spread)
+        policy = FixedPacePolicy(FadingPace(_steps(options)), score, spread)
         return usual(policy, traits, options, fresh=True)
 
     return make
 
 
-def _dimple(traits: Traits, options: Options) -> Plugs:
+def _dimple(traits: ModelTraits, options: Options) -> DecoderConfig:
     """Structure priors are literals of the canvas."""
     threshold = number(options, "threshold", 0.95, 0.0, 1.0)
-    policy = Threshold(threshold, "drawn", Fading(_steps(options), least=1))
+    policy = ThresholdPolicy(threshold, "drawn", FadingPace(_steps(options), least=1))
     return usual(policy, traits, options, fresh=True)
 
 

@@ -6,20 +6,18 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.indel import Indel
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.policies.token_edit import TokenEdit
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import IndelPolicy, TokenEditPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, usual
 
 _BLOCK: Final = 32
 
 
-def _llada2(traits: Traits, options: Options) -> Plugs:
-    policy = Threshold(number(options, "threshold", 0.95, 0.0, 1.0))
+def _llada2(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = ThresholdPolicy(number(options, "threshold", 0.95, 0.0, 1.0))
     return usual(policy, traits, options, block=_BLOCK)
 
 
@@ -28,9 +26,9 @@ def _edit(options: Options, default: float) -> float | None:
     return None if options.get("edit") == "off" else number(options, "edit", default, 0.0, 1.0)
 
 
-def _llada21(write: float, edit: float) -> Callable[[Traits, Options], Plugs]:
-    def make(traits: Traits, options: Options) -> Plugs:
-        policy = TokenEdit(
+def _llada21(write: float, edit: float) -> Callable[[ModelTraits, Options], DecoderConfig]:
+    def make(traits: ModelTraits, options: Options) -> DecoderConfig:
+        policy = TokenEditPolicy(
             number(options, "threshold", write, 0.0, 1.0),
             _edit(options, edit),
             whole(options, "reviews", 16, 0, MOST_SLOTS),
@@ -40,14 +38,14 @@ def _llada21(write: float, edit: float) -> Callable[[Traits, Options], Plugs]:
     return make
 
 
-def _llada22(traits: Traits, options: Options) -> Plugs:
+def _llada22(traits: ModelTraits, options: Options) -> DecoderConfig:
     tokens = [whole(options, name, -1, -1, traits.vocabulary - 1) for name in _CONTROLS]
     if min(tokens) < 0 or len(set(tokens)) < len(tokens):
         raise SpecError(
             "llada22 is for models with control tokens", hint="give keep=, delete= and insert= ids"
         )
     keep, delete, insert = tokens
-    policy = Indel(
+    policy = IndelPolicy(
         keep,
         delete,
         insert,

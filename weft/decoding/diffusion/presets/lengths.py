@@ -5,27 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import BlockSchedule, DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, block_size, exact_cache
-from weft.decoding.diffusion.schedule import BlockSchedule
-from weft.decoding.diffusion.schedules.adablock import AdaBlock
-from weft.decoding.diffusion.schedules.daedal import Daedal
-from weft.decoding.diffusion.schedules.slowfast import SlowFast
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 
 _BLOCK: Final = 32
 
 
-def _scheduled(traits: Traits, options: Options, schedule: BlockSchedule) -> Plugs:
-    policy = Threshold(number(options, "threshold", 0.9, 0.0, 1.0))
-    return Plugs(policy, schedule, exact_cache(traits), Contiguous())
+def _scheduled(traits: ModelTraits, options: Options, schedule: BlockSchedule) -> DecoderConfig:
+    policy = ThresholdPolicy(number(options, "threshold", 0.9, 0.0, 1.0))
+    return DecoderConfig(policy, schedule, exact_cache(traits), FirstTerminator())
 
 
-def _adablock(traits: Traits, options: Options) -> Plugs:
+def _adablock(traits: ModelTraits, options: Options) -> DecoderConfig:
     schedule = AdaBlock(
         _delimiters(traits, options),
         block_size(traits, options, _BLOCK),
@@ -34,7 +30,7 @@ def _adablock(traits: Traits, options: Options) -> Plugs:
     return _scheduled(traits, options, schedule)
 
 
-def _delimiters(traits: Traits, options: Options) -> frozenset[int]:
+def _delimiters(traits: ModelTraits, options: Options) -> frozenset[int]:
     """Ids with commas between them; without the option, terminators only."""
     told = options.get("delimiters", ",".join(str(end) for end in sorted(traits.end_ids)))
     try:
@@ -48,7 +44,7 @@ def _delimiters(traits: Traits, options: Options) -> frozenset[int]:
     return ids
 
 
-def _daedal(traits: Traits, options: Options) -> Plugs:
+def _daedal(traits: ModelTraits, options: Options) -> DecoderConfig:
     schedule = Daedal(
         whole(options, "start", 64, 1, MOST_SLOTS),
         block_size(traits, options, _BLOCK),
@@ -58,7 +54,7 @@ def _daedal(traits: Traits, options: Options) -> Plugs:
     return _scheduled(traits, options, schedule)
 
 
-def _slowfast(traits: Traits, options: Options) -> Plugs:
+def _slowfast(traits: ModelTraits, options: Options) -> DecoderConfig:
     schedule = SlowFast(
         whole(options, "span", 128, 1, MOST_SLOTS), number(options, "fair", 0.3, 0.0, 1.0)
     )

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.credit import Credit
-from weft.decoding.diffusion.policies.hierarchy import Hierarchy
-from weft.decoding.diffusion.policies.klass import Klass
-from weft.decoding.diffusion.policies.smooth import Smooth
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
+from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, SmoothingPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import usual
 
 _BLOCK: Final = 32
@@ -20,8 +16,8 @@ _KLASS_BLOCK: Final = 64
 _MOST_NATS: Final = 100.0
 
 
-def _klass(traits: Traits, options: Options) -> Plugs:
-    policy = Klass(
+def _klass(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = KlassPolicy(
         number(options, "confidence", 0.6, 0.0, 1.0),
         number(options, "divergence", 0.015, 0.0, _MOST_NATS),
         whole(options, "history", 2, 1, _KLASS_BLOCK),
@@ -29,23 +25,23 @@ def _klass(traits: Traits, options: Options) -> Plugs:
     return usual(policy, traits, options, block=_KLASS_BLOCK)
 
 
-def _hierarchy(traits: Traits, options: Options) -> Plugs:
+def _hierarchy(traits: ModelTraits, options: Options) -> DecoderConfig:
     high = number(options, "threshold", 0.9, 0.0, 1.0)
-    policy = Hierarchy(high, number(options, "low", min(0.4, high), 0.0, high))
+    policy = HierarchyPolicy(high, number(options, "low", min(0.4, high), 0.0, high))
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _credit(traits: Traits, options: Options) -> Plugs:
-    policy = Credit(
-        Threshold(number(options, "threshold", 0.9, 0.0, 1.0)),
+def _credit(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = CreditPolicy(
+        ThresholdPolicy(number(options, "threshold", 0.9, 0.0, 1.0)),
         weight=number(options, "weight", 0.65, 0.0, 100.0),
         decay=number(options, "decay", 0.8, 0.0, 1.0),
     )
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _smooth(traits: Traits, options: Options) -> Plugs:
-    policy = Smooth(
+def _smooth(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = SmoothingPolicy(
         number(options, "threshold", 0.9, 0.0, 1.0), weight=number(options, "weight", 0.15, 0, 0.3)
     )
     return usual(policy, traits, options, block=_BLOCK)

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.remdm import Remdm
-from weft.decoding.diffusion.policies.running import Running
-from weft.decoding.diffusion.policies.wino import Wino
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.remasking import (
+    RemdmPolicy,
+    RunningConfidencePolicy,
+    WinoPolicy,
+)
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, usual
 
 _BLOCK: Final = 128
 
 
-def _wino(traits: Traits, options: Options) -> Plugs:
-    policy = Wino(number(options, "draft", 0.6, 0.0, 1.0), number(options, "verify", 0.9, 0.0, 1.0))
+def _wino(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = WinoPolicy(
+        number(options, "draft", 0.6, 0.0, 1.0), number(options, "verify", 0.9, 0.0, 1.0)
+    )
     return usual(policy, traits, options, block=_BLOCK)
 
 
-def _rcr(traits: Traits, options: Options) -> Plugs:
-    return usual(Running(whole(options, "count", 1, 1, MOST_SLOTS)), traits, options, block=_BLOCK)
+def _rcr(traits: ModelTraits, options: Options) -> DecoderConfig:
+    return usual(
+        RunningConfidencePolicy(whole(options, "count", 1, 1, MOST_SLOTS)),
+        traits,
+        options,
+        block=_BLOCK,
+    )
 
 
-def _remdm(traits: Traits, options: Options) -> Plugs:
-    policy = Remdm(
+def _remdm(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = RemdmPolicy(
         whole(options, "count", 1, 1, MOST_SLOTS),
         number(options, "rate", 0.2, 0.0, 1.0),
         whole(options, "budget", 32, 0, MOST_SLOTS),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import whole, word
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.self_speculative import SelfSpeculative
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, whole, word
 from weft.decoding.diffusion.presets.usual import usual
 
 _MOST_ROWS: Final = 256
 
 
-def _self_speculative(traits: Traits, options: Options) -> Plugs:
+def _self_speculative(traits: ModelTraits, options: Options) -> DecoderConfig:
     surest = word(options, "order", "leftmost", ("leftmost", "confidence")) == "confidence"
-    policy = SelfSpeculative(
+    policy = SelfSpeculativePolicy(
         "confidence" if surest else "leftmost", whole(options, "rows", 16, 1, _MOST_ROWS)
     )
     return usual(policy, traits, options)

@@ -5,50 +5,55 @@ from __future__ import annotations
 from typing import Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.freecache import FreeCache
-from weft.decoding.diffusion.guidance.acceptance import Dynamic, Exact, Relative, Rule
-from weft.decoding.diffusion.guidance.supervisor import Supervisor, supervisor_of
-from weft.decoding.diffusion.option import number, whole, word
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.threshold import Threshold
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.approximate import FreeCache
+from weft.decoding.diffusion.guidance.supervisor import (
+    AcceptanceRule,
+    CausalSupervisor,
+    DynamicAcceptance,
+    ExactAcceptance,
+    RelativeAcceptance,
+    supervisor_of,
+)
+from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole, word
 from weft.decoding.diffusion.presets.usual import MOST_SLOTS, exact_cache
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 
 _BLOCK: Final = 32
 _RULES: Final = ("relative", "exact", "dynamic")
 
 
-def _flashdlm(traits: Traits, options: Options) -> Plugs:
+def _flashdlm(traits: ModelTraits, options: Options) -> DecoderConfig:
     """Everything is proposed at once; the supervisor decides how much of it is written."""
     folder = options.get("supervisor")
     if not isinstance(folder, str) or not folder:
         raise SpecError(
             "flashdlm needs a supervisor", hint="supervisor=FOLDER of a causal model, same tokens"
         )
-    supervisor = Supervisor(supervisor_of(folder, traits.device), _rule(options))
+    supervisor = CausalSupervisor(supervisor_of(folder, traits.device), _rule(options))
     supervisor.check(traits)
     full = traits.attention == "full"
-    return Plugs(
-        Threshold(0.0),
-        Fixed(whole(options, "block", _BLOCK if full else 0, 0, MOST_SLOTS)),
+    return DecoderConfig(
+        ThresholdPolicy(0.0),
+        FixedBlocks(whole(options, "block", _BLOCK if full else 0, 0, MOST_SLOTS)),
         FreeCache(blockwise=False) if full else exact_cache(traits),
-        Contiguous(),
+        FirstTerminator(),
         verifiers=(supervisor,),
     )
 
 
-def _rule(options: Options) -> Rule:
+def _rule(options: Options) -> AcceptanceRule:
     match word(options, "rule", "relative", _RULES):
         case "exact":
-            return Exact()
+            return ExactAcceptance()
         case "dynamic":
-            return Dynamic(share=number(options, "share", 0.6, 0.0, 1.0))
+            return DynamicAcceptance(share=number(options, "share", 0.6, 0.0, 1.0))
         case _:
             top = whole(options, "top", 2, 1, MOST_SLOTS)
-            return Relative(top, number(options, "share", 0.5, 0.0, 1.0))
+            return RelativeAcceptance(top, number(options, "share", 0.5, 0.0, 1.0))
 
 
 PRESETS: Final = (

@@ -6,40 +6,39 @@ from pathlib import Path
 from typing import Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies import finality
-from weft.decoding.diffusion.policies.entropy_threshold import EntropyThreshold
-from weft.decoding.diffusion.policies.learned import Learned
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies import learn2pd
+from weft.decoding.diffusion.policies.confidence import EntropyThresholdPolicy
+from weft.decoding.diffusion.policies.learn2pd import Learn2pdPolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number
 from weft.decoding.diffusion.presets.usual import block_size, exact_cache, usual
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.eotp import EndOfText
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import EndOfTextStop
 
 _MOST_NATS: Final = 100.0
 _BLOCK: Final = 32
 
 
-def _learn2pd(traits: Traits, options: Options) -> Plugs:
+def _learn2pd(traits: ModelTraits, options: Options) -> DecoderConfig:
     """Blocks are those of the filter, and what lies behind a sure terminator is not written."""
     folder = options.get("filter", "")
     if not isinstance(folder, str):
         raise SpecError(f"filter must be a folder, not {folder!r}")
-    judge = finality.find(Path(folder).expanduser() if folder else None, traits.digest)
+    judge = learn2pd.find_filter(Path(folder).expanduser() if folder else None, traits.digest)
     size = block_size(traits, options, judge.slots)
     if size > judge.slots or not size:
         raise SpecError(
             f"the filter judges blocks of up to {judge.slots} slots, not of {size or 'all'}",
             hint="leave `block` out",
         )
-    policy = Learned(judge, number(options, "threshold", 0.9, 0.0, 1.0))
-    stop = EndOfText(number(options, "end", 0.9, 0.01, 1.0))
-    return Plugs(policy, Fixed(size), exact_cache(traits), stop)
+    policy = Learn2pdPolicy(judge, number(options, "threshold", 0.9, 0.0, 1.0))
+    stop = EndOfTextStop(number(options, "end", 0.9, 0.01, 1.0))
+    return DecoderConfig(policy, FixedBlocks(size), exact_cache(traits), stop)
 
 
-def _dparallel(traits: Traits, options: Options) -> Plugs:
-    policy = EntropyThreshold(number(options, "nats", 0.5, 0.0, _MOST_NATS))
+def _dparallel(traits: ModelTraits, options: Options) -> DecoderConfig:
+    policy = EntropyThresholdPolicy(number(options, "nats", 0.5, 0.0, _MOST_NATS))
     return usual(policy, traits, options, block=_BLOCK)
 
 

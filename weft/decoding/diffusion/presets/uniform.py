@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.option import number, whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policies.uniform_state import UniformState
-from weft.decoding.diffusion.preset import DiffusionPreset, Options
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
+from weft.decoding.diffusion.ports import DecoderConfig
+from weft.decoding.diffusion.preset import DiffusionPreset, Options, number, whole
 from weft.decoding.diffusion.presets.usual import usual
 
 _CANVAS: Final = 256
@@ -16,9 +15,9 @@ _MOST_STEPS: Final = 4096
 _PARTS: Final = 8
 
 
-def _uniform_state(traits: Traits, options: Options) -> Plugs:
+def _uniform_state(traits: ModelTraits, options: Options) -> DecoderConfig:
     """Masked models were not trained on mixtures: they are not conditioned on themselves."""
-    policy = UniformState(
+    policy = UniformStatePolicy(
         whole(options, "steps", 48, 1, _MOST_STEPS),
         bound=number(options, "nats", 0.1, 0.0, 100.0),
         parts=_PARTS if traits.mask_id is None else None,

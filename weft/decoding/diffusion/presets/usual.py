@@ -5,37 +5,35 @@ from __future__ import annotations
 from typing import Final
 
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.cache import CachePolicy
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.whole import Whole
-from weft.decoding.diffusion.option import whole
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.policy import CommitPolicy
-from weft.decoding.diffusion.preset import Options
-from weft.decoding.diffusion.schedules.fixed import Fixed
-from weft.decoding.diffusion.stops.contiguous import Contiguous
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
+from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.preset import Options, whole
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
 
 MOST_SLOTS: Final = 4096
 
 
 def usual(
     commit: CommitPolicy,
-    traits: Traits,
+    traits: ModelTraits,
     options: Options,
     *,
     block: int = 0,
     trims: bool = False,
     fresh: bool = False,
-) -> Plugs:
+) -> DecoderConfig:
     """Plugs for a policy. The option `block` is the slots of a block, 0: all of the answer. A model
     that has blocks is served by these, or by equal parts of them. Raises: `SpecError` for another.
     """
     size = block_size(traits, options, block)
-    return Plugs(commit, Fixed(size), exact_cache(traits), Contiguous(trims), fresh=fresh)
+    return DecoderConfig(
+        commit, FixedBlocks(size), exact_cache(traits), FirstTerminator(trims), fresh=fresh
+    )
 
 
-def block_size(traits: Traits, options: Options, block: int = 0) -> int:
+def block_size(traits: ModelTraits, options: Options, block: int = 0) -> int:
     """The option `block`. Raises: `SpecError` for one that does not fit the model's blocks."""
     size = whole(options, "block", traits.block or block, 0, MOST_SLOTS)
     if traits.block and (size == 0 or traits.block % size):
@@ -46,6 +44,6 @@ def block_size(traits: Traits, options: Options, block: int = 0) -> int:
     return size
 
 
-def exact_cache(traits: Traits) -> CachePolicy:
+def exact_cache(traits: ModelTraits) -> CachePolicy:
     """The best one that changes no prediction: none, where all slots see each other."""
-    return Whole() if traits.attention == "full" else BlockCausal(joined=True)
+    return NoCache() if traits.attention == "full" else BlockCausalCache(joined=True)

@@ -11,19 +11,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import Action, Writing
-from weft.decoding.diffusion.adapter import Traits
-from weft.decoding.diffusion.caches.block_causal import BlockCausal
-from weft.decoding.diffusion.caches.whole import Whole
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.plugs import Plugs
+from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stats import Drawn, Stats
-from weft.decoding.diffusion.structure.slot import OPEN
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.diffusion.structure.slots import OPEN
 from weft.decoding.diffusion.structure.structure import Structure
 
 
-class Filling:
+class StructureFiller:
     """One structure on one canvas: its own guidance, verifier, schedule and stop, as settings and
     at work. `window` slots are written at once where attention is full; 0: all.
     """
@@ -31,7 +30,7 @@ class Filling:
     passes = 0
     beyond = False
 
-    def __init__(self, structure: Structure, traits: Traits, window: int = 0) -> None:
+    def __init__(self, structure: Structure, traits: ModelTraits, window: int = 0) -> None:
         self.structure = structure
         self._traits = traits
         self._width = window
@@ -47,7 +46,7 @@ class Filling:
         self._open = tokens == OPEN
         return Canvas(prompt, len(tokens), self._fill, row=row, literals=decided)
 
-    def plugs(self, plugs: Plugs) -> Plugs:
+    def plugs(self, plugs: DecoderConfig) -> DecoderConfig:
         """`plugs` that fill this structure: their policy, verifiers and guards, and a cache that is
         exact however slots move.
         """
@@ -55,13 +54,13 @@ class Filling:
         return replace(
             plugs,
             schedule=self,
-            cache=Whole() if full else BlockCausal(joined=True),
+            cache=NoCache() if full else BlockCausalCache(joined=True),
             stop=self,
             guidance=(*plugs.guidance, self),
             verifiers=(*plugs.verifiers, self),
         )
 
-    def begin(self, _canvas: Canvas, _traits: Traits) -> Filling:
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> StructureFiller:
         """The same: it is made for one canvas."""
         return self
 
@@ -87,7 +86,9 @@ class Filling:
 
     # --- verifier
 
-    def verified(self, action: Action, stats: Stats, drawn: Drawn, canvas: Canvas) -> Action:
+    def verified(
+        self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
+    ) -> Action:
         """Only commits, the surest first; where none can stand, the leftmost open slot."""
         slots, ids = action.commit.slots, action.commit.ids
         rows = stats.rows(slots)
@@ -97,10 +98,10 @@ class Filling:
         kept = order[fine] if len(order) else order
         self._order = (slots[kept] - canvas.first).tolist()
         if len(kept):
-            commit = Writing.of(slots[kept], ids[kept])
+            commit = SlotTokens.of(slots[kept], ids[kept])
         else:
             first = np.flatnonzero(stats.open)[:1]
-            commit = Writing.of(stats.slots[first], drawn.ids[first])
+            commit = SlotTokens.of(stats.slots[first], drawn.ids[first])
         return Action(commit=commit, renoise=action.renoise, soft=action.soft)
 
     # --- stop

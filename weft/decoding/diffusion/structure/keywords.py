@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Final, TypeAlias
 
-from weft.decoding.diffusion.structure.refused import NotASkeleton
+from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -55,7 +56,7 @@ _SMALLER: Final = frozenset(
 )
 
 
-def checked(schema: object) -> Schema:
+def check_keywords(schema: object) -> Schema:
     """`schema`, of which every keyword is understood; `True` is the one that allows everything.
 
     Raises: `NotASkeleton`.
@@ -72,7 +73,7 @@ def checked(schema: object) -> Schema:
     return schema
 
 
-def types(schema: Schema) -> tuple[str, ...]:
+def value_types(schema: Schema) -> tuple[str, ...]:
     """The types a value may have, as far as keywords tell; empty: any."""
     stated = schema.get("type")
     if stated is not None:
@@ -91,17 +92,17 @@ def without(schema: Schema, *names: str) -> dict[str, Any]:
     return {k: v for k, v in schema.items() if k not in names and k not in ANNOTATIONS}
 
 
-def both(one: Schema, other: Schema) -> dict[str, Any]:
+def intersect_schemas(one: Schema, other: Schema) -> dict[str, Any]:
     """A schema that a value fits when it fits `one` and `other`. Raises: `NotASkeleton`."""
     first, second = without(one), without(other)
     _agree_on_others(first, second)
     result = dict(first)
     for key, value in second.items():
-        result[key] = _merged(key, result[key], value) if key in result else value
+        result[key] = _intersect_keyword(key, result[key], value) if key in result else value
     return result
 
 
-def _merged(key: str, one: Any, other: Any) -> Any:
+def _intersect_keyword(key: str, one: Any, other: Any) -> Any:
     if one == other:
         return one
     if key == "type":
@@ -110,7 +111,9 @@ def _merged(key: str, one: Any, other: Any) -> Any:
         return [*one, *(name for name in other if name not in one)]
     if key == "properties":
         shared = {
-            name: both(checked(one[name]), checked(other[name])) for name in one if name in other
+            name: intersect_schemas(check_keywords(one[name]), check_keywords(other[name]))
+            for name in one
+            if name in other
         }
         return {**one, **other, **shared}
     if key in _LARGER:
@@ -118,12 +121,12 @@ def _merged(key: str, one: Any, other: Any) -> Any:
     if key in _SMALLER:
         return min(one, other)
     if key == "enum":
-        return [value for value in one if any(same(value, each) for each in other)]
+        return [value for value in one if any(same_value(value, each) for each in other)]
     raise NotASkeleton(f"two different {key!r} for one value")
 
 
 def _common_types(one: Schema, other: Schema) -> list[str]:
-    left, right = types(one), types(other)
+    left, right = value_types(one), value_types(other)
     common = [name for name in left if name in right]
     if ("integer" in left and "number" in right) or ("number" in left and "integer" in right):
         common.append("integer")
@@ -141,14 +144,14 @@ def _agree_on_others(one: Schema, other: Schema) -> None:
             raise NotASkeleton("properties of one schema that another one rules out")
 
 
-def same(one: object, other: object) -> bool:
+def same_value(one: object, other: object) -> bool:
     """Equal as JSON values: `1` is `1.0` and is not `true`."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     return one == other and isinstance(one, str) == isinstance(other, str)
 
 
-def spelled(value: object) -> str:
+def dump_json(value: object) -> str:
     """A JSON value as text. Raises: `NotASkeleton` for what is none."""
     try:
         text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
@@ -191,3 +194,68 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return value
+
+
+_COMPOSITION = frozenset({"const", "enum", "anyOf", "oneOf", "allOf", "$ref"})
+
+
+def plain_type(schema: Schema) -> str:
+    """Its only type, where it says nothing else than that and what belongs to it; else empty."""
+    names = () if schema.keys() & _COMPOSITION else value_types(schema)
+    return names[0] if len(names) == 1 else ""
+
+
+def lists_values(schema: Schema, kind: type) -> bool:
+    """Whether it lists strings (`str`) or numbers (`float`) and says nothing else."""
+    values = _listed_values(schema)
+    name = "string" if kind is str else "number"
+    alone = not without(schema, "const", "enum")
+    return bool(values) and alone and all(has_type(value, (name,)) for value in values or ())
+
+
+def disjoint(branches: Sequence[Schema]) -> bool:
+    """Whether no value can fit two of them, as far as types, lists and one property tell."""
+    return all(_apart(one, other) for one, other in combinations(branches, 2))
+
+
+def _apart(one: Schema, other: Schema) -> bool:
+    left, right = _listed_values(one), _listed_values(other)
+    if left is not None and right is not None:
+        return not any(same_value(a, b) for a in left for b in right)
+    for values, schema in ((left, other), (right, one)):
+        if values is not None:
+            names = value_types(schema) if not schema.keys() & _COMPOSITION else ()
+            return bool(names) and not any(has_type(value, names) for value in values)
+    if (one.keys() | other.keys()) & _COMPOSITION:
+        return False
+    first, second = _kinds(one), _kinds(other)
+    if first and second and not first & second:
+        return True
+    return first == second == {"object"} and _told_apart(one, other)
+
+
+def _kinds(schema: Schema) -> set[str]:
+    names = value_types(schema)
+    return (
+        {"number" if name == "integer" else name for name in names} if "type" in schema else set()
+    )
+
+
+def _told_apart(one: Schema, other: Schema) -> bool:
+    """Whether a property that both require has different fixed values in them."""
+    shared = set(one.get("required", ())) & set(other.get("required", ()))
+    for name in shared:
+        left = _listed_values(one.get("properties", {}).get(name))
+        right = _listed_values(other.get("properties", {}).get(name))
+        if left and right and not any(same_value(a, b) for a in left for b in right):
+            return True
+    return False
+
+
+def _listed_values(schema: Any) -> list[Any] | None:
+    """All values it allows, where it lists them."""
+    if not hasattr(schema, "get"):
+        return None
+    if "const" in schema:
+        return [schema["const"]]
+    return list(schema["enum"]) if "enum" in schema else None

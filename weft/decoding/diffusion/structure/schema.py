@@ -1,58 +1,109 @@
-"""A JSON Schema as parts of a skeleton: properties in the order of the schema, no free spaces.
-
-What is written always fits; what could be written beside it is listed in `narrowed`. Sub-schemas
-that may hold themselves are looked into when they are chosen.
-"""
+"""What several texts begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
-from weft.decoding.diffusion.structure.arrays import Arrays
-from weft.decoding.diffusion.structure.factored import factored
-from weft.decoding.diffusion.structure.fixed import fixed
 from weft.decoding.diffusion.structure.keywords import (
     OF_TYPE,
     Schema,
-    both,
-    checked,
+    check_keywords,
+    disjoint,
+    dump_json,
     has_type,
-    same,
-    spelled,
-    types,
+    intersect_schemas,
+    lists_values,
+    plain_type,
+    same_value,
+    value_types,
     without,
 )
-from weft.decoding.diffusion.structure.languages import Languages
-from weft.decoding.diffusion.structure.objects import Objects
-from weft.decoding.diffusion.structure.parts import Choice, Parts, Text, joined
-from weft.decoding.diffusion.structure.pattern import Either
-from weft.decoding.diffusion.structure.refused import NotASkeleton
-from weft.decoding.diffusion.structure.scalars import (
+from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
+from weft.decoding.diffusion.structure.languages.pattern import Alternation
+from weft.decoding.diffusion.structure.parts import (
+    ChoicePart,
+    LiteralText,
+    Part,
+    Parts,
+    ValueLanguages,
+    join_texts,
+)
+from weft.decoding.diffusion.structure.values import (
+    ArrayCompiler,
+    ObjectCompiler,
     listed_numbers,
     listed_strings,
     number_pattern,
+    one_of_texts,
     string_parts,
     string_pattern,
 )
-from weft.decoding.diffusion.structure.unions import disjoint, listed, plain_type
+
+
+def common_prefix(texts: Sequence[str]) -> str:
+    """The longest text that all of `texts`, one at least, begin with."""
+    low, high = min(texts), max(texts)  # all others lie between them, and begin alike
+    for at, char in enumerate(low):
+        if high[at : at + 1] != char:
+            return low[:at]
+    return low
+
+
+def factor_prefixes(ways: Sequence[Parts], key: tuple[object, ...]) -> tuple[Parts, ...]:
+    """`ways`, those that begin with the same text put together; words are not cut."""
+    groups: dict[str, list[Parts]] = {}
+    for number, way in enumerate(ways):
+        head = way[0] if way else None
+        name = head.text[0] if isinstance(head, LiteralText) else f"\0{number}"
+        groups.setdefault(name, []).append(way)
+    out: list[Parts] = []
+    for name, group in groups.items():
+        shared = _shared_text(group) if len(group) > 1 else ""
+        out.extend([_join_prefix(group, shared, (*key, name))] if shared else group)
+    return tuple(out)
+
+
+def _shared_text(ways: Sequence[Parts]) -> str:
+    """The text that all begin with, up to the last word or number in it."""
+    texts = [way[0].text for way in ways if isinstance(way[0], LiteralText)]
+    shared = common_prefix(texts)
+    while shared and shared[-1].isalnum():
+        shared = shared[:-1]
+    return shared
+
+
+def _join_prefix(ways: Sequence[Parts], shared: str, key: tuple[object, ...]) -> Parts:
+    """The text that all begin with, then a choice of how they go on."""
+    distinct = tuple(dict.fromkeys(_after_prefix(way, len(shared)) for way in ways))
+    if len(distinct) == 1:
+        return join_texts((LiteralText(shared), *distinct[0]))
+    return LiteralText(shared), ChoicePart(key, lambda: factor_prefixes(distinct, key))
+
+
+def _after_prefix(way: Parts, length: int) -> Parts:
+    head = way[0]
+    assert isinstance(head, LiteralText)
+    rest: tuple[Part, ...] = way[1:]
+    return (LiteralText(head.text[length:]), *rest) if len(head.text) > length else rest
+
 
 _ANYTHING: Final = ("string", "number", "boolean", "null", "array", "object")
 _MOST_CHOICES: Final = 3000
 _MOST_TEXT: Final = 1_000_000
 
 
-class SchemaParts:
+class SchemaCompiler:
     """Reads one schema. `parts` is the whole; raises: `NotASkeleton`."""
 
-    def __init__(self, root: Schema | bool, languages: Languages, depth: int) -> None:
+    def __init__(self, root: Schema | bool, languages: ValueLanguages, depth: int) -> None:
         self.narrowed: dict[str, None] = {}
         self._root: Schema = root if isinstance(root, Mapping) else {}
         self._languages = languages
         self._depth = depth
         self._level = 0
-        self._choices: dict[Hashable, Choice] = {}
-        self._unread: list[Choice] = []
+        self._choices: dict[Hashable, ChoicePart] = {}
+        self._unread: list[ChoicePart] = []
         self._spent = 0
         self.parts = self.value(root)
         self._read(self.parts)
@@ -67,7 +118,7 @@ class SchemaParts:
         try:
             if self._level > self._depth:
                 raise NotASkeleton(f"values nest deeper than {self._depth}")
-            return joined(self._value(self._resolved(checked(schema))))
+            return join_texts(self._value(self._resolved(check_keywords(schema))))
         finally:
             self._level -= 1
 
@@ -77,10 +128,10 @@ class SchemaParts:
         make: Callable[[], Sequence[Parts]],
         *,
         exits: bool = False,
-    ) -> Choice:
+    ) -> ChoicePart:
         """The choice of that key, made once. Raises: `NotASkeleton` when there are too many."""
         if key not in self._choices:
-            self._choices[key] = Choice(key, make, exits)
+            self._choices[key] = ChoicePart(key, make, exits)
             if len(self._choices) > _MOST_CHOICES:
                 raise NotASkeleton(f"it has more than {_MOST_CHOICES} choices")
             self._unread.append(self._choices[key])
@@ -92,7 +143,7 @@ class SchemaParts:
 
     def key(self, schema: object) -> str:
         """Equal for equal schemas. Raises: `NotASkeleton` when the schema is too large for it."""
-        text = spelled(schema)
+        text = dump_json(schema)
         self._spent += len(text)
         if self._spent > _MOST_TEXT:
             raise NotASkeleton("it nests too much text")
@@ -100,9 +151,9 @@ class SchemaParts:
 
     def _read(self, parts: Parts) -> None:
         for part in parts:
-            if isinstance(part, Text):
+            if isinstance(part, LiteralText):
                 self._languages.lexicon.spell(part.text)
-            elif isinstance(part, Choice) and not part.read and part.key not in self._choices:
+            elif isinstance(part, ChoicePart) and not part.read and part.key not in self._choices:
                 self._choices[part.key] = part  # made by others
                 self._unread.append(part)
 
@@ -110,13 +161,13 @@ class SchemaParts:
         """Without `$ref` and `allOf`. Raises: `NotASkeleton`."""
         for _ in range(self._depth):
             if "$ref" in schema:
-                target = checked(self._target(schema["$ref"]))
+                target = check_keywords(self._target(schema["$ref"]))
                 rest = without(schema, "$ref")
-                schema = both(target, rest) if rest else target
+                schema = intersect_schemas(target, rest) if rest else target
             elif "allOf" in schema:
                 found: Schema = without(schema, "allOf")
                 for part in schema["allOf"]:
-                    found = both(found, self._resolved(checked(part)))
+                    found = intersect_schemas(found, self._resolved(check_keywords(part)))
                 schema = found
             else:
                 return schema
@@ -142,7 +193,7 @@ class SchemaParts:
         for name in ("anyOf", "oneOf"):
             if name in schema:
                 return self._union(schema, name)
-        names = types(schema)
+        names = value_types(schema)
         if len(names) == 1:
             return self._typed(schema, names[0])
         kinds = [self._of_type(schema, name) for name in names or _ANYTHING]
@@ -154,30 +205,30 @@ class SchemaParts:
     def _typed(self, schema: Schema, name: str) -> Parts:
         match name:
             case "null":
-                return (Text("null"),)
+                return (LiteralText("null"),)
             case "boolean":
-                return fixed(["true", "false"], self._languages)
+                return one_of_texts(["true", "false"], self._languages)
             case "integer" | "number":
                 return (self._languages.value(number_pattern({**schema, "type": name})),)
             case "string":
                 return string_parts(schema, self._languages)
             case "array":
-                return Arrays(self, schema).parts()
+                return ArrayCompiler(self, schema).parts()
             case _:
-                return Objects(self, schema).parts()
+                return ObjectCompiler(self, schema).parts()
 
     def _listed(self, schema: Schema) -> Parts:
         values = [schema["const"]] if "const" in schema else list(schema["enum"])
         if "const" in schema and "enum" in schema:
-            values = [v for v in values if any(same(v, each) for each in schema["enum"])]
+            values = [v for v in values if any(same_value(v, each) for each in schema["enum"])]
         if "type" in schema:
-            values = [v for v in values if has_type(v, types(schema))]
+            values = [v for v in values if has_type(v, value_types(schema))]
         rest = without(schema, "const", "enum", "type")
         if rest:
             raise NotASkeleton(f"{min(rest)!r} beside listed values")
         if not values:
             raise NotASkeleton("a part of the schema allows nothing")
-        return fixed(list(dict.fromkeys(map(spelled, values))), self._languages)
+        return one_of_texts(list(dict.fromkeys(map(dump_json, values))), self._languages)
 
     def _union(self, schema: Schema, name: str) -> Parts:
         rest = without(schema, name)
@@ -186,8 +237,8 @@ class SchemaParts:
         branches = []
         for one in schema[name]:
             try:
-                found = self._resolved(checked(one))
-                branches.append(both(rest, found) if rest else found)
+                found = self._resolved(check_keywords(one))
+                branches.append(intersect_schemas(rest, found) if rest else found)
             except NotASkeleton:
                 if one is not False:
                     raise
@@ -206,17 +257,17 @@ class SchemaParts:
         """Numbers, and strings, are one language each where there are several."""
         strings = [one for one in branches if plain_type(one) == "string"]
         numbers = [one for one in branches if plain_type(one) in ("integer", "number")]
-        texts = [one for one in branches if strings and listed(one, str)]
-        counts = [one for one in branches if numbers and listed(one, float)]
+        texts = [one for one in branches if strings and lists_values(one, str)]
+        counts = [one for one in branches if numbers and lists_values(one, float)]
         apart = [*strings, *numbers, *texts, *counts]
         ways = [self.value(one) for one in branches if not any(one is each for each in apart)]
         if strings and len(strings) + len(texts) == 1:
             ways.append(string_parts(strings[0], self._languages))
         elif strings:
             patterns = [*map(string_pattern, strings), *map(listed_strings, texts)]
-            value = self._languages.string(Either(tuple(patterns)), 0, None)
-            ways.append((Text('"'), value, Text('"')))
+            value = self._languages.string(Alternation(tuple(patterns)), 0, None)
+            ways.append((LiteralText('"'), value, LiteralText('"')))
         if numbers:
             found = [*map(number_pattern, numbers), *map(listed_numbers, counts)]
-            ways.append((self._languages.value(Either(tuple(found))),))
-        return factored(ways, key)
+            ways.append((self._languages.value(Alternation(tuple(found))),))
+        return factor_prefixes(ways, key)

@@ -1,14 +1,9 @@
-"""One answer as it is filled: literals, values and open choices in a row, laid out again as they
-are decided.
-
-Two invariants make every state a beginning of valid text: each value can be finished within its
-slots (`slot.py`), and all that is laid out fits the room together with the cheapest way of every
-open choice (`switch.py`).
-"""
+"""How a skeleton is laid out. Knows no schema and no model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -16,16 +11,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import InternalError, ModelRequestError
-from weft.decoding.diffusion.structure.lexicon import Lexicon
-from weft.decoding.diffusion.structure.lifted import Lifted
-from weft.decoding.diffusion.structure.options import StructureOptions
-from weft.decoding.diffusion.structure.parts import Choice, Needs, Part, Parts, Spelt, Text, Value
-from weft.decoding.diffusion.structure.slot import OPEN, ValueSlots
-from weft.decoding.diffusion.structure.structure import Kind
-from weft.decoding.diffusion.structure.switch import Switch, Way, behind, distinct, shared
+from weft.decoding.diffusion.structure.languages.token_automaton import (
+    TokenAutomaton,
+    TokenVocabulary,
+)
+from weft.decoding.diffusion.structure.parts import (
+    ChoicePart,
+    LiteralText,
+    LiteralTokens,
+    MinimumTokens,
+    Part,
+    Parts,
+    ValuePart,
+)
+from weft.decoding.diffusion.structure.slots import (
+    OPEN,
+    ChoiceBranch,
+    ChoiceSlot,
+    ValueSlots,
+    branch_after,
+    distinct_branches,
+    shared_tokens,
+)
+from weft.decoding.diffusion.structure.structure import StructureKind
 
 
-class Fixed:
+@dataclass(frozen=True, slots=True)
+class StructureOptions:
+    """Settings of skeletons.
+
+    open_tokens: slots that a value of unknown length begins with; it grows by as many when it is
+    full. string_tokens: the most a string grows to. depth: how deep a schema may nest before
+    anything has to be chosen. window: slots that are written at once where attention is full; 0:
+    the whole skeleton.
+
+    Raises: `ValueError` for sizes out of range.
+    """
+
+    open_tokens: int = 8
+    string_tokens: int = 128
+    depth: int = 32
+    window: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.open_tokens, self.string_tokens, self.depth) < 1 or self.window < 0:
+            raise ValueError(f"no skeletons with {self}")
+
+
+class LiteralSegment:
     """Tokens that are written as they are."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -40,7 +73,7 @@ class Fixed:
         return self.size
 
 
-Segment: TypeAlias = Fixed | ValueSlots | Switch
+Segment: TypeAlias = LiteralSegment | ValueSlots | ChoiceSlot
 
 
 class Skeleton:
@@ -49,12 +82,17 @@ class Skeleton:
     Raises: `ModelRequestError` when the shortest text takes more.
     """
 
-    kind: Final[Kind] = "skeleton"
+    kind: Final[StructureKind] = "skeleton"
     reason: Final = ""
     narrowed: tuple[str, ...] = ()
 
     def __init__(
-        self, parts: Parts, lexicon: Lexicon, needs: Needs, options: StructureOptions, room: int
+        self,
+        parts: Parts,
+        lexicon: TokenVocabulary,
+        needs: MinimumTokens,
+        options: StructureOptions,
+        room: int,
     ) -> None:
         self._lexicon, self._needs, self._options = lexicon, needs, options
         least = needs.of(parts)
@@ -76,7 +114,7 @@ class Skeleton:
     @property
     def literal(self) -> list[bool]:
         """The slots that were never open."""
-        return [isinstance(one, Fixed) for one in self._segments for _ in range(one.size)]
+        return [isinstance(one, LiteralSegment) for one in self._segments for _ in range(one.size)]
 
     @property
     def over(self) -> bool:
@@ -92,7 +130,7 @@ class Skeleton:
         segment, index = self._at(slot)
         if isinstance(segment, ValueSlots):
             return segment.restrict(index, logits)
-        assert isinstance(segment, Switch)
+        assert isinstance(segment, ChoiceSlot)
         allowed = segment.allowed(self._slack)
         out = np.full_like(logits, -np.inf)
         out[allowed] = np.maximum(logits[allowed], np.float32(-1e30))
@@ -103,16 +141,16 @@ class Skeleton:
 
         The first one is, where it is allowed by `restrict`.
         """
-        trials: dict[int, ValueSlots | Switch] = {}
+        trials: dict[int, ValueSlots | ChoiceSlot] = {}
         slack, found = self._slack, []
         for slot, token in zip(slots, tokens, strict=True):
             number, index = self._place(slot)
             segment = self._segments[number]
-            assert not isinstance(segment, Fixed)
+            assert not isinstance(segment, LiteralSegment)
             trial = trials.setdefault(number, segment.copy())
             before = trial.need
             found.append(_take(trial, index, token, slack))
-            if isinstance(trial, Switch):
+            if isinstance(trial, ChoiceSlot):
                 slack -= trial.need - before
         return found
 
@@ -123,7 +161,7 @@ class Skeleton:
         """
         places = [self._at(slot) for slot in slots]
         for (segment, index), token in zip(places, tokens, strict=True):
-            if isinstance(segment, Fixed) or not _take(segment, index, token, self._slack):
+            if isinstance(segment, LiteralSegment) or not _take(segment, index, token, self._slack):
                 raise InternalError(f"token {token} was written where it cannot stand")
         self.settle()
 
@@ -134,7 +172,7 @@ class Skeleton:
         number = 0
         while number < len(self._segments):
             segment = self._segments[number]
-            if isinstance(segment, Switch) and self._resolve(number, segment):
+            if isinstance(segment, ChoiceSlot) and self._resolve(number, segment):
                 number = max(0, number - 1)  # what stands before it is followed by something else
                 continue
             if isinstance(segment, ValueSlots):
@@ -166,7 +204,7 @@ class Skeleton:
             else:
                 value.take(*forced)
 
-    def _resolve(self, number: int, switch: Switch) -> bool:
+    def _resolve(self, number: int, switch: ChoiceSlot) -> bool:
         """Go on where the way is known; whether it was."""
         if switch.token == OPEN:
             allowed = switch.allowed(self._slack)
@@ -191,92 +229,98 @@ class Skeleton:
         out: list[Segment] = []
         for wording, run in reversed([(k, list(g)) for k, g in groupby(parts, _is_wording)]):
             if wording:
-                out.insert(0, Fixed(self._spelt(run)))
+                out.insert(0, LiteralSegment(self._spelt(run)))
                 continue
             for part in reversed(run):
                 follows = out[0] if out else after
                 out[:0] = self._single(part, follows)
-        return [segment for segment in out if segment.size or not isinstance(segment, Fixed)]
+        return [
+            segment for segment in out if segment.size or not isinstance(segment, LiteralSegment)
+        ]
 
     def _single(self, part: Part, after: Segment | None) -> list[Segment]:
-        if isinstance(part, Value):
+        if isinstance(part, ValuePart):
             return [self._value(part.language)]
-        assert isinstance(part, Choice)
+        assert isinstance(part, ChoicePart)
         ways = self._ways(part, after)
         least = self._needs.of((part,))
         cheapest = max(1, min(way.need for way in ways))
         self._spare -= max(0, cheapest - least)
         return self._open(ways, after)
 
-    def _value(self, language: Lifted, size: int | None = None) -> ValueSlots:
+    def _value(self, language: TokenAutomaton, size: int | None = None) -> ValueSlots:
         if size is None:
             size = self._reserved(language)
             self._spare -= size - language.least
         return ValueSlots(language, size, language.longest)
 
-    def _reserved(self, language: Lifted) -> int:
+    def _reserved(self, language: TokenAutomaton) -> int:
         """Slots that a value begins with: as many as it needs, and some of the spare ones."""
         most = min(language.longest, self._options.open_tokens, language.least + self._spare)
         return max(language.least, most)
 
-    def _ways(self, choice: Choice, after: Segment | None) -> tuple[Way, ...]:
+    def _ways(self, choice: ChoicePart, after: Segment | None) -> tuple[ChoiceBranch, ...]:
         """The ways of a choice, those of a choice that it begins with among them."""
         left: list[Parts] = [(choice,)]
         seen: set[tuple[object, ...]] = set()
-        found: list[Way] = []
+        found: list[ChoiceBranch] = []
         while left:
             parts = left.pop(0)
             head = parts[0] if parts else None
-            if not isinstance(head, Choice):
+            if not isinstance(head, ChoicePart):
                 found.extend(self._way(parts, after))
             elif (head.key, *parts[1:]) not in seen:
                 seen.add((head.key, *parts[1:]))
                 left[:0] = [(*way, *parts[1:]) for way in head.ways]
-        return distinct(found)
+        return distinct_branches(found)
 
-    def _way(self, parts: Parts, after: Segment | None) -> list[Way]:
+    def _way(self, parts: Parts, after: Segment | None) -> list[ChoiceBranch]:
         if not parts:
-            word = tuple(after.tokens) if isinstance(after, Fixed) else ()
-            return [Way(word, (), 0, stays=True)]
+            word = tuple(after.tokens) if isinstance(after, LiteralSegment) else ()
+            return [ChoiceBranch(word, (), 0, stays=True)]
         need = self._needs.of(parts)
-        if isinstance(parts[0], Value):
+        if isinstance(parts[0], ValuePart):
             language = parts[0].language
             room = max(1, self._reserved(language))
-            return [Way((), parts, need - language.least + room, language, room)]
+            return [ChoiceBranch((), parts, need - language.least + room, language, room)]
         count = next((n for n, part in enumerate(parts) if not _is_wording(part)), len(parts))
         word = self._spelt(parts[:count])
-        return [Way(word, parts[count:], len(word) + self._needs.of(parts[count:]))]
+        return [ChoiceBranch(word, parts[count:], len(word) + self._needs.of(parts[count:]))]
 
-    def _open(self, ways: Sequence[Way], after: Segment | None) -> list[Segment]:
+    def _open(self, ways: Sequence[ChoiceBranch], after: Segment | None) -> list[Segment]:
         """The only way laid out, or a switch behind what all ways begin with."""
         unknown = [way for way in ways if way.stays and not way.word]
         if unknown or len(ways) == 1:
             return self._gone((unknown or list(ways))[0], after)
-        tokens = shared(ways)
+        tokens = shared_tokens(ways)
         stays = any(way.stays for way in ways)
         if tokens and stays:
-            assert isinstance(after, Fixed)
+            assert isinstance(after, LiteralSegment)
             after.tokens = after.tokens[len(tokens) :]
-        left = [behind(way, tokens, again=stays) for way in ways]
-        return [*([Fixed(tokens)] if tokens else []), Switch(left)]
+        left = [branch_after(way, tokens, again=stays) for way in ways]
+        return [*([LiteralSegment(tokens)] if tokens else []), ChoiceSlot(left)]
 
-    def _gone(self, way: Way, after: Segment | None) -> list[Segment]:
+    def _gone(self, way: ChoiceBranch, after: Segment | None) -> list[Segment]:
         if way.stays:
             return []
         if way.head is not None:
             rest = self._lay(way.rest[1:], after)
             return [self._value(way.head, way.room), *rest]
         parts = way.rest
-        while isinstance(after, Fixed) and parts and isinstance(last := parts[-1], Spelt):
+        while (
+            isinstance(after, LiteralSegment)
+            and parts
+            and isinstance(last := parts[-1], LiteralTokens)
+        ):
             # what was taken from its beginning before the way was known
             after.tokens[:0] = last.tokens
             parts = parts[:-1]
         rest = self._lay(parts, after)
-        return [Fixed(way.word), *rest] if way.word else rest
+        return [LiteralSegment(way.word), *rest] if way.word else rest
 
     def _spelt(self, parts: Sequence[Part]) -> tuple[int, ...]:
         """Texts in a row as the tokens of one, where those are not more."""
-        texts = [part.text for part in parts if isinstance(part, Text)]
+        texts = [part.text for part in parts if isinstance(part, LiteralText)]
         apart = [token for part in parts for token in self._alone(part)]
         if len(texts) == len(parts):
             whole = self._lexicon.spell("".join(texts))
@@ -284,9 +328,9 @@ class Skeleton:
         return tuple(apart)
 
     def _alone(self, part: Part) -> tuple[int, ...]:
-        if isinstance(part, Text):
+        if isinstance(part, LiteralText):
             return self._lexicon.spell(part.text)
-        return part.tokens if isinstance(part, Spelt) else ()
+        return part.tokens if isinstance(part, LiteralTokens) else ()
 
     # --- finding
 
@@ -303,8 +347,8 @@ class Skeleton:
         return self._segments[number], index
 
 
-def _take(segment: ValueSlots | Switch, index: int, token: int, slack: int) -> bool:
-    if isinstance(segment, Switch):
+def _take(segment: ValueSlots | ChoiceSlot, index: int, token: int, slack: int) -> bool:
+    if isinstance(segment, ChoiceSlot):
         return segment.token == OPEN and segment.take(token, slack)
     if index >= segment.size or segment.tokens[index] != OPEN:
         return False
@@ -312,13 +356,13 @@ def _take(segment: ValueSlots | Switch, index: int, token: int, slack: int) -> b
 
 
 def _is_wording(part: Part) -> bool:
-    return isinstance(part, Text | Spelt)
+    return isinstance(part, LiteralText | LiteralTokens)
 
 
 def _first_tokens(segment: Segment | None) -> NDArray[np.int64]:
-    if isinstance(segment, Fixed):
+    if isinstance(segment, LiteralSegment):
         return np.array(segment.tokens[:1], dtype=np.int64)
-    if isinstance(segment, Switch):
+    if isinstance(segment, ChoiceSlot):
         first = sorted({way.word[0] for way in segment.ways if way.word})
         return np.array(first, dtype=np.int64)
     return np.empty(0, dtype=np.int64)

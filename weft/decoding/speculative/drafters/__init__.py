@@ -1,1 +1,1 @@
-"""Who guesses: each file one published way."""
+"""Drafters: one file per published decoder, by what its drafts are made from."""

@@ -1,41 +1,85 @@
-"""Runs programs that nobody trusts. Knows no language but how Python is started.
-
-The program runs two processes away: `jail.keeper` is outside, `jail.inside` within.
-"""
+"""What a sandbox protects from. A protection that cannot be had is a refusal, unless allowed."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Literal, get_args
 
 from weft.core.errors import SandboxError
-from weft.reasoning.code.sandbox.jail.order import Order
-from weft.reasoning.code.sandbox.keeping import Kept, keep
-from weft.reasoning.code.sandbox.limits import Limits
-from weft.reasoning.code.sandbox.outcome import Ran
-from weft.reasoning.code.sandbox.protection import (
-    PROTECTIONS,
-    Protection,
-    checked_protections,
-    refusal,
+from weft.reasoning.code.sandbox.keeper_process import KeeperReport, keep
+from weft.reasoning.code.sandbox.outcome import SandboxResult, verdict
+from weft.reasoning.code.sandbox.request import SandboxLimits, SandboxRequest
+
+Protection = Literal["processes", "network", "files", "disk", "calls", "memory"]
+PROTECTIONS: Final[Mapping[Protection, str]] = {
+    "processes": "sees, signals and outlives no process; their number is bounded",
+    "network": "makes no socket and has no network",
+    "files": "sees what it needs to run, read only, and its own directory",
+    "disk": "its directory is bounded",
+    "calls": "cannot ask the kernel for what programs do not need",
+    "memory": "its processes together are bounded, not only each of them",
+}
+"""Each protection, and what holds of a program with it."""
+_ADVICE: Final = (
+    "run where unprivileged user namespaces are enabled, or as root with CAP_SYS_ADMIN (docker: "
+    "--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined); "
+    "or, for programs that you trust, "
 )
-from weft.reasoning.code.sandbox.python import (
-    ENVIRONMENT,
-    PROGRAM,
-    python_command,
-    python_paths,
-)
-from weft.reasoning.code.sandbox.verdict import verdict
-
-_DEFAULT: Final = Limits()
 
 
-class Sandbox:
+def checked_protections(names: Iterable[str]) -> tuple[Protection, ...]:
+    """`names` as protections. Raises: `SandboxError` for a name that is none."""
+    known = get_args(Protection)
+    for name in names:
+        if name not in known:
+            hint = f"there are: {', '.join(known)}"
+            raise SandboxError(f"there is no protection {name!r}", hint=hint)
+    return tuple(name for name in known if name in names)
+
+
+def refusal(missing: Mapping[Protection, str]) -> SandboxError:
+    """Why programs are not run here."""
+    reasons = "; ".join(f"{name}: {why}" for name, why in missing.items())
+    names = ", ".join(repr(name) for name in missing)
+    hint = f"{_ADVICE}say allow=({names},)"
+    return SandboxError(f"this system cannot protect from programs ({reasons})", hint=hint)
+
+
+PROGRAM: Final = "main.py"
+"""The name of the program's file in its directory."""
+ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
+"""All that a program finds in its environment: the same order of sets in every run."""
+_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
+
+
+@cache
+def python_command() -> tuple[str, ...]:
+    """The command that runs `PROGRAM`: no site packages, no bytecode written, UTF-8."""
+    return (os.path.realpath(sys.executable), "-s", "-S", "-P", "-B", "-X", "utf8", PROGRAM)
+
+
+@cache
+def python_paths() -> tuple[str, ...]:
+    """The interpreter, its standard library and the system's shared libraries; no site packages."""
+    named = sysconfig.get_config_vars("LIBDIR", "LDLIBRARY")
+    shared = ["/".join(named)] if all(isinstance(name, str) for name in named) else []
+    outside = {"platbase": sys.base_exec_prefix}  # a virtual environment has none of its own
+    compiled = sysconfig.get_path("platstdlib", vars=outside)
+    return (python_command()[0], sysconfig.get_path("stdlib"), compiled, *shared, *_LIBRARIES)
+
+
+_DEFAULT: Final = SandboxLimits()
+
+
+class CodeSandbox:
     """Runs programs within `limits`, several at a time; each has processes and files of its own.
 
     `allow` names the protections that may be missing where the system cannot give them; without it
@@ -44,7 +88,7 @@ class Sandbox:
 
     def __init__(
         self,
-        limits: Limits = _DEFAULT,
+        limits: SandboxLimits = _DEFAULT,
         *,
         allow: Sequence[Protection] = (),
         reads: Sequence[str] = (),
@@ -54,13 +98,13 @@ class Sandbox:
         self._reads = tuple(reads)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SandboxLimits:
         """What a program may take."""
         return self._limits
 
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
-    ) -> Ran:
+    ) -> SandboxResult:
         """Run a Python program that has the standard library only. Raises as `execute` does."""
         given = {**(files or {}), PROGRAM: source}
         return await self.execute(python_command(), stdin, given, reads=python_paths())
@@ -72,7 +116,7 @@ class Sandbox:
         files: Mapping[str, str | bytes] | None = None,
         *,
         reads: Sequence[str] = (),
-    ) -> Ran:
+    ) -> SandboxResult:
         """Run `command` (an absolute path and arguments; no shell) in a directory with `files`.
 
         It may read `reads` besides. When this returns, raises or is cancelled, no process of it is
@@ -110,21 +154,21 @@ class Sandbox:
         reads: tuple[str, ...],
         *,
         probe: bool = False,
-    ) -> Order:
+    ) -> SandboxRequest:
         size, most = len(stdin) + sum(map(len, files.values())), self._limits.input_bytes
         if size > most:
             raise SandboxError(f"a program is given {size:,} bytes; it may be given {most:,}")
-        order = Order(command, stdin, files, ENVIRONMENT, reads, self._limits, self._allow)
+        order = SandboxRequest(command, stdin, files, ENVIRONMENT, reads, self._limits, self._allow)
         return replace(order, probe=probe)
 
-    async def _kept(self, order: Order) -> Kept:
+    async def _kept(self, order: SandboxRequest) -> KeeperReport:
         if not sys.platform.startswith("linux"):
             raise refusal(dict.fromkeys(PROTECTIONS, f"{sys.platform} has no namespaces"))
         with _host_box(wanted="disk" in self._allow) as box:
             return await keep(replace(order, box=box))
 
 
-def _lacking(kept: Kept, allow: Sequence[Protection]) -> Mapping[Protection, str]:
+def _lacking(kept: KeeperReport, allow: Sequence[Protection]) -> Mapping[Protection, str]:
     told = kept.said.get("missing", {})
     return {name: told[name] for name in PROTECTIONS if name in told and name not in allow}
 

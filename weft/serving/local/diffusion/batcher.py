@@ -11,14 +11,13 @@ from pathlib import Path
 
 from weft.core.errors import WeftError
 from weft.decoding.diffusion.adapter import ModelAdapter
-from weft.decoding.diffusion.loop import denoise
+from weft.decoding.diffusion.denoising import denoise
 from weft.decoding.diffusion.models import load, tokenizer_folder
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.serving.local.diffusion.intake import DiffusionIntake
 from weft.serving.local.diffusion.row import DiffusionRow
-from weft.serving.local.failure import converted
 from weft.serving.local.options import LocalOptions
-from weft.serving.local.ticket import Ticket
+from weft.serving.local.ticket import Ticket, converted
 from weft.serving.local.vocabulary import Vocabulary
 from weft.serving.weights import locate
 

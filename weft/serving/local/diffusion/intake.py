@@ -1,34 +1,41 @@
-"""From a request to a row of a diffusion model: checked, templated, tokenised, its canvas laid out.
+"""Answers of a given form: from a request's schema or grammar to a structure that is filled in.
 
-Foreign text and schemas come in here; what does not fit is refused with the reason.
+Knows no canvas. What is read of the vocabulary for it takes a while, and is read when first needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from weft.core.ports.model import ModelRequest
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.filters import Guard
-from weft.decoding.diffusion.guard.first_look import FirstLook, Look
-from weft.decoding.diffusion.guard.moderation import Moderation
-from weft.decoding.diffusion.guard.spans import Foreign, refuse_forged
-from weft.decoding.diffusion.plugs import Plugs
-from weft.decoding.diffusion.schedules.fixed import fill_of
-from weft.decoding.diffusion.structure.filling import Filling
+from weft.decoding.diffusion.denoising import DenoisingRow
+from weft.decoding.diffusion.guard.control_tokens import ForeignSpan, refuse_forged
+from weft.decoding.diffusion.guard.moderation import ModerationGuard, RefusalProbe, RefusalQuery
+from weft.decoding.diffusion.ports import (
+    BlockSchedule,
+    DecoderConfig,
+    MovingScheduleSession,
+    OutputGuard,
+    ScheduleSession,
+)
+from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.stats import Stats
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.filling import StructureFiller
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
 from weft.decoding.diffusion.structure.structure import Structure
-from weft.decoding.speculative.chance import Keyed
+from weft.decoding.sampling import CounterRng
 from weft.serving.generation_config import DIFFUSION_TEMPERATURE
-from weft.serving.local.answer import Answer
-from weft.serving.local.diffusion.forms import Forms
-from weft.serving.local.diffusion.growing import Growing, piece
-from weft.serving.local.diffusion.refusals import check_possible
-from weft.serving.local.diffusion.row import DiffusionRow, Labels
-from weft.serving.local.diffusion.ways import Ways
-from weft.serving.local.options import LocalOptions
+from weft.serving.local.answer import AnswerText
+from weft.serving.local.diffusion.decoders import DiffusionDecoders
+from weft.serving.local.diffusion.row import CompletionLabels, DiffusionRow
+from weft.serving.local.grammar import AnswerGrammar, GrammarCompiler, SchemaBounds
+from weft.serving.local.options import LocalOptions, check_diffusion_request
 from weft.serving.local.request import (
     check_request,
     given,
@@ -42,6 +49,91 @@ from weft.serving.local.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from weft.decoding.diffusion.models.loading import DiffusionModel
+
+
+class StructureBuilder:
+    """Makes structures for one model. A schema becomes a skeleton where it can be one; the rest is
+    written from left to right, held to the grammar that models of the other kind are held to.
+    """
+
+    def __init__(self, traits: ModelTraits, vocabulary: Vocabulary, options: LocalOptions) -> None:
+        self._traits = traits
+        self._vocabulary = vocabulary
+        self._grammars = GrammarCompiler(vocabulary, options)
+        self._bounds = SchemaBounds(options.max_string_chars, options.max_items)
+
+    def form(self, request: ModelRequest, room: int) -> Structure | None:
+        """For an answer of at most `room` tokens; None: any text will do.
+
+        Raises: `ModelRequestError` for a schema or grammar that is wrong, cannot be enforced, or
+        whose shortest answer does not fit.
+        """
+        if request.schema is None and request.grammar is None:
+            return None
+        grammar = self._grammar(request)  # a wrong one is told of alike by both kinds of models
+        schema = None if request.schema is None else self._bounds.put_on(request.schema)
+        return self._structures.start(room=room, schema=schema, follow=lambda: grammar)
+
+    def _grammar(self, request: ModelRequest) -> AnswerGrammar:
+        if request.schema is not None:
+            return self._grammars.start(request.schema)
+        assert request.grammar is not None
+        return self._grammars.read(request.grammar)
+
+    @cached_property
+    def _structures(self) -> StructureCompiler:
+        traits = self._traits
+        return StructureCompiler(TokenVocabulary(self._vocabulary, traits.banned, traits.end_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingSchedule:
+    """`schedule`, with `slots` more each time the text is full: at the end of a model's block."""
+
+    schedule: BlockSchedule
+    slots: int
+
+    @property
+    def beyond(self) -> bool:
+        return self.schedule.beyond
+
+    def begin(self, canvas: Canvas, traits: ModelTraits) -> ScheduleSession:
+        inner = self.schedule.begin(canvas, traits)
+        if isinstance(inner, MovingScheduleSession):
+            return _MovingBlocks(inner, self.slots, traits)
+        return _GrowingBlocks(inner, self.slots, traits)
+
+
+def piece(slots: int, length: int, block: int) -> int:
+    """How many slots a canvas of `length` gets: `slots`, and what fills a block of `block`."""
+    return slots + (-(length + slots) % block if block else 0)
+
+
+class _GrowingBlocks:
+    def __init__(self, inner: ScheduleSession, slots: int, traits: ModelTraits) -> None:
+        self._inner = inner
+        self._slots = slots
+        self._block = traits.block
+        self._fill = fill_of(traits)
+
+    def first(self, canvas: Canvas) -> range:
+        return self._inner.first(canvas)
+
+    def following(self, canvas: Canvas, stats: Stats | None) -> range:
+        window = self._inner.following(canvas, stats)
+        if not window and canvas.grow(piece(self._slots, canvas.length, self._block), self._fill):
+            window = self._inner.following(canvas, stats)
+        return window
+
+
+class _MovingBlocks(_GrowingBlocks):
+    def __init__(self, inner: MovingScheduleSession, slots: int, traits: ModelTraits) -> None:
+        super().__init__(inner, slots, traits)
+        self._moving = inner
+
+    def moved(self, canvas: Canvas, stats: Stats) -> range:
+        return self._moving.moved(canvas, stats)
+
 
 _LOOKED_AT = 32
 """Slots."""
@@ -58,13 +150,13 @@ class DiffusionIntake:
         self._vocabulary = vocabulary
         self._options = options
         self._name = name
-        self._ways = Ways(model.traits, options.decode)
-        self._forms = Forms(model.traits, vocabulary, options)
+        self._ways = DiffusionDecoders(model.traits, options.decode)
+        self._forms = StructureBuilder(model.traits, vocabulary, options)
 
     def row(self, ticket: Ticket) -> DiffusionRow:
         """Raises: `ModelRequestError` and `CapabilityError` for what this model cannot answer."""
         request = ticket.request
-        check_possible(request)
+        check_diffusion_request(request)
         check_request(request)
         if self._options.priors is not None and request.schema is not None:
             self._options.priors.check_schema(request.schema)
@@ -80,20 +172,20 @@ class DiffusionIntake:
             prompt,
             len(prompt) + most,
             self._beginning(request, prompt, most, self._guarded(way.plugs), form),
-            Answer(self._vocabulary.bytes_of, request.sampling.stop),
-            Labels(self._name, way.method, way.lossless),
+            AnswerText(self._vocabulary.bytes_of, request.sampling.stop),
+            CompletionLabels(self._name, way.method, way.lossless),
             frozenset(request.sampling.stop_token_ids),
             form,
             look=None if form is None else self._looking(prompt),
             repeatable=shaping.greedy or request.sampling.seed is not None,
         )
 
-    def _looking(self, prompt: list[int]) -> Callable[[int], Look] | None:
+    def _looking(self, prompt: list[int]) -> Callable[[int], RefusalQuery] | None:
         """What a model that is given a form would say without one, where that is to be known."""
         if not self._options.refusals:
             return None
         ids = (self._vocabulary.encode_plain(text) for text in self._options.refusals)
-        look = FirstLook(tuple(tuple(opening[:_LOOKED_AT]) for opening in ids), slots=_LOOKED_AT)
+        look = RefusalProbe(tuple(tuple(opening[:_LOOKED_AT]) for opening in ids), slots=_LOOKED_AT)
         return lambda row: look.begin(prompt, self._traits, row)
 
     def _check_prompt(self, prompt: list[int]) -> None:
@@ -101,12 +193,12 @@ class DiffusionIntake:
         self._model.check_prompt(prompt)
         mask = frozenset() if self._traits.mask_id is None else frozenset({self._traits.mask_id})
         if prompt:
-            refuse_forged(prompt, [Foreign(0, len(prompt), "prompt")], mask)
+            refuse_forged(prompt, [ForeignSpan(0, len(prompt), "prompt")], mask)
 
-    def _guarded(self, plugs: Plugs) -> Plugs:
-        guards: tuple[Guard, ...] = (*plugs.guards, *self._options.guards)
+    def _guarded(self, plugs: DecoderConfig) -> DecoderConfig:
+        guards: tuple[OutputGuard, ...] = (*plugs.guards, *self._options.guards)
         if self._options.moderator is not None:
-            guards += (Moderation(self._options.moderator, self._vocabulary.decode),)
+            guards += (ModerationGuard(self._options.moderator, self._vocabulary.decode),)
         return replace(plugs, guards=guards)
 
     def _beginning(
@@ -114,26 +206,26 @@ class DiffusionIntake:
         request: ModelRequest,
         prompt: list[int],
         most: int,
-        plugs: Plugs,
+        plugs: DecoderConfig,
         form: Structure | None,
-    ) -> Callable[[int], Denoising]:
+    ) -> Callable[[int], DenoisingRow]:
         """What makes the writing of at most `most` tokens, in a row of the cache."""
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
         shaping = shaping_of(sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
-        chance = Keyed(seed_of(sampling))
+        chance = CounterRng(seed_of(sampling))
         slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
 
-        def begin(row: int) -> Denoising:
+        def begin(row: int) -> DenoisingRow:
             if form is not None:
-                filling = Filling(form, traits)
+                filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return Denoising(canvas, filling.plugs(plugs), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.plugs(plugs), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
-            growing = replace(plugs, schedule=Growing(plugs.schedule, slots))
-            return Denoising(canvas, growing, traits, chance, shaping)
+            growing = replace(plugs, schedule=GrowingSchedule(plugs.schedule, slots))
+            return DenoisingRow(canvas, growing, traits, chance, shaping)
 
         return begin

@@ -1,7 +1,7 @@
 """One request to a diffusion model while it runs: what is released of it, and when it ends.
 
-Stands around its `Denoising`, so that what a policy, a filter or a guard raises ends this request
-and no other. Knows nothing of the batch.
+Stands around its `DenoisingRow`, so that what a policy, a filter or a guard raises ends this
+request and no other. Knows nothing of the batch.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from typing import TypeVar
 from weft.core.errors import ModelOutputError
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, Denoised, FinishReason, Usage
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.filters import Refusal
-from weft.decoding.diffusion.guard.first_look import Look
+from weft.decoding.diffusion.denoising import DenoisingRow
+from weft.decoding.diffusion.guard.moderation import RefusalQuery
+from weft.decoding.diffusion.ports import Refusal
 from weft.decoding.diffusion.query import Logits, Query
 from weft.decoding.diffusion.structure.structure import Structure
-from weft.serving.local.answer import Answer, Drawn
-from weft.serving.local.failure import converted
-from weft.serving.local.ticket import Ticket
+from weft.serving.local.answer import AnswerText, SampledToken
+from weft.serving.local.ticket import Ticket, converted
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class CompletionLabels:
     """What a completion says of the model, and of the decoder: by name, and whether it is plain."""
 
     model: str
@@ -47,13 +46,13 @@ class DiffusionRow:
         ticket: Ticket,
         prompt: Sequence[int],
         most_tokens: int,
-        begin: Callable[[int], Denoising],
-        answer: Answer,
-        labels: Labels,
+        begin: Callable[[int], DenoisingRow],
+        answer: AnswerText,
+        labels: CompletionLabels,
         stop_ids: frozenset[int] = frozenset(),
         form: Structure | None = None,
         *,
-        look: Callable[[int], Look] | None = None,
+        look: Callable[[int], RefusalQuery] | None = None,
         repeatable: bool = False,
     ) -> None:
         self.ticket = ticket
@@ -67,9 +66,9 @@ class DiffusionRow:
         self._stop_ids = stop_ids
         self._form = form
         self._begin_look = look
-        self._look: Look | None = None
+        self._look: RefusalQuery | None = None
         self._repeatable = repeatable
-        self._denoising: Denoising | None = None
+        self._denoising: DenoisingRow | None = None
         self._prefilled = False
 
     @property
@@ -125,7 +124,7 @@ class DiffusionRow:
         if denoising is not None and not self.done:
             self._bearing(lambda: self._report(denoising))
 
-    def _report(self, denoising: Denoising) -> None:
+    def _report(self, denoising: DenoisingRow) -> None:
         if not self._prefilled and denoising.counters.passes:
             self.ticket.put(Prefilled(self._prompt))
             self._prefilled = True
@@ -147,7 +146,7 @@ class DiffusionRow:
             self._check_form(reason, completion.usage)
             self.ticket.put(completion)
 
-    def _ending(self, denoising: Denoising) -> FinishReason | None:
+    def _ending(self, denoising: DenoisingRow) -> FinishReason | None:
         if self._answer.stopped is not None:
             return "stop"
         finish, form = denoising.finish, self._form
@@ -167,14 +166,14 @@ class DiffusionRow:
             error.usage = usage
             raise error
 
-    def _read(self, denoising: Denoising) -> None:
+    def _read(self, denoising: DenoisingRow) -> None:
         """Take what was released since the last time, as far as a stop text."""
         for token in denoising.kept[len(self._answer.token_ids) :].tolist():
             if self._answer.stopped is not None:
                 return
-            self._answer.add(Drawn(token))
+            self._answer.add(SampledToken(token))
 
-    def _terminator(self, denoising: Denoising) -> str | int | None:
+    def _terminator(self, denoising: DenoisingRow) -> str | int | None:
         """What of the request ended the answer; a token of it is then the last of the ids."""
         canvas, end = denoising.canvas, denoising.end
         if self._answer.stopped is not None:
@@ -182,13 +181,13 @@ class DiffusionRow:
         if denoising.finish == "stop" and end < canvas.length:
             token = int(canvas.ids[end])
             if token in self._stop_ids:
-                self._answer.add(Drawn(token), silent=True)
+                self._answer.add(SampledToken(token), silent=True)
                 return token
         return None
 
     def _completion(
         self,
-        denoising: Denoising,
+        denoising: DenoisingRow,
         reason: FinishReason,
         kept: int,
         stop: str | int | None,

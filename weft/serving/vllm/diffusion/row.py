@@ -1,27 +1,74 @@
-"""One request inside vLLM: the local loop, what its canvas holds, and which tokens are final.
+"""What vLLM's cache holds of a text, as a cache policy: all before the canvas, for good.
 
-Knows neither vLLM nor torch: whoever runs the model tells what it predicts.
+Knows no vLLM. Exact for models with blocks, as far as blocks are finished; for models whose slots
+all see each other, it is the prompt read alone and finished canvases frozen (FreeCache's idea,
+arXiv 2505.21467), and slots behind the canvas are not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.core.errors import InternalError
+from weft.decoding.diffusion.action import Action
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.counters import Counters
-from weft.decoding.diffusion.denoising import Denoising
-from weft.decoding.diffusion.stats import Drawn, Stats
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.law import Shaping
-from weft.serving.vllm.diffusion.asked import Asked
-from weft.serving.vllm.diffusion.held import Held, Region
-from weft.serving.vllm.diffusion.plugs import Served, plugs_inside
+from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow
+from weft.decoding.diffusion.ports import CacheFeed
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, plugs_inside
+
+
+class CanvasRegion:
+    """Implements `Caching`. The slots from `base` on are in vLLM's canvas, those before are held.
+
+    Who emits a finished region moves `base` to its end.
+    """
+
+    def __init__(self, base: int, width: int, block: int) -> None:
+        self.base = base
+        self._width, self._block = width, block
+
+    def end(self, canvas: Canvas) -> int:
+        """The slot after the last that may be written before the next pass over final tokens."""
+        end = self.base + self._width
+        if self._block:
+            end = min(end, (self.base // self._block + 1) * self._block)
+        return min(end, canvas.length)
+
+    def plan(self, canvas: Canvas) -> CacheFeed:
+        """See `Caching`."""
+        end = self.end(canvas)
+        return CacheFeed(np.arange(self.base, end), end)
+
+    def note(self, canvas: Canvas, action: Action) -> None:
+        """See `Caching`. All of the canvas is read in every pass: nothing to remember."""
+
+    def persist(self, canvas: Canvas, following: range) -> CacheFeed | None:
+        """See `Caching`."""
+        end = self.end(canvas)
+        if following and following.start < end:
+            return None
+        return CacheFeed(np.arange(self.base, end), min(end + 1, canvas.length), "persist")
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasCachePolicy:
+    """Implements `CachePolicy` for one row, whose `region` it is."""
+
+    region: CanvasRegion
+    predicts: bool = False
+    exact: bool = False
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> CanvasRegion:
+        """See `CachePolicy`."""
+        return self.region
 
 
 class Predictions(Protocol):
@@ -30,7 +77,7 @@ class Predictions(Protocol):
     def logits(self, slots: Slots) -> NDArray[np.float32]:
         """[slots, vocabulary]; what the traits ban is -inf."""
 
-    def seen(self, canvas: Canvas, slots: Slots, chance: Keyed) -> tuple[Stats, Drawn]:
+    def seen(self, canvas: Canvas, slots: Slots, chance: CounterRng) -> tuple[Stats, SampledTokens]:
         """What `stats_of` and a greedy `drawn_from` make of these logits."""
 
 
@@ -47,22 +94,22 @@ class CanvasRow:
         self,
         prompt: Sequence[int],
         most_tokens: int,
-        asked: Asked,
-        served: Served,
-        shaping: Shaping,
+        asked: DecoderRequest,
+        served: ServedCanvas,
+        shaping: SamplingParams,
         *,
         ends: bool = True,
     ) -> None:
         traits = served.traits if ends else replace(served.traits, end_ids=frozenset())
         assert traits.mask_id is not None
         self._mask = traits.mask_id
-        self._region = Region(len(prompt), served.width, traits.block)
+        self._region = CanvasRegion(len(prompt), served.width, traits.block)
         plugs = plugs_inside(asked, served)
-        held = Held(self._region, predicts=plugs.cache.predicts)
+        held = CanvasCachePolicy(self._region, predicts=plugs.cache.predicts)
         canvases = -(-most_tokens // served.width)
         canvas = Canvas(prompt, canvases * served.width, self._mask)
-        self._chance, self._greedy = Keyed(asked.seed), shaping.greedy
-        self._denoising = Denoising(
+        self._chance, self._greedy = CounterRng(asked.seed), shaping.greedy
+        self._denoising = DenoisingRow(
             canvas, replace(plugs, cache=held), traits, self._chance, shaping
         )
 
@@ -77,7 +124,7 @@ class CanvasRow:
         return self._denoising.over
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> DenoisingCounters:
         """What it took so far."""
         return self._denoising.counters
 

@@ -1,6 +1,6 @@
-"""What vLLM calls after each pass: the rows of a batch take their logits and say what is read next.
+"""What the model said of one canvas, where it was computed: statistics there, numbers to the host.
 
-Its shapes are vLLM's (`vllm.v1.worker.gpu.sample`); it decides nothing itself. Runs on any device.
+Knows no vLLM. The vocabulary stays on the device unless a policy wants all of it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,77 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from weft.serving.vllm.diffusion.requests import LOG, Request, Requests
-from weft.serving.vllm.diffusion.said import Said
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Canvas, Slots
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.sampling import CounterRng
+from weft.serving.vllm.diffusion.batch import LOG, CanvasRequest, CanvasRequests
+
+
+class DevicePredictions:
+    """Implements `Predictions`.
+
+    rows    [slots, vocabulary] raw logits of the slots from `base` on, of any float type
+    before  [vocabulary] those of the slot before, which a shifted model needs
+    """
+
+    def __init__(
+        self, rows: torch.Tensor, base: int, traits: ModelTraits, before: torch.Tensor | None
+    ) -> None:
+        self._rows, self._base, self._traits, self._before = rows, base, traits, before
+
+    def logits(self, slots: Slots) -> NDArray[np.float32]:
+        """See `Predictions`."""
+        found: NDArray[np.float32] = self._aligned(slots).cpu().numpy()
+        return found
+
+    def seen(self, canvas: Canvas, slots: Slots, chance: CounterRng) -> tuple[Stats, SampledTokens]:
+        """See `Predictions`."""
+        logits = self._aligned(slots)
+        logp = logits.log_softmax(dim=-1)
+        p = logp.exp()
+        first = _lowest_of_largest(logits)
+        rest = logits.scatter(1, first[:, None], float("-inf"))
+        top = torch.stack([first, _lowest_of_largest(rest)], dim=1)
+        entropy = -(p * logp.where(p > 0, 0.0)).sum(dim=-1, dtype=torch.float64)
+        ends = torch.tensor(sorted(self._traits.end_ids), device=p.device, dtype=torch.int64)
+        p_end = p[:, ends].sum(dim=-1, dtype=torch.float64)
+        ids = top.cpu().numpy()
+        likely = p.gather(1, top).double().cpu().numpy()
+        stats = Stats(
+            slots,
+            canvas.undecided[slots],
+            ids,
+            likely,
+            np.maximum(entropy.cpu().numpy(), 0.0),
+            p_end.cpu().numpy(),
+            np.full(len(slots), np.nan),
+        )
+        return stats.within(canvas), SampledTokens(ids[:, 0], likely[:, 0], chance)
+
+    def _aligned(self, slots: Slots) -> torch.Tensor:
+        """float32 [slots, vocabulary], without what is never written."""
+        at = torch.from_numpy(slots - self._base).to(self._rows.device)
+        if self._traits.shifted:
+            found = self._rows[(at - 1).clamp(min=0)].float()
+            if self._before is not None:
+                found[at == 0] = self._before.float()
+        else:
+            found = self._rows[at].float()
+        found = found[:, : self._traits.vocabulary].clone()
+        banned = torch.tensor(sorted(self._traits.banned), device=found.device, dtype=torch.int64)
+        found[:, banned] = float("-inf")
+        return found
+
+
+def _lowest_of_largest(logits: torch.Tensor) -> torch.Tensor:
+    """[rows]; which of equals `argmax` takes is not told for devices."""
+    ids = torch.arange(logits.shape[1], device=logits.device)
+    largest = logits.amax(dim=1, keepdim=True)
+    return ids.where(logits == largest, logits.shape[1]).amin(dim=1)
+
 
 Head = Callable[[int], torch.Tensor]
 """The logits [vocabulary] of what left the model for a token of the last pass."""
@@ -30,7 +98,7 @@ class CanvasSampler:
     compute_nans = False
 
     def __init__(
-        self, requests: Requests, drafts: torch.Tensor, head: Head, output: Callable[..., Any]
+        self, requests: CanvasRequests, drafts: torch.Tensor, head: Head, output: Callable[..., Any]
     ) -> None:
         self._requests = requests
         self._drafts = drafts
@@ -81,11 +149,11 @@ class CanvasSampler:
             num_rejected=rejected.to(logits.device),
         )
 
-    def _stepped(self, request: Request, place: int, logits: torch.Tensor) -> list[int]:
+    def _stepped(self, request: CanvasRequest, place: int, logits: torch.Tensor) -> list[int]:
         row, traits = request.row, self._requests.served.traits
         if row.over:
             return _ended(request, [min(traits.end_ids, default=0)], traits.end_ids)
-        said = Said(logits, row.base, traits, self._before.get(place))
+        said = DevicePredictions(logits, row.base, traits, self._before.get(place))
         try:
             final = row.step(len(logits), said)
         except Exception:  # noqa: BLE001 - the worker serves others, too
@@ -101,7 +169,7 @@ class CanvasSampler:
             last = int(batch.query_start_loc_np[index + 1]) - 1
             self._before[place] = self._head(last)
 
-    def _note(self, place: int, request: Request) -> None:
+    def _note(self, place: int, request: CanvasRequest) -> None:
         ids = torch.tensor(request.row.drafts(self._width), dtype=self._drafts.dtype)
         self._drafts[place, : self._width] = ids.to(self._drafts.device)
 
@@ -111,7 +179,7 @@ def _read_whole(batch: Any, index: int) -> bool:
     return bool(done >= batch.prefill_len_np[index])
 
 
-def _ended(request: Request, final: list[int], end_ids: frozenset[int]) -> list[int]:
+def _ended(request: CanvasRequest, final: list[int], end_ids: frozenset[int]) -> list[int]:
     """With a terminator that vLLM knows as one, where the text ends."""
     if not final or request.ending is None or final[-1] in request.stops:
         return final

@@ -14,14 +14,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.serving.vllm.drafting.concordance import TOKEN_BYTES
-from weft.serving.vllm.drafting.facts import Batch, Constraint, RowFacts
-from weft.serving.vllm.drafting.guess import Guesser
-from weft.serving.vllm.drafting.line import Grammar, Line
-from weft.serving.vllm.drafting.memory import Memory
-from weft.serving.vllm.drafting.price import Price
-from weft.serving.vllm.drafting.rows import Rows
-from weft.serving.vllm.drafting.settings import Settings
+from weft.serving.vllm.drafting.memory import TextMemory
+from weft.serving.vllm.drafting.ngram_index import TOKEN_BYTES
+from weft.serving.vllm.drafting.requests import (
+    Constraint,
+    ForcedTokenSource,
+    RequestHistory,
+    RequestRows,
+    RowFacts,
+    RunningBatch,
+)
+from weft.serving.vllm.drafting.settings import ProposerSettings
+from weft.serving.vllm.drafting.suffix_drafter import DraftCost, SuffixMatchDrafter
 
 # A child of vLLM's own logger, so that its handlers show the line wherever it runs.
 LOG = logging.getLogger("vllm.weft")
@@ -34,7 +38,7 @@ Texts = Iterable[tuple[str, Sequence[int]]]
 """Labels, and what was written under them."""
 
 
-class Drafts:
+class BatchDrafter:
     """Drafts of at most `tokens` tokens for answers that end at `longest`. `clock` is in seconds.
 
     `heard` gives texts from outside as they come; `grammar` a grammar for a constraint, or None
@@ -43,25 +47,25 @@ class Drafts:
 
     def __init__(
         self,
-        how: Settings,
+        how: ProposerSettings,
         tokens: int,
         longest: int,
         *,
-        grammar: Callable[[Constraint], Grammar | None] = lambda _: None,
+        grammar: Callable[[Constraint], ForcedTokenSource | None] = lambda _: None,
         ended: Callable[[str, Sequence[int]], None] = lambda _label, _text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.memory = Memory(how.memory_mib * 2**20 // TOKEN_BYTES)
+        self.memory = TextMemory(how.memory_mib * 2**20 // TOKEN_BYTES)
         self.failures = 0
-        self._guesser = Guesser(how.depth, how.least)
+        self._guesser = SuffixMatchDrafter(how.depth, how.least)
         self._tokens = tokens
         self._longest = longest
         self._grammar = grammar
         self._ended = ended
-        self._rows = Rows(self._line)
-        self._price = Price(how.least)
+        self._rows = RequestRows(self._line)
+        self._price = DraftCost(how.least)
         self._clock = clock
-        self._asked: dict[Line, int] = {}
+        self._asked: dict[RequestHistory, int] = {}
         self._asked_s = 0.0
 
     def propose(
@@ -69,12 +73,12 @@ class Drafts:
         sampled: Sequence[Sequence[int]],  # by row: what the step added; nothing: no draft
         counts: NDArray[np.int32],  # [rows]: tokens that each row has now
         ids: NDArray[np.int32],  # [rows, longest]
-        batch: Batch | None = None,
+        batch: RunningBatch | None = None,
     ) -> list[list[int]]:
         """A draft for each row, perhaps an empty one. Never raises."""
         begun_s = self._clock()
         facts = self._facts(batch, len(sampled))
-        taken: dict[Line, int] = {}
+        taken: dict[RequestHistory, int] = {}
         drafts: list[list[int]] = []
         for row, new in enumerate(sampled):
             try:
@@ -102,7 +106,7 @@ class Drafts:
         ids: NDArray[np.int32],
         new: Sequence[int],
         facts: RowFacts | None,
-        taken: dict[Line, int],
+        taken: dict[RequestHistory, int],
     ) -> list[int]:
         most = min(self._tokens, self._longest - len(ids) - 1)
         if not new or most < 1:
@@ -119,7 +123,7 @@ class Drafts:
             raise
 
     def _learn(
-        self, begun_s: float, sampled: Sequence[Sequence[int]], taken: dict[Line, int]
+        self, begun_s: float, sampled: Sequence[Sequence[int]], taken: dict[RequestHistory, int]
     ) -> None:
         """What the pass since the last drafts took, if it read them and no prompts."""
         known = [self._asked[line] for line in taken if line in self._asked]
@@ -128,23 +132,23 @@ class Drafts:
         self._guesser.least = self._price.least()
         self._asked, self._asked_s = taken, self._clock()
 
-    def _line(self, facts: RowFacts | None) -> Line:
+    def _line(self, facts: RowFacts | None) -> RequestHistory:
         if facts is None:
-            return Line(self._guesser)
+            return RequestHistory(self._guesser)
         constraint = facts.constraint
         grammar = None if constraint is None else self._grammar(constraint)
-        return Line(self._guesser, facts.label, grammar)
+        return RequestHistory(self._guesser, facts.label, grammar)
 
-    def _tidy(self, batch: Batch | None) -> None:
+    def _tidy(self, batch: RunningBatch | None) -> None:
         for line in self._rows.ended(None if batch is None else batch.living()):
             self._tell(line, 1)
             self._ended(line.label, line.answer)
 
-    def _tell(self, line: Line, least: int) -> None:
+    def _tell(self, line: RequestHistory, least: int) -> None:
         """Let siblings know what was written since the last time."""
         self.memory.remember(line.label, line.news(least))
 
-    def _facts(self, batch: Batch | None, rows: int) -> Sequence[RowFacts | None]:
+    def _facts(self, batch: RunningBatch | None, rows: int) -> Sequence[RowFacts | None]:
         unknown: list[RowFacts | None] = [None] * rows
         if batch is None:
             return unknown

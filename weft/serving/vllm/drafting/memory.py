@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from weft.serving.vllm.drafting.concordance import Concordance
+from weft.serving.vllm.drafting.ngram_index import NgramIndex
 
 LONGEST_LABEL: Final = 200
 _LABELS: Final = 256
 _SHARE: Final = 8
 
 
-class Shelf:
+class RecentTexts:
     """The latest texts, of at most `most` tokens together.
 
     Two halves: when the new one is full it becomes the old one, which is forgotten as a whole. So
@@ -22,7 +22,7 @@ class Shelf:
 
     def __init__(self, most: int) -> None:
         self._half = max(most // 2, 1)
-        self.halves = (Concordance(), Concordance())
+        self.halves = (NgramIndex(), NgramIndex())
 
     def __len__(self) -> int:
         """Tokens."""
@@ -33,12 +33,12 @@ class Shelf:
         new, _ = self.halves
         kept = text[max(0, len(text) - self._half + 1) :]
         if len(new) + len(kept) + 1 > self._half:
-            new = Concordance()
+            new = NgramIndex()
             self.halves = (new, self.halves[0])
         new.add(kept)
 
 
-class Memory:
+class TextMemory:
     """At most `tokens` tokens of texts, each on its label's shelf and on everybody's.
 
     Everybody's shelf has half of it. The labels share the other half: none has more than an eighth
@@ -47,8 +47,8 @@ class Memory:
 
     def __init__(self, tokens: int) -> None:
         self._half = max(tokens // 2, _SHARE)
-        self._everybody = Shelf(self._half)
-        self._labels: OrderedDict[str, Shelf] = OrderedDict()
+        self._everybody = RecentTexts(self._half)
+        self._labels: OrderedDict[str, RecentTexts] = OrderedDict()
 
     def __len__(self) -> int:
         """Tokens on all shelves."""
@@ -59,7 +59,7 @@ class Memory:
         """Those that are known, the one that was used last at the end."""
         return tuple(self._labels)
 
-    def sources(self, label: str) -> Iterator[Concordance]:
+    def sources(self, label: str) -> Iterator[NgramIndex]:
         """Where to look for what a request of `label` may write, the closest first."""
         own = self._labels.get(label[:LONGEST_LABEL])
         if own is not None:
@@ -75,7 +75,7 @@ class Memory:
         if not label:
             return
         label = label[:LONGEST_LABEL]
-        shelf = self._labels.setdefault(label, Shelf(self._half // _SHARE))
+        shelf = self._labels.setdefault(label, RecentTexts(self._half // _SHARE))
         self._labels.move_to_end(label)
         shelf.add(text)
         while len(self._labels) > _LABELS or self._of_labels() > self._half:

@@ -12,7 +12,7 @@ KEY = "weft_drafting"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProposerSettings:
     """How drafts are made.
 
     depth       longest run of tokens that is compared
@@ -41,22 +41,22 @@ BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "memory_mib": (1, 4096),
     }
 )
-OPTIONS = tuple(field.name for field in fields(Settings))
+OPTIONS = tuple(field.name for field in fields(ProposerSettings))
 
 
-def settings_from(given: object) -> Settings:
+def settings_from(given: object) -> ProposerSettings:
     """The settings in a plain mapping; what is missing is the default.
 
     Raises: `ValueError` where it is no mapping of known names to values of the right kind.
     """
     if not isinstance(given, Mapping):
         raise ValueError(f"settings are {given!r}, not a mapping")  # noqa: TRY004 - as for any other
-    defaults = {field.name: field.default for field in fields(Settings)}
+    defaults = {field.name: field.default for field in fields(ProposerSettings)}
     unknown = sorted(map(str, given.keys() - defaults.keys()))
     if unknown:
         raise ValueError(f"unknown: {', '.join(unknown)}; there are {', '.join(defaults)}")
     checked = {name: _like(defaults[name], name, value) for name, value in given.items()}
-    return replace(Settings(), **checked)
+    return replace(ProposerSettings(), **checked)
 
 
 def _like(default: object, name: str, value: object) -> Any:

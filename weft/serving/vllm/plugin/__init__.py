@@ -44,7 +44,7 @@ def _register_diffusion() -> None:
     if os.environ.get("WEFT_VLLM_DIFFUSION") == "0" or _CONFIGURED not in sys.modules:
         return
     try:
-        from weft.serving.vllm.diffusion.registering import register_models
+        from weft.serving.vllm.diffusion.registration import register_models
 
         register_models()
     except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
@@ -67,9 +67,11 @@ def _at_start_of_worker(platform: Any) -> None:
 
 
 def _mend_worker() -> None:
-    from weft.serving.vllm.plugin.chunked_seed import ChunkedSeed
-    from weft.serving.vllm.plugin.empty_top_k import EmptyTopK
-    from weft.serving.vllm.plugin.expansion import TokenExpansion
-    from weft.serving.vllm.plugin.pipeline import PipelineBuffer
+    from weft.serving.vllm.plugin.repairs import (
+        ChunkedSeed,
+        EmptyTopK,
+        PipelineBuffer,
+        TokenExpansion,
+    )
 
     mend((TokenExpansion(), EmptyTopK(), PipelineBuffer(), ChunkedSeed()))

@@ -1,30 +1,109 @@
-"""weft's proposer inside vLLM (`custom_class`): vLLM's shapes in, drafts out. Makes none itself.
+"""The running batch of vLLM's worker, as weft's proposer is told of it.
 
-One for each worker process that samples. vLLM must run whatever happens here: what cannot be had
-is done without, with one line in its log.
+vLLM gives a custom proposer tokens and no names. Its runner hands over what it calls the proposer
+with: so the runner is caught there. Where that does not work, the proposer does without.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.serving.vllm.drafting.channel.listening import Ear
-from weft.serving.vllm.drafting.drafts import LOG, Drafts
-from weft.serving.vllm.drafting.facts import Batch
-from weft.serving.vllm.drafting.forced import Forcing
-from weft.serving.vllm.drafting.known import Known
-from weft.serving.vllm.drafting.settings import KEY, Settings, settings_from
-from weft.serving.vllm.places import drafting_folder, known_folder
-from weft.serving.vllm.plugin.batch import catch_runner
-from weft.serving.vllm.processes import MARK, Mark
+from weft.serving.vllm.drafting.drafts import LOG, BatchDrafter
+from weft.serving.vllm.drafting.forced_tokens import ForcedTokensCompiler
+from weft.serving.vllm.drafting.memory import LONGEST_LABEL
+from weft.serving.vllm.drafting.requests import LABEL, Constraint, RowFacts, RunningBatch
+from weft.serving.vllm.drafting.settings import KEY, ProposerSettings, settings_from
+from weft.serving.vllm.drafting.shared_texts import DraftChannelServer, TextArchive
+from weft.serving.vllm.supervise.places import drafting_folder, known_folder
+from weft.serving.vllm.supervise.processes import MARK, Mark
 
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
+
+
+_MOMENT = "propose_draft_token_ids"
+
+
+class BatchAwareProposer(Protocol):
+    """A proposer that wants to know whose rows it drafts for."""
+
+    batch: RunningBatch | None
+
+
+class RunnerBatch:
+    """Implements `RunningBatch` over vLLM's model runner."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._known: dict[str, tuple[Any, RowFacts]] = {}
+
+    def rows(self) -> list[RowFacts]:
+        """One for each row, in the order of the step's arrays."""
+        requests = self._runner.requests
+        names = self._runner.input_batch.req_ids
+        self._known = {name: self._facts(name, requests[name]) for name in names}
+        return [self._known[name][1] for name in names]
+
+    def _facts(self, name: str, request: Any) -> tuple[Any, RowFacts]:
+        """As in the step before, if it is the same request: schemas are long."""
+        known = self._known.get(name)
+        if known is not None and known[0] is request:
+            return known
+        return request, facts_of(name, request)
+
+    def living(self) -> Container[str]:
+        """The requests that vLLM has not ended."""
+        requests: Container[str] = self._runner.requests
+        return requests
+
+
+def facts_of(name: str, request: Any) -> RowFacts:
+    """What vLLM keeps of a request, in our words."""
+    sampling = request.sampling_params
+    label = ((sampling.extra_args or {}) if sampling else {}).get(LABEL, "")
+    return RowFacts(
+        name,
+        label[:LONGEST_LABEL] if isinstance(label, str) else "",
+        int(request.num_prompt_tokens),
+        constraint_of(getattr(sampling, "structured_outputs", None)),
+    )
+
+
+def constraint_of(wanted: Any) -> Constraint | None:
+    """What vLLM holds an answer to; None for nothing, and for what forces nothing worth it."""
+    if wanted is None:
+        return None
+    if wanted.json is not None:
+        plain = wanted.json if isinstance(wanted.json, str) else json.dumps(wanted.json)
+        return Constraint("json", plain)
+    if wanted.grammar is not None:
+        return Constraint("lark", wanted.grammar)
+    return None if wanted.regex is None else Constraint("regex", wanted.regex)
+
+
+def catch_runner(runners: Any, proposer: type[BatchAwareProposer]) -> None:
+    """Have `runners`, a class of vLLM, tell their proposer who they are. May be called again."""
+    original = getattr(runners, _MOMENT)
+    if hasattr(original, "tells"):
+        return
+
+    @functools.wraps(original)
+    def telling(runner: Any, *given: Any, **named: Any) -> Any:
+        drafter = getattr(runner, "drafter", None)
+        if isinstance(drafter, proposer) and drafter.batch is None:
+            drafter.batch = RunnerBatch(runner)
+        return original(runner, *given, **named)
+
+    telling.tells = True  # type: ignore[attr-defined]
+    setattr(runners, _MOMENT, telling)
+
 
 _Made = TypeVar("_Made")
 
@@ -33,17 +112,17 @@ class WeftProposer:
     """What vLLM makes of `vllm_config` and asks after every step."""
 
     def __init__(self, vllm_config: Any) -> None:
-        self.batch: Batch | None = None
+        self.batch: RunningBatch | None = None
         how = _settings(vllm_config)
         model = vllm_config.model_config
         vocabulary = int(model.get_vocab_size())
         known = _or_none("a file of what was written", lambda: _known(how, model, vocabulary))
         flexible = not vllm_config.structured_outputs_config.disable_any_whitespace
-        self._drafts = Drafts(
+        self._drafts = BatchDrafter(
             how,
             int(vllm_config.speculative_config.num_speculative_tokens),
             int(model.max_model_len),
-            grammar=Forcing(lambda: _tokenizer(model), whitespace_flexible=flexible),
+            grammar=ForcedTokensCompiler(lambda: _tokenizer(model), whitespace_flexible=flexible),
             ended=known.keep if known is not None else lambda _label, _text: None,
         )
         for label, text in () if known is None else known.texts():
@@ -69,23 +148,23 @@ class WeftProposer:
         )
 
 
-def _settings(vllm_config: Any) -> Settings:
+def _settings(vllm_config: Any) -> ProposerSettings:
     try:
         return settings_from((vllm_config.additional_config or {}).get(KEY, {}))
     except (ValueError, AttributeError) as error:
         LOG.warning("weft's proposer takes its usual settings: %s", error)
-        return Settings()
+        return ProposerSettings()
 
 
-def _known(how: Settings, model: Any, vocabulary: int) -> Known | None:
-    return Known(known_folder(), str(model.model), vocabulary) if how.remember else None
+def _known(how: ProposerSettings, model: Any, vocabulary: int) -> TextArchive | None:
+    return TextArchive(known_folder(), str(model.model), vocabulary) if how.remember else None
 
 
-def _ear(vocabulary: int) -> Ear | None:
+def _ear(vocabulary: int) -> DraftChannelServer | None:
     mark = Mark.parse(os.environ.get(MARK, ""))
     if mark is None:
         return None
-    return Ear(drafting_folder(mark.serving) / f"{os.getpid()}.sock", vocabulary)
+    return DraftChannelServer(drafting_folder(mark.serving) / f"{os.getpid()}.sock", vocabulary)
 
 
 def _catch() -> None:

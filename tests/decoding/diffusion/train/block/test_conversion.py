@@ -16,26 +16,28 @@ from transformers import AutoTokenizer
 from tests.decoding.diffusion.network import small
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import plugs_for
-from weft.decoding.diffusion.loop import written
+from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.denoising import written
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.train.block import learner as learner_module
-from weft.decoding.diffusion.train.block import source
-from weft.decoding.diffusion.train.block.conversion import KIND
-from weft.decoding.diffusion.train.block.course import BlockCourse, Growth
-from weft.decoding.diffusion.train.block.layout import Laying
-from weft.decoding.diffusion.train.block.learner import Adapted
-from weft.decoding.diffusion.train.block.noise import Noising
-from weft.decoding.diffusion.train.block.pages import Pages
-from weft.decoding.diffusion.train.order import CHECKPOINT, Hearing, Order, Trained
-from weft.decoding.speculative.artefact import Fingerprint
-from weft.decoding.speculative.chance import Keyed
-from weft.decoding.speculative.train.teacher import Teacher
+from weft.decoding.sampling import CounterRng
+from weft.decoding.speculative.trained_drafter import Fingerprint
 from weft.decoding.tensor_file import read
-from weft.decoding.train.frame import Progress
-from weft.decoding.train.news import Measures
+from weft.training.diffusion.block import corpora
+from weft.training.diffusion.block import learner as learner_module
+from weft.training.diffusion.block.conversion import KIND, BlockObjective, BlockSizeSchedule
+from weft.training.diffusion.block.corpora import TokenizedBatch
+from weft.training.diffusion.block.layout import LayoutBuilder, NoiseSampler
+from weft.training.diffusion.block.learner import LoraLearner
+from weft.training.diffusion.spec import (
+    CHECKPOINT,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+)
+from weft.training.frame import EvaluationStarted, StepProgress
+from weft.training.teacher import Teacher
 
 SCHEDULE: Mapping[str, int | float] = {"steps": 6, "texts": 2, "rate": 0.02, "longest": 400}
 Made = tuple[Path, list[float]]
@@ -43,21 +45,21 @@ Made = tuple[Path, list[float]]
 SETTINGS = {"block": 4, "rank": 2, "grow": 1, "held_out": 3}
 
 
-def order(model: Path, out: Path, **changed: object) -> Order:
-    asked = Order("block", out, None, model, "json", SCHEDULE, SETTINGS, threads=1)
+def order(model: Path, out: Path, **changed: object) -> DiffusionTrainingJob:
+    asked = DiffusionTrainingJob("block", out, None, model, "json", SCHEDULE, SETTINGS, threads=1)
     return replace(asked, **changed)  # type: ignore[arg-type]
 
 
 def trained(
-    asked: Order, resume: bool = False, stop_after: int = 0
-) -> tuple[Trained | None, list[float]]:
+    asked: DiffusionTrainingJob, resume: bool = False, stop_after: int = 0
+) -> tuple[DiffusionTrainingResult | None, list[float]]:
     losses: list[float] = []
 
     def hear(news: object) -> None:
-        if isinstance(news, Progress):
+        if isinstance(news, StepProgress):
             losses.append(news.loss)
 
-    hearing = Hearing(hear, lambda: bool(stop_after) and len(losses) + 1 >= stop_after)
+    hearing = TrainingListener(hear, lambda: bool(stop_after) and len(losses) + 1 >= stop_after)
     return KIND.train(asked, resume, hearing), losses
 
 
@@ -79,7 +81,7 @@ def test_it_is_read_as_a_diffusion_model(converted: Made, chat_model: Path) -> N
     model = load(folder, small.EXACT, find=lambda name: chat_model)
     assert model.traits.attention == "block_causal"
     assert (model.traits.block, model.traits.shifted) == (4, True)
-    assert model.traits.mask_id == source.Texts(chat_model).mask
+    assert model.traits.mask_id == corpora.ConversationEncoder(chat_model).mask
     assert tokenizer_folder(folder, lambda name: chat_model) == chat_model
     told = json.loads((folder / "config.json").read_text())["weft_diffusion"]
     assert told["base"] == "tiny-chat"
@@ -94,23 +96,23 @@ def test_what_was_learnt_is_what_is_read(
     monkeypatch.setattr(learner_module, "computes_bfloat16", lambda _device: False)
     folder, _ = converted
     tensors, _ = read(folder / "adapter.safetensors")
-    learner = Adapted(chat_model, "cpu", 2, source.Texts(chat_model).mask)
+    learner = LoraLearner(chat_model, "cpu", 2, corpora.ConversationEncoder(chat_model).mask)
     with torch.no_grad():
         for name, one in zip(learner.module._names, learner.module.maps, strict=True):
             one.down.copy_(tensors[name + ".lora_a"])
             one.up.copy_(tensors[name + ".lora_b"])
         learner.module.mask.copy_(tensors["embedding_rows"][0])
     assert any(one.up.abs().max() > 0 for one in learner.module.maps)
-    texts = source.Texts(chat_model)
-    [text] = source.Made(texts).held_out(1)
-    laying = Laying(4, texts.mask, texts.end)
-    course = BlockCourse(learner, laying, Noising(), Growth(4, 0))
+    texts = corpora.ConversationEncoder(chat_model)
+    [text] = corpora.DocumentSource(texts).held_out(1)
+    laying = LayoutBuilder(4, texts.mask, texts.end)
+    course = BlockObjective(learner, laying, NoiseSampler(), BlockSizeSchedule(4, 0))
     layouts = course._laid([text], laying, np.random.default_rng(0))
     logits, goals = course._predicted(layouts)
 
     model = load(folder, small.EXACT, find=lambda name: chat_model)
     tokens = laying.slots(text.tokens)
-    [noise, _] = Noising().drawn(len(tokens), text.answer, 4, np.random.default_rng(0))
+    [noise, _] = NoiseSampler().drawn(len(tokens), text.answer, 4, np.random.default_rng(0))
     slot = int(np.flatnonzero(noise.hidden)[0])
     stop = (slot // 4 + 1) * 4
     canvas = Canvas(tokens[: text.answer].tolist(), stop - text.answer, texts.mask)
@@ -127,7 +129,7 @@ def test_what_was_learnt_is_what_is_read(
 
 def test_the_base_is_told_as_it_was(chat_model: Path, tmp_path: Path) -> None:
     """Also where the mask is one of the tokens that a model is known by."""
-    Adapted(chat_model, "cpu", 2, mask_id=5).save(tmp_path, {})
+    LoraLearner(chat_model, "cpu", 2, mask_id=5).save(tmp_path, {})
     told = json.loads((tmp_path / "config.json").read_text())["weft_diffusion"]
 
     assert told["target"] == asdict(Fingerprint.of(Teacher.load(chat_model)))
@@ -135,10 +137,10 @@ def test_the_base_is_told_as_it_was(chat_model: Path, tmp_path: Path) -> None:
 
 def test_it_writes(converted: Made, chat_model: Path) -> None:
     model = load(converted[0], small.EXACT, find=lambda name: chat_model)
-    [text] = source.Made(source.Texts(chat_model)).held_out(1)
-    plugs = plugs_for(model.preset, model.traits, {})
+    [text] = corpora.DocumentSource(corpora.ConversationEncoder(chat_model)).held_out(1)
+    plugs = decoder_config(model.preset, model.traits, {})
     canvas = Canvas(text.tokens[: text.answer].tolist(), 9, model.traits.mask_id or 0)
-    row = written(NetworkAdapter(model.network, model.traits), canvas, plugs, Keyed(0))
+    row = written(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
 
     assert row.counters.commits > 0
     assert model.traits.mask_id not in row.kept
@@ -186,9 +188,9 @@ def test_stopped_while_it_is_measured_it_ends_the_same(
     asked, heard = order(chat_model, tmp_path / "out"), list[object]()
 
     def stop() -> bool:
-        return sum(isinstance(news, Measures) for news in heard) == measuring
+        return sum(isinstance(news, EvaluationStarted) for news in heard) == measuring
 
-    assert KIND.train(asked, False, Hearing(heard.append, stop)) is None
+    assert KIND.train(asked, False, TrainingListener(heard.append, stop)) is None
     assert not (asked.out / "config.json").exists()
     made, _ = trained(asked, resume=True)
     assert made is not None
@@ -205,7 +207,7 @@ def test_all_weights_can_be_learnt(chat_model: Path, tmp_path: Path) -> None:
     model = load(tmp_path / "out", small.EXACT)
     assert not model.traits.shifted
     assert tokenizer_folder(tmp_path / "out") == tmp_path / "out"
-    held_out = source.Texts(tmp_path / "out")
+    held_out = corpora.ConversationEncoder(tmp_path / "out")
     assert held_out.mask == model.traits.mask_id
 
 
@@ -237,24 +239,24 @@ def test_a_model_without_a_reserved_token_is_refused(chat_model: Path, tmp_path:
     tokenizer.chat_template += "<|reserved|>"
     tokenizer.save_pretrained(folder)
     with pytest.raises(InputError, match="no reserved token"):
-        source.Texts(folder)
+        corpora.ConversationEncoder(folder)
 
 
 def test_conversations_end_with_answers(chat_model: Path, tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     file.write_text('{"messages": [{"role": "user", "content": "hello"}]}\n', "utf-8")
     with pytest.raises(InputError, match="conversation 1 does not end with an answer"):
-        source.read(file, source.Texts(chat_model))
+        corpora.read_conversations(file, corpora.ConversationEncoder(chat_model))
 
 
 def test_blocks_double() -> None:
-    growth = Growth(8, 10)
+    growth = BlockSizeSchedule(8, 10)
     assert [growth.at(step) for step in (0, 9, 10, 20, 29, 30, 1000)] == [1, 1, 2, 4, 4, 8, 8]
-    assert Growth(8, 0).at(0) == 8
+    assert BlockSizeSchedule(8, 0).at(0) == 8
 
 
 def test_made_texts_are_others_in_every_step(chat_model: Path) -> None:
-    made = source.Made(source.Texts(chat_model))
+    made = corpora.DocumentSource(corpora.ConversationEncoder(chat_model))
     one, other = (made.draw(np.random.default_rng([0, step]), 2, 400) for step in (0, 1))
     again = made.draw(np.random.default_rng([0, 0]), 2, 400)
 
@@ -264,17 +266,17 @@ def test_made_texts_are_others_in_every_step(chat_model: Path) -> None:
 
 
 def test_each_second_made_text_is_a_form_where_it_is_whole(chat_model: Path) -> None:
-    texts = source.Texts(chat_model)
+    texts = corpora.ConversationEncoder(chat_model)
     chance = np.random.default_rng
-    plain, form = source.Made(texts).draw(chance(0), 2, 400).texts
+    plain, form = corpora.DocumentSource(texts).draw(chance(0), 2, 400).texts
     assert plain.form is None
     assert form.form is not None
     assert tuple(form.tokens[form.answer :]) == (*form.form.tokens, texts.end)
-    _, cut = source.Made(texts).draw(chance(0), 2, len(form.tokens) - 1).texts
+    _, cut = corpora.DocumentSource(texts).draw(chance(0), 2, len(form.tokens) - 1).texts
     assert cut.form is None
-    _, none = source.Made(texts, forms=False).draw(chance(0), 2, 400).texts
+    _, none = corpora.DocumentSource(texts, forms=False).draw(chance(0), 2, 400).texts
     assert none.form is None
 
 
-def _ids(pages: Pages) -> list[list[int]]:
+def _ids(pages: TokenizedBatch) -> list[list[int]]:
     return [page.tokens.tolist() for page in pages.texts]

@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.decoding.diffusion.structure.lexicon import Lexicon
-from weft.decoding.diffusion.structure.options import StructureOptions
-from weft.decoding.diffusion.structure.structures import Structures
-from weft.decoding.diffusion.train.block import documents
-from weft.decoding.diffusion.train.block.forms import Form, copied
-from weft.decoding.diffusion.train.block.layout import Laying
-from weft.decoding.diffusion.train.block.pieces import Blank, Fork, Literal
-from weft.decoding.speculative.train.prompts import Tokenizer
+from weft.decoding.diffusion.structure.compiler import StructureCompiler
+from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
+from weft.decoding.diffusion.structure.skeleton import StructureOptions
 from weft.serving.local.vocabulary import Vocabulary
+from weft.training.diffusion.block import documents
+from weft.training.diffusion.block.forms import (
+    DocumentForm,
+    FormBlank,
+    FormChoice,
+    FormLiteral,
+    copy_form,
+)
+from weft.training.diffusion.block.layout import LayoutBuilder
+from weft.training.prompts import Tokenizer
 
 END, MASK = 1, 0
 SHOWN = -1
@@ -29,14 +34,14 @@ def letters(text: str) -> list[int]:
     return list(text.encode())
 
 
-def made(seed: int) -> documents.Document:
+def made(seed: int) -> documents.GeneratedDocument:
     chance = np.random.default_rng(seed)
-    return documents.form(chance) if seed % 4 == 0 else documents.document(chance)
+    return documents.random_form(chance) if seed % 4 == 0 else documents.random_document(chance)
 
 
-def form_of(seed: int) -> Form:
+def form_of(seed: int) -> DocumentForm:
     one = made(seed)
-    return Form.of(one.fields, one.schemas, letters)
+    return DocumentForm.of(one.fields, one.schemas, letters)
 
 
 @given(st.integers(0, 10**6))
@@ -60,15 +65,15 @@ def test_open_slots_ask_for_what_the_document_says(seed: int, level: float, dice
     while number < len(form.pieces):
         piece = form.pieces[number]
         number += 1
-        if isinstance(piece, Fork) and at < len(slots) and slots[at] == (SHOWN, piece.goal):
+        if isinstance(piece, FormChoice) and at < len(slots) and slots[at] == (SHOWN, piece.goal):
             at, number = at + 1, piece.until
             continue
         here = slots[at : at + len(piece.tokens)]
         at += len(piece.tokens)
         for (shown, goal), token in zip(here, piece.tokens, strict=True):
             assert token in (shown, goal)
-            assert shown == token or isinstance(piece, Blank)
-        if isinstance(piece, Blank):
+            assert shown == token or isinstance(piece, FormBlank)
+        if isinstance(piece, FormBlank):
             first = at
             while slots[at] == (SHOWN, piece.after):
                 at += 1
@@ -99,11 +104,11 @@ def vocabulary(chat_model: Path) -> Vocabulary:
 
 def test_all_open_it_is_what_a_skeleton_lays_out(chat_model: Path, vocabulary: Vocabulary) -> None:
     """But for how many slots a value has, which depends on more than its schema."""
-    structures = Structures(Lexicon(vocabulary, frozenset(), vocabulary.end_ids))
+    structures = StructureCompiler(TokenVocabulary(vocabulary, frozenset(), vocabulary.end_ids))
     spell = Tokenizer(chat_model).plain
     for seed in range(60):
         one = made(seed)
-        opened = Form.of(one.fields, one.schemas, spell).opened(
+        opened = DocumentForm.of(one.fields, one.schemas, spell).opened(
             0, 10**6, np.random.default_rng(seed), 1.0
         )
         skeleton = structures.start(room=1000, schema=one.schema)
@@ -113,9 +118,9 @@ def test_all_open_it_is_what_a_skeleton_lays_out(chat_model: Path, vocabulary: V
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([1, 4, 8, 32]))
 def test_each_block_is_at_a_moment_of_its_own(seed: int, answer: int, block: int) -> None:
     form = form_of(seed)
-    laying = Laying(block, MASK, END)
+    laying = LayoutBuilder(block, MASK, END)
     tokens = laying.slots(np.array([*range(2, answer + 2), *form.tokens, END]))
-    copy = copied(form, tokens, answer, laying, np.random.default_rng(seed))
+    copy = copy_form(form, tokens, answer, laying, np.random.default_rng(seed))
 
     first = laying.first(answer)
     prompt = answer - first
@@ -130,7 +135,7 @@ def test_each_block_is_at_a_moment_of_its_own(seed: int, answer: int, block: int
         begin = max(start, answer)
         behind = rows[copy.slots[rows] >= begin]
         # a value that is full may have ended: there is nothing left of it then
-        ended = {piece.after for piece in form.pieces if isinstance(piece, Blank)}
+        ended = {piece.after for piece in form.pieces if isinstance(piece, FormBlank)}
         if len(behind):
             shown = copy.goals if copy.open[behind[0]] else copy.ids
             assert shown[behind[0]] in {*form.tokens[begin - answer : begin - answer + 1], *ended}
@@ -146,15 +151,15 @@ def _once(tokens: list[int]) -> Iterator[int]:
 
 
 def test_pieces_of_a_list_fork() -> None:
-    form = Form.of({"l": ["a", "b"]}, {"l": {"type": "array"}}, letters)
+    form = DocumentForm.of({"l": ["a", "b"]}, {"l": {"type": "array"}}, letters)
     opening, first, item, quote, comma, space, other, end, over, closing = form.pieces
 
-    assert opening == Literal(tuple(letters('{"l": [')))
-    assert first == Fork((34,), 34, 9)
-    assert item == Blank(tuple(letters("a")), 34)
-    assert quote == end == Literal((34,))
-    assert comma == Fork((44,), 44, 9)
-    assert space == Literal(tuple(letters(' "')))
-    assert other == Blank(tuple(letters("b")), 34)
-    assert over == Fork((), ord("]"), 9)
-    assert closing == Literal(tuple(letters("]}")))
+    assert opening == FormLiteral(tuple(letters('{"l": [')))
+    assert first == FormChoice((34,), 34, 9)
+    assert item == FormBlank(tuple(letters("a")), 34)
+    assert quote == end == FormLiteral((34,))
+    assert comma == FormChoice((44,), 44, 9)
+    assert space == FormLiteral(tuple(letters(' "')))
+    assert other == FormBlank(tuple(letters("b")), 34)
+    assert over == FormChoice((), ord("]"), 9)
+    assert closing == FormLiteral(tuple(letters("]}")))

@@ -11,33 +11,40 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from tests.decoding.diffusion.network import small
-from weft.decoding.diffusion.adapter import Traits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.train.block.layout import Laying, Layout
-from weft.decoding.diffusion.train.block.noise import Ids, Noise, Noising
+from weft.training.diffusion.block.layout import (
+    Ids,
+    LayoutBuilder,
+    NoiseSampler,
+    SlotNoise,
+    TrainingLayout,
+)
 
 MASK, END = small.MASK, small.END
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> tuple[Laying, Ids, int, list[Noise]]:
-    laying = Laying(draw(st.sampled_from([1, 2, 4])), MASK, END, shifted=draw(st.booleans()))
+def texts(draw: st.DrawFn) -> tuple[LayoutBuilder, Ids, int, list[SlotNoise]]:
+    laying = LayoutBuilder(draw(st.sampled_from([1, 2, 4])), MASK, END, shifted=draw(st.booleans()))
     length = draw(st.integers(2, 14))
     tokens = np.array([*small.text(length - 1, draw(st.integers(0, 9))), END])
     answer = draw(st.integers(1, length - 1))
     slots = laying.slots(tokens)
     chance = np.random.default_rng(draw(st.integers(0, 99)))
-    noising = Noising(draw(st.booleans()), draw(st.booleans()))
+    noising = NoiseSampler(draw(st.booleans()), draw(st.booleans()))
     return laying, slots, answer, noising.drawn(len(slots), answer, laying.block, chance)
 
 
-def laid(laying: Laying, tokens: Ids, answer: int, noises: list[Noise]) -> Layout:
+def laid(
+    laying: LayoutBuilder, tokens: Ids, answer: int, noises: list[SlotNoise]
+) -> TrainingLayout:
     return laying.layout(tokens, [laying.noisy(tokens, answer, noise) for noise in noises])
 
 
-def rows_of(laying: Laying, tokens: Ids, answer: int, copies: int) -> list[tuple[int, int]]:
+def rows_of(laying: LayoutBuilder, tokens: Ids, answer: int, copies: int) -> list[tuple[int, int]]:
     """(copy, slot) of each row; copy 0 is the clean one."""
     first = answer // laying.block * laying.block
     clean = [(0, slot) for slot in range(len(tokens) - laying.block)]
@@ -46,7 +53,7 @@ def rows_of(laying: Laying, tokens: Ids, answer: int, copies: int) -> list[tuple
 
 @given(texts())
 def test_rows_see_clean_blocks_before_and_their_own(
-    given_text: tuple[Laying, Ids, int, list[Noise]],
+    given_text: tuple[LayoutBuilder, Ids, int, list[SlotNoise]],
 ) -> None:
     laying, tokens, answer, noises = given_text
     made = laid(laying, tokens, answer, noises)
@@ -62,7 +69,7 @@ def test_rows_see_clean_blocks_before_and_their_own(
 
 @given(texts())
 def test_goals_are_the_open_slots_and_never_seen(
-    given_text: tuple[Laying, Ids, int, list[Noise]],
+    given_text: tuple[LayoutBuilder, Ids, int, list[SlotNoise]],
 ) -> None:
     laying, tokens, answer, noises = given_text
     made = laid(laying, tokens, answer, noises)
@@ -92,14 +99,16 @@ def test_decoding_asks_what_was_learnt(shifted: bool, answer: int) -> None:
     """
     block = 4
     network = small.network()
-    laying = Laying(block, MASK, END, shifted=shifted)
+    laying = LayoutBuilder(block, MASK, END, shifted=shifted)
     tokens = laying.slots(np.array([*small.text(13), END]))
     chance = np.random.default_rng(3)
-    noises = Noising().drawn(len(tokens), answer, block, chance)
+    noises = NoiseSampler().drawn(len(tokens), answer, block, chance)
     made = laid(laying, tokens, answer, noises)
     learnt = _logits(made)[made.asked]
 
-    traits = Traits(small.VOCABULARY, MASK, small.ENDS, frozenset(), "block_causal", block, shifted)
+    traits = ModelTraits(
+        small.VOCABULARY, MASK, small.ENDS, frozenset(), "block_causal", block, shifted
+    )
     found = []
     for noise in noises:
         for slot in np.flatnonzero(noise.hidden):
@@ -116,7 +125,7 @@ def test_decoding_asks_what_was_learnt(shifted: bool, answer: int) -> None:
 
 
 def test_a_text_that_was_cut_off_keeps_whole_blocks() -> None:
-    laying = Laying(4, MASK, END)
+    laying = LayoutBuilder(4, MASK, END)
 
     assert laying.slots(np.array([1, 2, 3, 4, 5])).tolist() == [1, 2, 3, 4]
     assert laying.slots(np.array([1, 2, 3, 4, END])).tolist() == [1, 2, 3, 4, END, END, END, END]
@@ -124,7 +133,7 @@ def test_a_text_that_was_cut_off_keeps_whole_blocks() -> None:
 
 @given(st.integers(1, 40), st.integers(0, 39), st.sampled_from([1, 4, 8]), st.integers(0, 50))
 def test_complements_share_the_answer(slots: int, answer: int, block: int, seed: int) -> None:
-    one, other = Noising().drawn(slots, answer, block, np.random.default_rng(seed))
+    one, other = NoiseSampler().drawn(slots, answer, block, np.random.default_rng(seed))
 
     assert not (one.hidden & other.hidden).any()
     assert ((one.hidden | other.hidden) == (np.arange(slots) >= answer)).all()
@@ -136,7 +145,7 @@ def test_weights_make_every_slot_count_alike_on_average() -> None:
     chance = np.random.default_rng(0)
     total = np.zeros(8)
     for _ in range(4000):
-        [noise] = Noising(complement=False, weighted=True).drawn(8, 2, 4, chance)
+        [noise] = NoiseSampler(complement=False, weighted=True).drawn(8, 2, 4, chance)
         total += noise.hidden * noise.weights
         assert (noise.weights <= 10.0).all()
     np.testing.assert_allclose(total[2:] / 4000, 1.0, atol=0.1)
@@ -147,19 +156,19 @@ def test_blocks_have_levels_of_their_own() -> None:
     chance = np.random.default_rng(1)
     shares = []
     for _ in range(200):
-        [noise, _] = Noising().drawn(64, 0, 32, chance)
+        [noise, _] = NoiseSampler().drawn(64, 0, 32, chance)
         shares.append((noise.hidden[:32].mean(), noise.hidden[32:].mean()))
     apart = np.abs(np.diff(np.array(shares), axis=1))
     assert apart.mean() > 0.2
 
 
 def test_a_level_can_be_given() -> None:
-    [noise, _] = Noising().drawn(4000, 0, 8, np.random.default_rng(0), level=0.5)
+    [noise, _] = NoiseSampler().drawn(4000, 0, 8, np.random.default_rng(0), level=0.5)
 
     assert abs(noise.hidden.mean() - 0.5) < 0.03
 
 
-def _logits(made: Layout) -> NDArray[np.float32]:
+def _logits(made: TrainingLayout) -> NDArray[np.float32]:
     """By transformers' own attention with a mask, as a lesson computes, with the same weights."""
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(small.llama(), attn_implementation="sdpa").eval()

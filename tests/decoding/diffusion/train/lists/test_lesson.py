@@ -7,14 +7,18 @@ import pytest
 import torch
 
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.train.lists import lesson as lessons
-from weft.decoding.diffusion.train.lists import network
-from weft.decoding.diffusion.train.lists.dense import block_causal, hidden
-from weft.decoding.diffusion.train.lists.lesson import CausalLesson, MaskedLesson
-from weft.decoding.diffusion.train.lists.source import ListSource, Mix, Texts
-from weft.decoding.train.frame import Schedule, Trainer
+from weft.training.diffusion.list_model import network
+from weft.training.diffusion.list_model import objectives as lessons
+from weft.training.diffusion.list_model.objectives import (
+    CausalObjective,
+    MaskedObjective,
+    block_causal,
+    hidden,
+)
+from weft.training.diffusion.list_model.questions import ListBatch, ListSource, QuestionMix
+from weft.training.frame import Schedule, Trainer
 
-LETTERS = Mix({"brackets": 1.0, "parity": 1.0}, {3: 1.0})
+LETTERS = QuestionMix({"brackets": 1.0, "parity": 1.0}, {3: 1.0})
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +26,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def batch(texts: int = 8, seed: int = 0) -> Texts:
+def batch(texts: int = 8, seed: int = 0) -> ListBatch:
     return ListSource().draw(np.random.default_rng(seed), texts, 24)
 
 
@@ -54,7 +58,7 @@ def test_masks_are_of_answers_only_and_complementary(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(lessons, "hidden", heard)
     texts = batch(6)
-    MaskedLesson(network.new(32, 1, 0)).loss(texts, np.random.default_rng(1))
+    MaskedObjective(network.new(32, 1, 0)).loss(texts, np.random.default_rng(1))
     [(ids, masked)] = read
     ours = texts.answer | texts.end
     assert masked[:3].equal(ours[:3])
@@ -73,7 +77,7 @@ def test_a_block_is_learnt_from_what_stands_before_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(lessons, "hidden", heard)
     texts = batch(40)
-    MaskedLesson(network.new(32, 1, 0), 4).loss(texts, np.random.default_rng(1))
+    MaskedObjective(network.new(32, 1, 0), 4).loss(texts, np.random.default_rng(1))
     [(masked, sees)] = masks
     assert block_causal(texts.tokens.shape[1], 4).equal(sees)
     blocks = {tuple(np.unique(np.flatnonzero(row) // 4)) for row in masked.numpy()} - {()}
@@ -82,7 +86,7 @@ def test_a_block_is_learnt_from_what_stands_before_it(monkeypatch: pytest.Monkey
 
 
 def test_goals_are_averages_over_the_answers_that_agree() -> None:
-    source = ListSource(Mix({"shuffle": 1.0}, {4: 1.0}))
+    source = ListSource(QuestionMix({"shuffle": 1.0}, {4: 1.0}))
     texts = source.draw(np.random.default_rng(0), 1, 40)
     [question] = texts.questions
     learnt = texts.answer | texts.end
@@ -98,12 +102,14 @@ def test_goals_are_averages_over_the_answers_that_agree() -> None:
 
 def test_the_causal_loss_is_that_of_the_next_token() -> None:
     model = network.new(32, 1, 0)
-    texts = ListSource(Mix({"reverse": 1.0}, {4: 1.0})).draw(np.random.default_rng(0), 4, 40)
+    texts = ListSource(QuestionMix({"reverse": 1.0}, {4: 1.0})).draw(
+        np.random.default_rng(0), 4, 40
+    )
     logits = model(input_ids=texts.tokens).logits.log_softmax(-1)
     learnt = (texts.answer | texts.end)[:, 1:]
     chosen = logits[:, :-1].gather(2, texts.tokens[:, 1:, None])[..., 0]
     expected = float(-chosen[learnt].mean().detach())
-    loss = CausalLesson(model).loss(texts, np.random.default_rng(0))
+    loss = CausalObjective(model).loss(texts, np.random.default_rng(0))
     assert float(loss.detach()) == pytest.approx(expected, abs=2e-2)  # bfloat16
 
 
@@ -111,10 +117,10 @@ def test_the_causal_loss_is_that_of_the_next_token() -> None:
 def test_it_learns(variant: str, tmp_path: Path) -> None:
     model = network.new(32, 1, 0)
     block = 0 if variant == "full" else 4
-    lesson = CausalLesson(model) if variant == "ar" else MaskedLesson(model, block)
+    lesson = CausalObjective(model) if variant == "ar" else MaskedObjective(model, block)
     losses: list[float] = []
     schedule = Schedule(steps=40, texts=12, longest=20, rate=3e-2)
-    Trainer[Texts](lesson, ListSource(LETTERS), schedule, tmp_path / "c").run(
+    Trainer[ListBatch](lesson, ListSource(LETTERS), schedule, tmp_path / "c").run(
         lambda progress: losses.append(progress.loss)
     )
     assert np.mean(losses[-10:]) < 0.6 * np.mean(losses[:5])

@@ -14,21 +14,27 @@ from weft.decoding import tensor_file
 from weft.decoding.diffusion.models import is_diffusion, load
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
-from weft.decoding.diffusion.train.kinds import KINDS, kind_of
-from weft.decoding.diffusion.train.lists import network
-from weft.decoding.diffusion.train.order import Hearing, Order, Trained
 from weft.decoding.network.network import Network
 from weft.decoding.network.options import NetworkOptions
-from weft.decoding.train.frame import Progress
-from weft.decoding.train.news import Measures, News
+from weft.training.diffusion.list_model import network
+from weft.training.diffusion.spec import (
+    KINDS,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    kind_of,
+)
+from weft.training.frame import EvaluationStarted, StepProgress, TrainingNews
 
 TINY = {"width": 32, "layers": 1, "examined": 0}
 FLOAT32 = NetworkOptions(dtype="float32", threads=1)
 
 
-def order(out: Path, variant: str = "full", **more: object) -> Order:
+def order(out: Path, variant: str = "full", **more: object) -> DiffusionTrainingJob:
     few = {"steps": 4, "texts": 6, "keep_every": 2}
-    told = Order("list", out, variant=variant, schedule=few, settings=TINY, threads=1)
+    told = DiffusionTrainingJob(
+        "list", out, variant=variant, schedule=few, settings=TINY, threads=1
+    )
     return replace(told, **more)  # type: ignore[arg-type]
 
 
@@ -36,32 +42,36 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return tensor_file.read(folder / "model.safetensors")[0]
 
 
-def follow(told: Order, *, resume: bool = False, hearing: Hearing | None = None) -> object:
-    return kind_of(told.kind).train(told, resume, hearing or Hearing())
+def follow(
+    told: DiffusionTrainingJob, *, resume: bool = False, hearing: TrainingListener | None = None
+) -> object:
+    return kind_of(told.kind).train(told, resume, hearing or TrainingListener())
 
 
-def in_pieces(told: Order, after: int) -> None:
+def in_pieces(told: DiffusionTrainingJob, after: int) -> None:
     """Stopped after so many steps, then resumed."""
-    steps: list[News] = []
+    steps: list[TrainingNews] = []
 
-    def hear(news: News) -> None:
-        if isinstance(news, Progress):
+    def hear(news: TrainingNews) -> None:
+        if isinstance(news, StepProgress):
             steps.append(news)
 
-    stopped = follow(told, hearing=Hearing(hear, lambda: len(steps) >= after))
+    stopped = follow(told, hearing=TrainingListener(hear, lambda: len(steps) >= after))
     assert stopped is None
     assert not (told.out / "config.json").exists()
     assert follow(told, resume=True) is not None
 
 
-def measured_when_gone_on_with(told: Order, lines: int) -> None:
+def measured_when_gone_on_with(told: DiffusionTrainingJob, lines: int) -> None:
     """Stopped as soon as the measuring begins, then resumed."""
-    heard: list[News] = []
-    hearing = Hearing(heard.append, lambda: any(isinstance(news, Measures) for news in heard))
+    heard: list[TrainingNews] = []
+    hearing = TrainingListener(
+        heard.append, lambda: any(isinstance(news, EvaluationStarted) for news in heard)
+    )
     assert follow(told, hearing=hearing) is None
     assert not (told.out / "config.json").exists()
     trained = follow(told, resume=True)
-    assert isinstance(trained, Trained)
+    assert isinstance(trained, DiffusionTrainingResult)
     assert len(trained.measured) == lines
 
 
@@ -164,11 +174,13 @@ def test_all_kinds_are_there() -> None:
 
 
 class TestDistilling:
-    def told(self, made: Path, out: Path, variant: str = "full") -> Order:
+    def told(self, made: Path, out: Path, variant: str = "full") -> DiffusionTrainingJob:
         few = {"steps": 4, "texts": 6, "keep_every": 2}
         settings = {"texts": 8, "slots": 8, "examined": 0}
-        return Order("dparallel", out, model=made / variant, schedule=few, settings=settings,
-                     threads=1)  # fmt: skip
+        model = made / variant
+        return DiffusionTrainingJob(
+            "dparallel", out, model=model, schedule=few, settings=settings, threads=1
+        )
 
     @pytest.mark.parametrize("variant", ["full", "block"])
     def test_in_pieces_as_in_one_go(self, made: Path, tmp_path: Path, variant: str) -> None:
@@ -181,7 +193,7 @@ class TestDistilling:
 
     def test_stopped_while_texts_are_written(self, made: Path, tmp_path: Path) -> None:
         told = self.told(made, tmp_path / "out")
-        assert follow(told, hearing=Hearing(stop=lambda: True)) is None
+        assert follow(told, hearing=TrainingListener(stop=lambda: True)) is None
         assert follow(told, resume=True) is not None
 
     def test_stopped_while_it_is_measured(self, made: Path, tmp_path: Path) -> None:
@@ -194,11 +206,13 @@ class TestDistilling:
 
 
 class TestFilters:
-    def told(self, made: Path, out: Path, variant: str = "full") -> Order:
+    def told(self, made: Path, out: Path, variant: str = "full") -> DiffusionTrainingJob:
         few = {"steps": 6, "texts": 64, "keep_every": 2}
         settings = {"texts": 8, "slots": 8, "hidden": 6}
-        return Order("learn2pd", out, model=made / variant, schedule=few, settings=settings,
-                     threads=1)  # fmt: skip
+        model = made / variant
+        return DiffusionTrainingJob(
+            "learn2pd", out, model=model, schedule=few, settings=settings, threads=1
+        )
 
     @pytest.mark.parametrize("variant", ["full", "block"])
     def test_in_pieces_as_in_one_go(self, made: Path, tmp_path: Path, variant: str) -> None:
@@ -221,5 +235,5 @@ class TestFilters:
 
     def test_stopped_while_texts_are_written(self, made: Path, tmp_path: Path) -> None:
         told = self.told(made, tmp_path / "out")
-        assert follow(told, hearing=Hearing(stop=lambda: True)) is None
+        assert follow(told, hearing=TrainingListener(stop=lambda: True)) is None
         assert follow(told, resume=True) is not None

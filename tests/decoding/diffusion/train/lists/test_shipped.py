@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from weft.decoding.diffusion.catalogue import plugs_for
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.models import load
 from weft.decoding.diffusion.oracle.closed_forms import one_step
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC
-from weft.decoding.diffusion.policies.finality import SHIPPED, find
-from weft.decoding.diffusion.policies.learned import Learned
-from weft.decoding.diffusion.train.lists import network
-from weft.decoding.diffusion.train.lists.examine import Reader, questions, validity
+from weft.decoding.diffusion.policies.learn2pd import SHIPPED, Learn2pdPolicy, find_filter
 from weft.decoding.network.options import NetworkOptions
+from weft.training.diffusion.list_model import network
+from weft.training.diffusion.list_model.session import ListPredictor, questions, validity
 
 FLOAT32 = NetworkOptions(dtype="float32", threads=1)
 MOST_BYTES = 10_000_000
@@ -29,32 +28,32 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="module")
-def full() -> Reader:
-    return Reader(network.beginning_with(SHIPPED / "list-full"))
+def full() -> ListPredictor:
+    return ListPredictor(network.beginning_with(SHIPPED / "list-full"))
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
-def test_one_valid_answer_is_written_in_one_step(full: Reader, name: str) -> None:
+def test_one_valid_answer_is_written_in_one_step(full: ListPredictor, name: str) -> None:
     assert validity(full, questions(name, 5, 60), 1) >= 0.95
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
 @pytest.mark.parametrize(("folder", "block"), [("list-block", 4), ("list-ar", 0)])
 def test_the_twins_write_it_one_by_one(name: str, folder: str, block: int) -> None:
-    reader = Reader(network.beginning_with(SHIPPED / folder), block, causal=not block)
+    reader = ListPredictor(network.beginning_with(SHIPPED / folder), block, causal=not block)
     assert validity(reader, questions(name, 5, 40), 0) >= 0.8
 
 
 @pytest.mark.parametrize("name", ["shuffle", "insert_random", "remove_random", "latin_row"])
 @pytest.mark.parametrize("folder", ["list-full", "list-ar"])
 def test_one_by_one_they_know_which_items_are_left(name: str, folder: str) -> None:
-    reader = Reader(network.beginning_with(SHIPPED / folder), causal=folder == "list-ar")
+    reader = ListPredictor(network.beginning_with(SHIPPED / folder), causal=folder == "list-ar")
     assert validity(reader, questions(name, 5, 60), 0, np.random.default_rng(0)) >= 0.55
 
 
 @pytest.mark.parametrize("name", ["shuffle", "replace_random", "insert_random", "remove_random"])
 def test_in_one_step_several_valid_answers_get_mixed_up_as_often_as_they_must(
-    full: Reader, name: str
+    full: ListPredictor, name: str
 ) -> None:
     found = validity(full, questions(name, 4, 300), 1, np.random.default_rng(0))
     true = one_step(name, 4)
@@ -63,8 +62,8 @@ def test_in_one_step_several_valid_answers_get_mixed_up_as_often_as_they_must(
 
 def test_the_filter_is_that_of_the_full_model() -> None:
     traits = load(SHIPPED / "list-full", FLOAT32).traits
-    assert find(None, traits.digest).slots == 16
-    assert isinstance(plugs_for("learn2pd", traits, {}).commit, Learned)
+    assert find_filter(None, traits.digest).slots == 16
+    assert isinstance(decoder_config("learn2pd", traits, {}).commit, Learn2pdPolicy)
 
 
 def test_all_of_them_are_small() -> None:

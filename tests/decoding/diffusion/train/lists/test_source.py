@@ -6,27 +6,30 @@ import numpy as np
 import pytest
 
 from weft.decoding.diffusion.oracle import vocabulary as words
-from weft.decoding.diffusion.oracle.answers import answers
-from weft.decoding.diffusion.oracle.asking import asked
-from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
-from weft.decoding.diffusion.oracle.question import read
-from weft.decoding.diffusion.train.lists.drawing import drawn_answer, drawn_question, held_out
-from weft.decoding.diffusion.train.lists.source import ListSource, Mix
+from weft.decoding.diffusion.oracle.language import read_question
+from weft.decoding.diffusion.oracle.languages import LANGUAGES, answer_table, random_question, valid
+from weft.training.diffusion.list_model.questions import (
+    ListSource,
+    QuestionMix,
+    drawn_answer,
+    drawn_question,
+    held_out,
+)
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_answers_that_are_drawn_are_valid_and_are_all_of_them(name: str) -> None:
     chance = np.random.default_rng(1)
     for _ in range(3):
-        question = asked(name, 3, chance)
+        question = random_question(name, 3, chance)
         drawn = {drawn_answer(question, chance) for _ in range(250)}
         assert all(valid(question, answer) for answer in drawn)
-        assert drawn == {tuple(row) for row in answers(question).tolist()}
+        assert drawn == {tuple(row) for row in answer_table(question).tolist()}
 
 
 def test_answers_are_equally_likely() -> None:
     chance = np.random.default_rng(2)
-    question = asked("replace_random", 4, chance)
+    question = random_question("replace_random", 4, chance)
     counts = Counter(drawn_answer(question, chance) for _ in range(4000))
     assert len(counts) == 4
     expected = 1000.0
@@ -40,7 +43,7 @@ def test_what_is_held_out_is_never_learnt() -> None:
     unseen = [drawn_question("sort", 4, chance, unseen=True) for _ in range(60)]
     assert not any(held_out(question) for question in seen)
     assert all(held_out(question) for question in unseen)
-    share = np.mean([held_out(asked("copy", 4, chance)) for _ in range(2000)])
+    share = np.mean([held_out(random_question("copy", 4, chance)) for _ in range(2000)])
     assert 0.07 < share < 0.13
 
 
@@ -61,7 +64,7 @@ def test_a_batch_is_questions_with_valid_answers_and_ends() -> None:
         for tokens, answer, end in zip(
             batch.tokens.numpy(), batch.answer.numpy(), batch.end.numpy(), strict=True
         ):
-            question = read(tokens[~(answer | end)].tolist())
+            question = read_question(tokens[~(answer | end)].tolist())
             operations.add(question.operation)
             assert not held_out(question)
             assert valid(question, tokens[answer].tolist())
@@ -75,8 +78,8 @@ def test_the_same_chance_draws_the_same_texts() -> None:
 
 
 def test_a_mix_of_one_operation_and_size() -> None:
-    source = ListSource(Mix({"copy": 1.0}, {3: 1.0}))
+    source = ListSource(QuestionMix({"copy": 1.0}, {3: 1.0}))
     batch = source.draw(np.random.default_rng(7), 16, 40)
     for row, mine in zip(batch.tokens, batch.answer | batch.end, strict=True):
-        question = read(row[~mine].tolist())
+        question = read_question(row[~mine].tolist())
         assert (question.operation, len(question.items)) == ("copy", 3)

@@ -1,30 +1,104 @@
-"""The first process inside: it builds the tree, starts the program, and waits for it.
-
-When it ends, the kernel ends every other process inside. It tells the keeper in lines of JSON.
-"""
+"""What a process gives up before it becomes the program. Nothing of it can be undone."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import resource
 import signal
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from weft.reasoning.code.sandbox.jail.calls import restrict_calls
 from weft.reasoning.code.sandbox.jail.enclosure import Enclosure
-from weft.reasoning.code.sandbox.jail.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
-from weft.reasoning.code.sandbox.jail.landlock import restrict_files, why_no_rules
-from weft.reasoning.code.sandbox.jail.order import Order
-from weft.reasoning.code.sandbox.jail.surrender import surrender
-from weft.reasoning.code.sandbox.jail.tree import BOX, DEVICES, build_tree, own_mounts, resolve
+from weft.reasoning.code.sandbox.jail.filesystem import (
+    BOX,
+    DEVICES,
+    build_tree,
+    own_mounts,
+    resolve,
+    restrict_files,
+    why_no_rules,
+)
+from weft.reasoning.code.sandbox.jail.kernel import (
+    PR_SET_DUMPABLE,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    drop_capabilities,
+    prctl,
+)
+from weft.reasoning.code.sandbox.jail.seccomp import restrict_calls
+from weft.reasoning.code.sandbox.request import SandboxLimits, SandboxRequest
+
+_STACK_BYTES: Final = 8 * 1024 * 1024
+_PENDING_SIGNALS: Final = 256
+_NO_CORE: Final = 1  # too small for a file; 0 would still let a crash start the system's collector
+_HIGHEST_DESCRIPTOR: Final = 1 << 16
+
+
+def surrender(limits: SandboxLimits, processes: int, user: int | None, kept: int) -> None:
+    """Take `limits`, become `user` (None: stay who one is), give up every privilege.
+
+    `processes` is the limit as the kernel counts it for that user. `kept` is the one file
+    descriptor above 2 that stays open.
+
+    Raises: `OSError` or `ValueError` where the system does not let us.
+    """
+    _ordinary_signals()
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    for kind, most in _most(limits, processes).items():
+        _hold(kind, most)
+    # The soft limit is a signal that can be told from other ends; the hard one cannot be ignored.
+    _hold(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1)
+    drop_capabilities()
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, _HIGHEST_DESCRIPTOR)
+
+
+def _most(limits: SandboxLimits, processes: int) -> dict[int, int]:
+    return {
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_NPROC: processes,
+        resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_STACK: _STACK_BYTES,
+        resource.RLIMIT_SIGPENDING: _PENDING_SIGNALS,
+        resource.RLIMIT_CORE: _NO_CORE,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_RTPRIO: 0,
+    }
+
+
+def _hold(kind: int, soft: int, hard: int | None = None) -> None:
+    """Lower a limit; one that is lower already stays."""
+    given = resource.getrlimit(kind)[1]
+    ceiling = soft if hard is None else hard
+    if given != resource.RLIM_INFINITY:
+        ceiling = min(ceiling, given)
+    resource.setrlimit(kind, (min(soft, ceiling), ceiling))
+
+
+def _ordinary_signals() -> None:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue  # reserved by the C library
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
 
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
-def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
+def live(order: SandboxRequest, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
     """Be the first process, from `go` (a byte to read) to the program's end; tell what happened."""
     try:
         # The kernel keeps from a first process what it does not handle; Python handles SIGINT.
@@ -38,7 +112,7 @@ def live(order: Order, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
         os._exit(0)
 
 
-def _lived(order: Order, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
+def _lived(order: SandboxRequest, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
     missing, reads = dict(enclosure.missing), resolve(order.reads)
     try:
         own_mounts()
@@ -85,7 +159,7 @@ def _sealed(content: bytes) -> int:
 
 
 def _become(
-    order: Order,
+    order: SandboxRequest,
     enclosure: Enclosure,
     box: str,
     source: int,

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from weft.reasoning.code.sandbox.jail.enclosure import enclose
+from weft.reasoning.code.sandbox.jail.enclosure import enclose, memory_below
 from weft.reasoning.code.sandbox.jail.inside import live
 from weft.reasoning.code.sandbox.jail.kernel import PR_SET_PDEATHSIG, prctl
-from weft.reasoning.code.sandbox.jail.order import Order
-from weft.reasoning.code.sandbox.jail.watch import memory_below
+from weft.reasoning.code.sandbox.request import SandboxRequest
 
 _LOOK_S: Final = 0.05
 """How often memory is looked at: the kernel has no event for the sum over several processes."""
@@ -27,7 +26,7 @@ _HEARD: Final = {signal.SIGCHLD, signal.SIGTERM}
 
 def main() -> None:
     """Do what the order on standard input says, and write what came of it to its `report`."""
-    order = Order.from_json(sys.stdin.buffer.read())
+    order = SandboxRequest.from_json(sys.stdin.buffer.read())
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     try:
         found = _kept(order)
@@ -36,7 +35,7 @@ def main() -> None:
     os.write(order.report, json.dumps(found).encode())
 
 
-def _kept(order: Order) -> Mapping[str, Any]:
+def _kept(order: SandboxRequest) -> Mapping[str, Any]:
     enclosure = enclose()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # after `enclose`, which may undo it
     if os.getppid() != order.parent:
@@ -67,7 +66,7 @@ def _kept(order: Order) -> Mapping[str, Any]:
     return {**told, "cause": cause, "seconds": time.monotonic() - begun, "peak_bytes": peak_bytes}
 
 
-def _watched(first: int, order: Order, begun: float) -> tuple[str, int]:
+def _watched(first: int, order: SandboxRequest, begun: float) -> tuple[str, int]:
     """Until `first` ends or has to: why it has to (empty: it ended), and the most memory seen."""
     peak_bytes = 0
     end = begun + order.limits.wall_s

@@ -1,0 +1,160 @@
+"""One model call as a node of its own: streamed, retried, ended where the text repeats itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from weft.agents.chat.repetition import repeats_itself
+from weft.core.errors import AgentError, ModelOutputError, ModelRequestError
+from weft.core.ids import inside
+from weft.core.ports import (
+    Capabilities,
+    Delta,
+    ModelClient,
+    ModelRequest,
+    Startable,
+    TextDelta,
+    UsageMeter,
+    complete,
+)
+from weft.core.values import Completion, FinishReason
+from weft.durability.calls.digest import identity
+from weft.engine import Inputs, Node, NodeContext, NodeFn, Policy, Retry
+from weft.engine.graph.content_digest import DigestTexts
+
+_RETRY: Final = Retry()
+_GRACE_S: Final = 1.0
+_LOOK_EVERY_CHARS: Final = 40
+
+
+class ModelGaveUp(AgentError):
+    """A model wrote nothing that can be used, however often it was told."""
+
+
+class _RepetitionFound(Exception):
+    """The text that streams says the same again and again."""
+
+
+async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
+    """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
+    if isinstance(model, Startable):
+        await model.start(context.log)
+    return await model.capabilities()
+
+
+async def ask(
+    context: NodeContext,
+    name: str,
+    model: ModelClient,
+    request: ModelRequest,
+    texts: DigestTexts | None = None,
+) -> Completion:
+    """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
+
+    The text streams; what breaks off is asked again. One that goes round in circles is ended, with
+    the finish reason "error". An answer that does not fit the schema of
+    `request` is returned all the same, with the finish reason "error" or "length". A schema that
+    the model cannot be held to is left out, and logged. `texts` knows the earlier requests of the
+    same conversation.
+
+    Raises: `AgentError`, which names the node and its failure.
+    """
+    place = inside(context.scope, name)
+    policy = Policy(spends=True, resource=model.model, retry=_RETRY)
+    asked = identity("model", model.model, request, texts=texts)
+    work = model_call_fn(model, request)
+    context.append([Node(place, work, policy=policy, kind="model", identity=asked)])
+    outcome = await context.outcome(place)
+    if isinstance(outcome.value, Completion):
+        return outcome.value
+    failure = outcome.failure
+    raise AgentError(
+        f"{model.model} gave no answer: {failure or outcome.status}",
+        node=place,
+        hint="give it a larger budget" if outcome.status == "skipped" else None,
+        retryable=failure is not None and failure.retryable,
+    )
+
+
+def model_call_fn(model: ModelClient, request: ModelRequest) -> NodeFn:
+    """A work whose value is the `Completion` that `ask` promises."""
+
+    async def work(context: NodeContext, _: Inputs) -> Completion:
+        try:
+            return await _asked(context, model, request)
+        except ModelRequestError as error:
+            if request.schema is None:
+                raise
+            context.log(f"asked again without a schema: {error}")
+            return await _asked(context, model, replace(request, schema=None))
+
+    return work
+
+
+async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
+    text = ""
+    looked_at = 0
+
+    def show(delta: Delta) -> None:
+        nonlocal text, looked_at
+        if isinstance(delta, TextDelta):
+            text += delta.text
+            context.stream(delta.text, len(delta.token_ids) or 1)
+            if len(text) - looked_at >= _LOOK_EVERY_CHARS:
+                looked_at = len(text)
+                if repeats_itself(text):
+                    raise _RepetitionFound
+
+    sent = with_node_context(request, context)
+    meter = UsageMeter(sent)
+    try:
+        completion = await complete(model, sent, show, meter)
+    except _RepetitionFound:
+        context.log("the answer is ended: it repeats itself")
+        completion = Completion(text, "error", usage=meter.usage, model=model.model)
+    except ModelOutputError as error:
+        if request.schema is None:
+            raise
+        context.log(str(error))
+        most, written = sent.sampling.max_tokens, meter.usage.completion_tokens
+        why: FinishReason = "length" if most is not None and written >= most else "error"
+        completion = Completion(text, why, usage=meter.usage, model=model.model)
+    finally:
+        context.spend(meter.usage)
+    context.decoded(completion.decoding)
+    return completion
+
+
+def with_node_context(request: ModelRequest, context: NodeContext) -> ModelRequest:
+    """`request` with what its node knows: priority, program, time left, at most the tokens left."""
+    left, wanted = context.tokens_left(), request.sampling.max_tokens
+    if left is not None:
+        wanted = max(1, left if wanted is None else min(wanted, left))
+    left_s = context.time_left()
+    return replace(
+        request,
+        sampling=replace(request.sampling, max_tokens=wanted),
+        priority=context.priority,
+        program=context.program,
+        # The engine ends a call that is late; the server learns when nobody can be waiting.
+        timeout_s=None if left_s is None else left_s + _GRACE_S,
+    )
+
+
+def is_costly(completion: Completion) -> bool:
+    """Whether an unusable reply is corrected only once: it was long, and led nowhere."""
+    return completion.finish_reason in ("length", "error")
+
+
+def gave_up_error(context: NodeContext, last: Completion, problem: str, times: int) -> ModelGaveUp:
+    """The error of a model that wrote nothing usable so many `times` in a row."""
+    cut_off = last.finish_reason == "length"
+    return ModelGaveUp(
+        f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"
+        f" last time: {problem}",
+        node=context.node,
+        hint="raise max_tokens: it was cut off"
+        if cut_off
+        else "a larger model, or one that can be held to a schema, keeps to the form better",
+    )

@@ -1,0 +1,126 @@
+"""What a model wrote, as JSON or text that fits a schema, with errors that the model can act on.
+
+Models write JSON in code fences, with raw newlines and with talk around it. Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, Final, NoReturn
+
+from weft.core.errors import BuildError, ModelOutputError
+from weft.core.events import jsonable
+from weft.core.generated_text import is_blank, unfenced
+from weft.core.values import JsonSchema
+from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit
+
+
+def text_of(value: Any) -> str:
+    """`value` as JSON; a text as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=jsonable)
+    except Exception:  # noqa: BLE001 - a foreign value may raise anything when it is looked at
+        return f"a {type(value).__name__} that JSON cannot hold"
+
+
+def excerpt(text: str, chars: int) -> str:
+    """`text`, or its beginning and end, about `chars` long, with how much is missing between.
+
+    Halves of characters that no encoding knows (lone surrogates) become question marks.
+    """
+    if len(text) > chars:
+        end = chars // 4
+        missing = f" [... {len(text) - chars:,} of {len(text):,} characters left out ...] "
+        text = text[: chars - end] + missing + text[len(text) - end :]
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+_ATTEMPTS: Final = 20
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_refuse)
+
+
+def decode_json(text: str, what: str) -> Any:
+    """The value that `text` spells, in a code fence or not.
+
+    Raises: `ModelOutputError`, which calls it `what`.
+    """
+    try:
+        return _DECODER.decode(unfenced(text).strip())
+    except (ValueError, RecursionError) as error:
+        raise ModelOutputError(f"{what} is not JSON: {error}") from None
+
+
+def first_json(text: str) -> Any:
+    """The value that `text` begins with. A model may go on with a result that it made up.
+
+    Raises: `ModelOutputError`, also when another object follows.
+    """
+    plain = text.strip().removeprefix("```json").removeprefix("```").strip()
+    try:
+        value, end = _DECODER.raw_decode(plain)
+    except (ValueError, RecursionError) as error:
+        raise ModelOutputError(f"a call is not JSON: {error}") from None
+    if plain[end:].lstrip(" \n,").startswith("{"):
+        raise ModelOutputError("each call needs a line of its own that begins with `Call:`")
+    return value
+
+
+def find_object(keys: Collection[str], text: str) -> dict[str, Any] | None:
+    """The first object in `text` that has one of `keys`, whatever stands around it."""
+    start = -1
+    for _ in range(_ATTEMPTS):
+        start = text.find("{", start + 1)
+        if start < 0:
+            return None
+        try:
+            value, _end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if any(key in value for key in keys):
+            return dict(value)
+    return None
+
+
+def check_schema(schema: JsonSchema) -> None:
+    """Raises: `BuildError` when `schema` is none that answers can be checked with."""
+    try:
+        compile_schema(schema)
+    except SchemaRefused as error:
+        raise BuildError(
+            f"the answer's schema is wrong: {error}", hint="give a JSON Schema of draft 2020-12"
+        ) from None
+
+
+def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
+    """The answer that was `written`, as text or JSON: of the `schema`, or without one a text.
+
+    Raises: `ModelOutputError` when it is not, or when it is empty.
+    """
+    if schema is None:
+        text = text_of(written).strip()
+        if is_blank(text):
+            raise ModelOutputError("the answer is empty")
+        return text
+    wrong = _misfit(written, schema)
+    if wrong is not None and isinstance(written, str):
+        written = decode_json(written, "the answer")
+        wrong = _misfit(written, schema)
+    if wrong is not None:
+        raise ModelOutputError(f"the answer does not fit its schema: {wrong}")
+    return written
+
+
+def _misfit(value: Any, schema: JsonSchema) -> str | None:
+    try:
+        return misfit(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)

@@ -1,0 +1,114 @@
+"""What a model's next reply may be, as a JSON Schema: calls of tools, an answer, another plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from weft.core.values import JsonSchema, ToolSpec
+
+_OF_A_DOCUMENT = ("$id", "$schema")
+
+
+class SchemaDefinitions:
+    """The `$defs` of a schema that is being put together from others."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[str, Any] = {}
+
+    def embed(self, schema: JsonSchema) -> dict[str, Any]:
+        """A schema that means the same as `schema` and may stand anywhere in the larger one.
+
+        One that refers to itself is kept among the definitions, and referred to.
+        """
+        own = {key: value for key, value in schema.items() if key not in _OF_A_DOCUMENT}
+        name = f"d{len(self.schemas)}"
+        moved = _moved(own, f"#/$defs/{name}")
+        if moved == own:
+            return own
+        self.schemas[name] = moved
+        return {"$ref": f"#/$defs/{name}"}
+
+
+def _moved(value: Any, place: str) -> Any:
+    """`value` with its references to "#" leading to `place` instead."""
+    if isinstance(value, Mapping):
+        return {
+            key: place + inner[1:]
+            if key == "$ref" and isinstance(inner, str) and inner.startswith("#")
+            else _moved(inner, place)
+            for key, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_moved(inner, place) for inner in value]
+    return value
+
+
+_THOUGHT_CHARS: Final = 400
+_TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFormat:
+    """`{"thought": "...", "next": ...}`, where `next` is one of
+
+        {"call": {"name": "...", "arguments": {...}}}     a single call (`calls` is 1)
+        {"calls": [...]}                                  up to `calls` of them
+        {"replan": "..."}                                 if `replan`: what is missing
+        {"answer": ...}                                   of the schema `answer`, else a text
+
+    `many`: calls come as a list. A form without `calls` and `replan` can only be answered.
+    """
+
+    tools: tuple[ToolSpec, ...] = ()
+    calls: int = 0
+    many: bool = False
+    replan: bool = False
+    answer: JsonSchema | None = None
+
+    @property
+    def final(self) -> bool:
+        """Nothing but an answer will do."""
+        return not self.calls and not self.replan
+
+    def last(self) -> ReplyFormat:
+        """The form of which only the answer is left."""
+        return replace(self, calls=0, replan=False)
+
+    def schema(self) -> JsonSchema:
+        """What the model's output can be held to."""
+        definitions = SchemaDefinitions()
+        ways = []
+        if self.calls and self.tools:
+            ways.append(self._calls([_call(tool, definitions) for tool in self.tools]))
+        if self.replan:
+            ways.append(_object(replan={**_TEXT, "maxLength": _THOUGHT_CHARS}))
+        answer = _TEXT if self.answer is None else definitions.embed(self.answer)
+        ways.append(_object(answer=answer))
+        thought = {"type": "string", "maxLength": _THOUGHT_CHARS}
+        whole = _object(thought=thought, next=ways[0] if len(ways) == 1 else {"anyOf": ways})
+        return {**whole, "$defs": definitions.schemas} if definitions.schemas else whole
+
+    def _calls(self, calls: list[JsonSchema]) -> JsonSchema:
+        call = calls[0] if len(calls) == 1 else {"anyOf": calls}
+        if not self.many:
+            return _object(call=call)
+        several = {"type": "array", "items": call, "minItems": 1, "maxItems": self.calls}
+        return _object(calls=several)
+
+
+def _call(tool: ToolSpec, definitions: SchemaDefinitions) -> JsonSchema:
+    arguments = {"type": "object", **definitions.embed(tool.parameters)}
+    if "$ref" in arguments:
+        del arguments["type"]
+    return _object(name={"type": "string", "enum": [tool.name]}, arguments=arguments)
+
+
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,104 @@
+"""The calls of one agent's run: at most so many, and none again that has succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from weft.agents.chat.model_output import excerpt, text_of
+from weft.agents.loops.tool_calls import repeatable
+from weft.agents.tools import tool_logs
+from weft.core.errors import BudgetExceeded, NodeFailed
+from weft.core.ids import NodeId
+from weft.core.ports import ToolRunner
+from weft.engine import NodeCache, NodeContext
+from weft.engine.graph import content_digest
+from weft.planner.plan import PlanStep
+
+_LOGGED_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallLedgerEntry:
+    """A call that a node made, or took over from an earlier one (`reused`)."""
+
+    node: NodeId
+    step: int
+    arguments: Mapping[str, Any]
+    planning: int
+    reused: bool = False
+
+
+class CallLedger:
+    """Makes calls of `tools`, at most `limit` in all.
+
+    A call that another planning made already (same tool, equal arguments) is not made again: its
+    result is taken. One that is under way is waited for, and shared even if it fails; one that had
+    failed before is tried once more. Equal calls of one planning are made once where the tool
+    is one of those that have no new effect; of others, a plan has none: see `Planning`.
+    """
+
+    def __init__(self, tools: ToolRunner, limit: int) -> None:
+        self._tools = tools
+        self._repeatable = repeatable(tools.specs())
+        self._limit = limit
+        self._planning = 0
+        self._plannings: dict[int, int] = {}
+        self._entries: dict[NodeId, CallLedgerEntry] = {}
+        self._equal: dict[str, list[CallLedgerEntry]] = {}
+        self._running: set[NodeId] = set()
+        self.made = 0
+
+    @property
+    def left(self) -> int:
+        """How many calls may still be made."""
+        return self._limit - self.made
+
+    def next_planning(self) -> None:
+        """What begins from now on was planned by somebody who knows of all that began before."""
+        self._planning += 1
+
+    def begin(self, step: PlanStep) -> None:
+        """Note that `step` was planned in the present planning."""
+        self._plannings[step.number] = self._planning
+
+    def of(self, step: int) -> Iterator[CallLedgerEntry]:
+        """The calls of the step with this number, in the order they began."""
+        return (entry for entry in self._entries.values() if entry.step == step)
+
+    async def call(self, context: NodeContext, step: PlanStep, arguments: Mapping[str, Any]) -> Any:
+        """The result of the call that `step` makes in the node of `context`.
+
+        Raises: `BudgetExceeded` when no more calls may be made; `NodeFailed` when the equal call
+        that it waited for failed; what the tool raises.
+        """
+        entry = CallLedgerEntry(context.node, step.number, arguments, self._plannings[step.number])
+        key = content_digest.key(NodeCache(step.tool), arguments)
+        equal = [] if key is None else self._equal.setdefault(key, [])
+        same = step.tool in self._repeatable
+        for before in [other for other in equal if same or other.planning != entry.planning]:
+            shared = before.node in self._running
+            outcome = await context.outcome(before.node)
+            if outcome.ok:
+                context.log(f"not made again: as in step {before.step}")
+                self._entries[entry.node] = replace(entry, reused=True)
+                return outcome.value
+            if shared:
+                raise NodeFailed(f"the same call failed in step {before.step}: {outcome.failure}")
+        equal.append(entry)
+        self._entries[entry.node] = entry
+        return await self._make(context, step.tool, arguments)
+
+    async def _make(self, context: NodeContext, tool: str, arguments: Mapping[str, Any]) -> Any:
+        if self.left < 1:
+            hint = "allow more calls, or ask for less"
+            raise BudgetExceeded(f"all {self._limit} tool calls have been made", hint=hint)
+        self.made += 1
+        context.log(f"{excerpt(tool, 80)} {excerpt(text_of(arguments), _LOGGED_CHARS)}")
+        self._running.add(context.node)
+        try:
+            with tool_logs(context.log):
+                return await self._tools.call(tool, arguments)
+        finally:
+            self._running.discard(context.node)

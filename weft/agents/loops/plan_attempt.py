@@ -1,0 +1,157 @@
+"""One attempt at a plan: a node that streams a plan and begins each step the moment it is written.
+
+A plan that makes equal calls again and again is ended where it does so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from weft.agents.chat.model_call import ready, with_node_context
+from weft.agents.loops.tool_calls import repeatable
+from weft.core.errors import AgentError, InternalError, PlanError
+from weft.core.ids import inside
+from weft.core.ports import ModelClient
+from weft.core.values import JsonSchema, Message, ToolSpec
+from weft.engine import ALL, Edge, Inputs, Node, NodeContext, Policy, best_effort
+from weft.planner.plan import Plan, PlanStep
+from weft.planner.planner import Planner
+from weft.planner.text.writer import write_step
+
+_REPEATS: Final = 2
+"""So many steps may make a call that is made already; then the plan ends."""
+
+KnownSchemas = Mapping[int, JsonSchema | None]
+
+
+class PlanAttempt:
+    """One attempt at a plan. `text` is what the model has written, `steps` what could be read.
+
+    `corrected`: it makes up for an attempt that failed, whose model was told why.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        model: ModelClient,
+        tools: Sequence[ToolSpec],
+        begin: Callable[[PlanStep], None],
+        *,
+        corrected: bool = False,
+    ) -> None:
+        self._planner = planner
+        self._model = model
+        self._tools = tools
+        self._begin = begin
+        self._pieces: list[str] = []
+        self._error: PlanError | None = None
+        self.steps: list[PlanStep] = []
+        self._corrected = corrected
+        self._numbers: dict[str, int] = {}
+        self._repeats = 0
+        self._repeatable = repeatable(tools)
+
+    @property
+    def text(self) -> str:
+        """What the model has written."""
+        return "".join(self._pieces)
+
+    async def plan(
+        self,
+        context: NodeContext,
+        name: str,
+        messages: tuple[Message, ...],
+        known: KnownSchemas,
+        *,
+        first: int = 1,
+        instead_of: str | None = None,
+    ) -> Plan:
+        """The plan that the model writes in the node `name` inside the scope of `context`.
+
+        Its numbers begin with `first`. `instead_of` names the node of a failed planning that this
+        one makes up for.
+
+        Raises: `PlanError` when it is malformed; `AgentError` when there is none.
+        """
+
+        async def work(own: NodeContext, _: Inputs) -> Plan:
+            try:
+                return await self._streamed(own, messages, known, first)
+            except PlanError as error:
+                self._error = error
+                raise
+
+        node = inside(context.scope, name)
+        policy = Policy(resource=self._model.model, spends=True, on_failure="skip")
+        edges = () if instead_of is None else (Edge(inside(context.scope, instead_of)),)
+        join = best_effort() if edges else ALL
+        context.append([Node(node, work, edges, join=join, policy=policy, kind="model")])
+        outcome = await context.outcome(node)
+        if isinstance(outcome.value, Plan):
+            return outcome.value
+        if self._error is not None:
+            raise self._error
+        raise AgentError(
+            f"there is no plan: {outcome.failure or outcome.status}",
+            hint="give it a larger budget" if outcome.status == "skipped" else None,
+        )
+
+    async def _streamed(
+        self, own: NodeContext, messages: tuple[Message, ...], known: KnownSchemas, first: int
+    ) -> Plan:
+        await ready(own, self._model)
+
+        def show(text: str, tokens: int) -> None:
+            self._pieces.append(text)
+            own.stream(text, tokens)
+
+        stream = self._planner.stream(
+            messages,
+            self._tools,
+            known,
+            first=first,
+            extras=lambda request: with_node_context(request, own),
+            on_text=show,
+            on_usage=own.spend,
+            on_note=own.log,
+        )
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                if isinstance(part, Plan):
+                    return part
+                if self._ends(part):
+                    own.log(f"the plan ends before step {part.number}: it repeats its calls")
+                    return Plan(tuple(self.steps))
+                self.steps.append(part)
+                self._begin(part)
+        raise InternalError("the planner ended without a plan", node=own.node)
+
+    def _ends(self, step: PlanStep) -> bool:
+        """Whether the plan is ended before `step`, because it goes round in circles.
+
+        Raises: `PlanError` for the first call that is made already and may have its effect again.
+        """
+        number = self._numbers.setdefault(_call(step), step.number)
+        if number == step.number:
+            return False
+        self._repeats += 1
+        if step.tool in self._repeatable:
+            return self._repeats > _REPEATS
+        if self._corrected:
+            return True
+        raise PlanError(
+            f"step {step.number} makes the same call as step {number}, and {step.tool} may have its"
+            " effect again",
+            line=step.line,
+            step=step.number,
+            hint=f"refer to ${number}, or call it with something else",
+        )
+
+
+def _call(step: PlanStep) -> str:
+    """Equal for steps that make equal calls under equal conditions."""
+    arguments = dict(sorted(step.arguments.items()))
+    return write_step(replace(step, number=0, arguments=arguments))

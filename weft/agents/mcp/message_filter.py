@@ -1,0 +1,163 @@
+"""Filters what a server sends before the SDK reads it: vets listings, ends floods.
+
+The SDK refuses a whole listing for one broken tool, checks results against any schema, and first
+asks `server/discover`, which older servers may answer with silence, for ten seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.client import Transport
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    METHOD_NOT_FOUND,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+
+from weft.agents.mcp.listing import ToolListing
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+
+_MOST_UNASKED: Final = 10_000
+_DISCOVER: Final = "server/discover"
+
+
+def filter_messages(
+    inner: Transport, listing: ToolListing, flooded: Callable[[], None], discover_s: float
+) -> Transport:
+    """`inner`, whose listings go through `listing`; `flooded` is called when it sends too much.
+
+    Too much are 10,000 messages in a row that answer nothing. A server that is silent for
+    `discover_s` after the SDK's first question counts as one that does not know it.
+    """
+    return _sieved(inner, listing, flooded, discover_s)
+
+
+@asynccontextmanager
+async def _sieved(
+    inner: Transport, listing: ToolListing, flooded: Callable[[], None], discover_s: float
+) -> AsyncIterator[TransportStreams]:
+    async with inner as (read, write):
+        first = _DiscoverWatcher(write)
+        yield _FilteredReadStream(read, listing, flooded, first, discover_s), first
+
+
+class _DiscoverWatcher:
+    """The SDK's `WriteStream` over another: knows the request for `server/discover`, if any."""
+
+    def __init__(self, inner: WriteStream[SessionMessage]) -> None:
+        self._inner = inner
+        self.discover: int | str | None = None
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = item.message
+        if isinstance(message, JSONRPCRequest) and message.method == _DISCOVER:
+            self.discover = message.id
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _DiscoverWatcher:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, traceback)
+
+
+class _FilteredReadStream:
+    """The SDK's `ReadStream` over another."""
+
+    def __init__(
+        self,
+        inner: ReadStream[SessionMessage | Exception],
+        listing: ToolListing,
+        flooded: Callable[[], None],
+        first: _DiscoverWatcher,
+        discover_s: float,
+    ) -> None:
+        self._inner = inner
+        self._first = first
+        self._discover_s = discover_s
+        self._listing = listing
+        self._flooded = flooded
+        self._unasked = 0
+        self._answered = False
+        self._deadline_s = 0.0
+
+    @property
+    def last_context(self) -> Any:
+        """What the SDK asks of its own streams: the context of the last message's sender."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return await self._passed(await self._next(self._inner.receive))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> _FilteredReadStream:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return await self._passed(await self._next(self._inner.__anext__))
+
+    async def _next(
+        self, receive: Callable[[], Awaitable[SessionMessage | Exception]]
+    ) -> SessionMessage | Exception:
+        """The next message; until the server's first answer not for ever."""
+        if self._answered:
+            return await receive()
+        clock = asyncio.get_running_loop().time
+        self._deadline_s = self._deadline_s or clock() + self._discover_s
+        try:
+            async with asyncio.timeout_at(self._deadline_s):
+                return await receive()
+        except TimeoutError:
+            self._answered = True
+            if self._first.discover is None:
+                return await receive()
+            unknown = ErrorData(code=METHOD_NOT_FOUND, message="no answer to server/discover")
+            error = JSONRPCError(jsonrpc="2.0", id=self._first.discover, error=unknown)
+            return SessionMessage(error)
+
+    async def __aenter__(self) -> _FilteredReadStream:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, traceback)
+
+    async def _passed(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            self._unasked = 0
+            self._answered = True
+        else:
+            self._unasked += 1
+            if self._unasked == _MOST_UNASKED:
+                self._flooded()
+        if isinstance(message, JSONRPCResponse) and isinstance(message.result.get("tools"), list):
+            # In a thread: checking schemas takes its time, and nobody else should wait for it.
+            await asyncio.to_thread(self._listing.vet, message.result)
+        return item

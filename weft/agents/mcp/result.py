@@ -1,0 +1,171 @@
+"""The end of an MCP call: a value of bounded size, or our error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import anyio
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CONNECTION_CLOSED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from weft.agents.mcp.http import TOO_LARGE
+from weft.agents.mcp.listing import ServerTool
+from weft.agents.mcp.stdio import OVERSIZED
+from weft.agents.untrusted import printable
+from weft.core.errors import (
+    ToolArgumentError,
+    ToolError,
+    ToolLimitError,
+    ToolNotFound,
+    ToolRaised,
+    ToolResultError,
+)
+from weft.validation import TooMuchToCheck, misfit
+
+LONGEST: Final = 2_000
+_NO_SESSION: Final = "Session terminated"
+_EVENT: Final = "SSE stream failed"
+_TOO_LONG: Final = "byte limit."
+_HTTP_ERROR: Final = "Server returned an error response"
+_TOO_MANY: Final = 429
+_SERVERS_FAULT: Final = 500
+
+
+class ConnectionLost(Exception):
+    """A call got no answer, for want of a connection.
+
+    `carried_out` is False where the server surely did nothing, None where nobody knows.
+    """
+
+    def __init__(self, *, carried_out: bool | None = None) -> None:
+        super().__init__("the connection was lost")
+        self.carried_out = carried_out
+
+
+def call_error(
+    name: str, error: Exception, hidden: Callable[[str], str], status: int | None = None
+) -> ToolError | ConnectionLost:
+    """What the SDK raised in a call of the tool `name`; `hidden` takes secrets out of texts.
+
+    `status`: the HTTP error that came last, which the SDK keeps to itself.
+    """
+    match error:
+        case MCPError(message=message) if message == _HTTP_ERROR and status is not None:
+            again = status == _TOO_MANY or status >= _SERVERS_FAULT
+            return ToolRaised(f"{name}: the server answered HTTP {status}", retryable=again)
+        case MCPError():
+            return _answered(name, error.code, hidden(printable(error.message, LONGEST)))
+        case anyio.BrokenResourceError() | anyio.ClosedResourceError():
+            return ConnectionLost()
+        case ValidationError():
+            return ToolResultError(f"{name}: the server's answer is not one that MCP knows")
+        case TimeoutError():
+            return ToolLimitError(f"{name}: the server does not take the call", retryable=True)
+        case _:
+            said = hidden(printable(str(error), LONGEST))
+            return ToolRaised(f"{name}: {type(error).__name__}: {said}")
+
+
+def _answered(name: str, code: int, said: str) -> ToolError | ConnectionLost:
+    """An error that the server sent, or that the SDK puts in its place."""
+    broken_off = code == PARSE_ERROR and TOO_LARGE in said
+    if code == OVERSIZED or broken_off or (said.startswith(_EVENT) and said.endswith(_TOO_LONG)):
+        return ToolLimitError(f"{name}: {TOO_LARGE}", hint="ask for less, or raise max_result")
+    if code == CONNECTION_CLOSED:
+        return ConnectionLost()
+    if code == INVALID_REQUEST and said == _NO_SESSION:
+        return ConnectionLost(carried_out=False)
+    if code == INVALID_PARAMS:
+        return ToolArgumentError(f"{name}: {said}")
+    if code == METHOD_NOT_FOUND:
+        return ToolNotFound(f"{name}: {said}")
+    return ToolRaised(f"{name}: {said}")
+
+
+_NO_TEXT: Final = "it says no more"
+
+
+def value_of(
+    tool: ServerTool, result: CallToolResult, max_bytes: int, hidden: Callable[[str], str]
+) -> Any:
+    """What the call returns: structured content where there is some, checked against its schema.
+
+    Otherwise the texts, joined by line breaks; None where there is nothing; and where there is
+    more than text `{text, parts}` with everything else as the protocol writes it. `hidden` takes
+    secrets out of what the server says of an error.
+
+    Raises: `ToolRaised`, `ToolResultError`, `ToolLimitError`.
+    """
+    name = tool.spec.name
+    if result.is_error:
+        said = hidden(printable(_text(result.content), LONGEST, lines=True).strip())
+        raise ToolRaised(f"{name}: {said or _NO_TEXT}")
+    structured = "structured_content" in result.model_fields_set
+    if not structured or (result.structured_content is None and tool.output is None):
+        if tool.output is not None:
+            raise ToolResultError(f"{name} promises structured content and returned none")
+        return _bounded(name, _unstructured(result.content), max_bytes)
+    value = _bounded(name, result.structured_content, max_bytes)
+    if tool.output is not None:
+        _check(tool, value)
+    return value["result"] if tool.wrapped else value
+
+
+def _check(tool: ServerTool, value: object) -> None:
+    name = tool.spec.name
+    assert tool.output is not None
+    try:
+        why = misfit(value, tool.output)
+    except TooMuchToCheck as error:
+        raise ToolLimitError(f"{name}: the result is too large to check: {error}") from error
+    if why is not None:
+        raise ToolResultError(f"{name} returned what it does not promise: {why}")
+
+
+def _bounded(name: str, value: Any, max_bytes: int) -> Any:
+    size = len(to_json(value))
+    if size > max_bytes:
+        raise ToolLimitError(
+            f"{name} returned {size:,} bytes, at most {max_bytes:,} are allowed",
+            hint="ask for less, or raise max_result",
+        )
+    return value
+
+
+def _unstructured(content: Sequence[ContentBlock]) -> Any:
+    if not content:
+        return None
+    parts = [
+        block.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for block in content
+        if _text_of(block) is None
+    ]
+    text = _text(content)
+    return {"text": text, "parts": parts} if parts else text
+
+
+def _text(content: Sequence[ContentBlock]) -> str:
+    texts = (_text_of(block) for block in content)
+    return "\n".join(text for text in texts if text is not None)
+
+
+def _text_of(block: ContentBlock) -> str | None:
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
+        return block.resource.text
+    return None

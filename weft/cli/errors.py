@@ -1,0 +1,143 @@
+"""Exit statuses, and how an error is printed: what, where (with the source line), what to do.
+
+The numbers are part of the command line's interface.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+
+import typer
+
+from weft.cli.text import clean, json_text
+from weft.core.errors import BuildError, InternalError, SourceError, SpecError, WeftError
+from weft.core.extras import extra_with, missing
+from weft.core.redaction import hidden, know_secrets
+
+
+class ExitCode(IntEnum):
+    """The documented exit statuses."""
+
+    SUCCEEDED = 0
+    FAILED = 1
+    INVALID = 2
+    PARTIAL = 3
+    UNANSWERED = 4
+    SUSPENDED = 5
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.SUCCEEDED: "succeeded",
+    ExitCode.FAILED: "failed",
+    ExitCode.INVALID: "wrong usage, or an invalid workflow or input",
+    ExitCode.PARTIAL: "partial result: some nodes failed, were cut off or ran out of budget",
+    ExitCode.UNANSWERED: "waits for an answer that nobody can give here (see --answer)",
+    ExitCode.SUSPENDED: "suspended: its journal could not be written to (`weft resume` goes on)",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
+}
+
+
+def statuses(codes: Iterable[ExitCode] = MEANINGS) -> str:
+    """What exit statuses say, as lines of a help text."""
+    return "\n".join(f"  {code:<5d}{MEANINGS[code]}" for code in codes)
+
+
+def code_of(error: WeftError) -> ExitCode:
+    """The exit status for a command that ends with `error`."""
+    return ExitCode.INVALID if isinstance(error, (BuildError, SpecError)) else ExitCode.FAILED
+
+
+_LONGEST_SOURCE_LINE = 160
+
+
+@contextmanager
+def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
+    """Turn errors into a message and an exit status; with `debug` a traceback goes before it.
+
+    No secret of this process is in any of it. `as_json` also prints the error as the one JSON
+    document on stdout.
+    """
+    know_secrets()
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except Exception as raised:  # noqa: BLE001 - whatever it is, a person is told
+        if debug:
+            sys.stderr.write(hidden("".join(traceback.format_exception(raised))))
+        error = _as_weft_error(raised)
+        print_error(error, as_json)
+        raise typer.Exit(code_of(error)) from None
+
+
+def _as_weft_error(raised: Exception) -> WeftError:
+    """The error itself, out of the task groups around it; any other exception as our bug."""
+    while isinstance(raised, ExceptionGroup) and len(raised.exceptions) == 1:
+        raised = raised.exceptions[0]
+    if isinstance(raised, WeftError):
+        return raised
+    if isinstance(raised, ModuleNotFoundError) and extra_with(str(raised.name).partition(".")[0]):
+        return missing(raised, "this")
+    text = f"{type(raised).__name__}: {raised} (--debug shows where it comes from)"
+    return InternalError(text)
+
+
+def print_error(error: WeftError, as_json: bool = False) -> None:
+    """Print the error to stderr; with `as_json` also as a JSON document to stdout."""
+    from weft.cli.console import stderr
+
+    console = stderr()
+    console.print("error: ", style="bold red", end="")
+    where = f"{error.node}: " if error.node else ""
+    console.print(clean(where + error.message), soft_wrap=True)
+    if isinstance(error, SourceError):
+        for line in _excerpt(error):
+            console.print(line, style="dim", soft_wrap=True)
+    if error.hint:
+        console.print("hint: ", style="bold cyan", end="")
+        console.print(clean(error.hint), soft_wrap=True)
+    if as_json:
+        sys.stdout.write(json_text(_document(error)) + "\n")
+
+
+def _document(error: WeftError) -> dict[str, object]:
+    invalid = code_of(error) is ExitCode.INVALID
+    details: dict[str, object] = {
+        "error": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "node": error.node,
+    }
+    if isinstance(error, SourceError):
+        details |= {"file": error.file, "line": error.line, "column": error.column}
+    return {"status": "invalid" if invalid else "failed", "error": details}
+
+
+def _excerpt(error: SourceError) -> list[str]:
+    """The place, the line it names and a caret under the column; only the place if unreadable."""
+    place = f"  --> {clean(error.file)}:{error.line}:{error.column}"
+    try:
+        with Path(error.file).open(encoding="utf-8", errors="replace") as source:
+            line = next((text for n, text in enumerate(source, 1) if n == error.line), "")
+    except OSError:
+        return [place]
+    text = line.rstrip("\n").expandtabs(1)
+    if not text.strip() or error.column > _LONGEST_SOURCE_LINE:
+        return [place]
+    shown = clean(text)[:_LONGEST_SOURCE_LINE]
+    number = str(error.line)
+    gutter = " " * len(number)
+    return [
+        place,
+        f" {gutter} |",
+        f" {number} | {shown}",
+        f" {gutter} | {' ' * min(error.column - 1, len(shown))}^",
+    ]

@@ -1,0 +1,217 @@
+"""Differences: two runs side by side; a workflow that has changed since its run was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.reports.show import STYLES
+from weft.cli.text import amount, clean, duration, money
+from weft.core.events import SUBSTITUTES
+from weft.core.ids import NodeId
+from weft.engine.scheduler.effects import word_for
+from weft.workflow.history.compare import Comparison, NodePair, NodeSummary, RunTotals
+from weft.workflow.history.workflow_diff import NodeChange, WorkflowDiff
+
+_MOST_ROWS = 200
+_MOST_LINES = 60
+_MOST_STEPS = 12
+_LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def print_difference(console: Console, found: Comparison, *, everything: bool) -> None:
+    """What differs; with `everything` the nodes that came to the same, too."""
+    _wholes(console, found)
+    differ = [pair for pair in found.nodes if everything or not pair.same]
+    if differ:
+        _nodes(console, differ)
+    same = sum(pair.same for pair in found.nodes)
+    console.print(f"{amount(same, 'node')} of {len(found.nodes):,} came to the same")
+    console.print()
+    _texts(console, "input", found.inputs)
+    _texts(console, "output", found.outputs)
+    for whole in (found.left, found.right):
+        _path(console, whole)
+
+
+def difference_data(found: Comparison) -> dict[str, object]:
+    """The comparison as the JSON document has it."""
+    return {
+        "same": found.same,
+        "left": _whole_data(found.left),
+        "right": _whole_data(found.right),
+        "nodes": [
+            {
+                "node": pair.node,
+                "same": pair.same,
+                "left": _side_data(pair.left),
+                "right": _side_data(pair.right),
+            }
+            for pair in found.nodes
+        ],
+        "inputs": {name: list(lines) for name, lines in found.inputs.items()},
+        "outputs": {name: list(lines) for name, lines in found.outputs.items()},
+    }
+
+
+def _wholes(console: Console, found: Comparison) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    left, right = found.left, found.right
+    for whole in (left, right):
+        table.add_column(clean(whole.run), overflow="fold", justify="right")
+    table.add_row("flow", clean(left.flow), clean(right.flow))
+    table.add_row("status", _status(left.status), _status(right.status))
+    table.add_row("wall time", duration(left.wall_s), _times(left, right))
+    table.add_row("tokens", f"{left.tokens:,}", f"{right.tokens:,}")
+    table.add_row("requests", f"{left.requests:,}", f"{right.requests:,}")
+    if left.money or right.money:
+        table.add_row("money", money(left.money), money(right.money))
+    console.print(table)
+    console.print()
+
+
+def _nodes(console: Console, pairs: Sequence[NodePair]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("node", no_wrap=True, overflow="fold")
+    for name in ("outcome", "time", "tokens"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "outcome" else "right")
+        table.add_column("", no_wrap=True, justify="left" if name == "outcome" else "right")
+    table.add_column("value", no_wrap=True)
+    for pair in pairs[:_MOST_ROWS]:
+        left, right = pair.left, pair.right
+        value = "same" if pair.same else "differs"
+        table.add_row(
+            clean(pair.node),
+            *(_ending(left), _ending(right)),
+            *(_seconds(left), _seconds(right)),
+            *(_tokens(left), _tokens(right)),
+            Text(value if left.status and right.status else "", "dim" if pair.same else "yellow"),
+        )
+    console.print(table)
+    if len(pairs) > _MOST_ROWS:
+        console.print(f"… and {len(pairs) - _MOST_ROWS:,} more nodes; --json has them all")
+    console.print()
+
+
+def _texts(console: Console, what: str, found: Mapping[str, Iterable[str]]) -> None:
+    for name, lines in found.items():
+        console.print(f"{what} {clean(name)}", style="bold underline")
+        told = list(lines)
+        for line in told[:_MOST_LINES]:
+            console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "")), soft_wrap=True)
+        if len(told) > _MOST_LINES:
+            console.print(f"… and {len(told) - _MOST_LINES:,} more lines; --json has them all")
+        console.print()
+
+
+def _path(console: Console, whole: RunTotals) -> None:
+    steps = [f"{clean(node)} {duration(seconds)}" for node, seconds in whole.path[:_MOST_STEPS]]
+    more = " → …" if len(whole.path) > _MOST_STEPS else ""
+    line = Text(f"critical path of {clean(whole.run)}  ", "dim")
+    console.print(line.append(" → ".join(steps) + more, "default"), soft_wrap=True)
+
+
+def _status(status: str) -> Text:
+    return Text(status or "not there", STYLES.get(status, "dim"))
+
+
+def _ending(side: NodeSummary) -> Text:
+    told = _status(side.status)
+    if side.via:
+        told.append(f" ({side.via})", "yellow" if side.via in SUBSTITUTES else "dim")
+    return told
+
+
+def _times(left: RunTotals, right: RunTotals) -> str:
+    told = duration(right.wall_s)
+    if not left.wall_s or "unfinished" in (left.status, right.status):
+        return told  # there is nothing to compare yet
+    return f"{told} ({right.wall_s / left.wall_s:.2f}x)"
+
+
+def _seconds(side: NodeSummary) -> str:
+    return "" if side.seconds is None else duration(side.seconds)
+
+
+def _tokens(side: NodeSummary) -> str:
+    return f"{side.tokens:,}" if side.tokens else ""
+
+
+def _side_data(side: NodeSummary) -> dict[str, object] | None:
+    if not side.status:
+        return None
+    return {
+        "status": side.status,
+        "via": side.via,
+        "seconds": side.seconds,
+        "tokens": side.tokens,
+        "attempts": side.attempts,
+    }
+
+
+def _whole_data(whole: RunTotals) -> dict[str, object]:
+    return {
+        "run": whole.run,
+        "flow": whole.flow,
+        "status": whole.status,
+        "wall_s": whole.wall_s,
+        "tokens": whole.tokens,
+        "requests": whole.requests,
+        "money": whole.money,
+        "critical_path": [_step(node, seconds) for node, seconds in whole.path],
+    }
+
+
+def _step(node: NodeId, seconds: float) -> dict[str, object]:
+    return {"node": node, "seconds": seconds}
+
+
+_STYLES = {"unchanged": "dim", "changed": "yellow", "new": "green", "gone": "red"}
+
+
+def print_changes(console: Console, changes: WorkflowDiff) -> None:
+    """The files, the lines and the nodes that differ, and what becomes of finished work."""
+    for path, verdict in changes.files.items():
+        console.print(Text(f"{verdict} ", _STYLES[verdict]).append(clean(path)), soft_wrap=True)
+    for line in changes.lines[:_MOST_LINES]:
+        console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "dim")), soft_wrap=True)
+    if len(changes.lines) > _MOST_LINES:
+        console.print(f"… and {len(changes.lines) - _MOST_LINES:,} more lines")
+    console.print()
+    if not changes.nodes:
+        console.print("the recorded workflow cannot be read without its program: nodes unknown")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("node", no_wrap=True, overflow="fold")
+    table.add_column("now", no_wrap=True)
+    table.add_column("finished work")
+    for node in changes.nodes:
+        table.add_row(clean(node.node), Text(node.verdict, _STYLES[node.verdict]), _fate(node))
+    if changes.outputs:
+        table.add_row(Text("(outputs)", "dim"), Text("changed", _STYLES["changed"]), "")
+    console.print(table)
+    for node in changes.nodes:
+        if node.may_act_twice:
+            console.print(Text(_twice(node), "bold red"), soft_wrap=True)
+    console.print()
+
+
+def _twice(node: NodeChange) -> str:
+    """What is said of calls that would act a second time if their inputs have changed."""
+    made = f"{clean(node.node)}: {amount(node.acted, 'call')} made that must not be repeated"
+    if node.verdict == "gone":
+        return f"{made}; the same call of another node would act twice, and needs --confirm there"
+    done, repeat = (clean(word_for(node.pattern, said)) for said in ("done", "repeat"))
+    said = f"--confirm {done} keeps what was done, {repeat} calls again"
+    return f"{made}; with other inputs it would act twice: {said}"
+
+
+def _fate(node: NodeChange) -> Text:
+    if not node.finished:
+        return Text("")
+    style = {"kept": "green", "runs again": "yellow", "dropped": "red"}.get(node.fate, "")
+    return Text(f"{amount(node.finished, 'end')}: {node.fate}", style)

@@ -1,0 +1,158 @@
+"""Calls that must not be repeated (done, not done, or unknown), and how to resume the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from weft.cli.journal import run_reference
+from weft.cli.text import amount, clean, listing, one_line, plain
+from weft.core.calls import ToolCalled
+from weft.core.errors import StoreError
+from weft.core.ids import NodeId, RunId, matches, pattern_of
+from weft.core.ports.journal import Journal
+from weft.durability.calls import OnceCall, once_calls
+from weft.engine.scheduler.effects import UnsettledEffect, word_for
+from weft.workflow.history.run_history import RunHistory, read_history
+from weft.workflow.history.unsettled_calls import refused_nodes, unsettled_calls
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
+_MOST_ROWS = 200
+
+
+def print_effects(console: Console, story: RunHistory, run: str) -> None:
+    """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any.
+
+    Those that a person has to say something of come first, and all of them are shown. `run`: as
+    `again` names it.
+    """
+    calls = sorted(once_calls(story.calls), key=lambda call: call.done != "unknown")
+    unknown = [call for call in calls if call.done == "unknown"]
+    if calls:
+        print_calls(console, calls, max(_MOST_ROWS, len(unknown)))
+    if unknown and story.ended is not None and story.ended.status == "succeeded":
+        console.print("the run has succeeded without them: nothing more is asked of you")
+    elif unknown:
+        _ask(console, unknown, run, story.losses.unsure)
+    _tell_refused(console, story)
+    if calls:
+        console.print()
+
+
+def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_ROWS) -> None:
+    """A table of calls, `most` at most."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("once", "node", "called with"):
+        table.add_column(column, no_wrap=column != "called with", overflow="fold")
+    table.add_column("its effect", no_wrap=True)
+    for call in calls[:most]:
+        table.add_row(
+            clean(call.tool),
+            Text(clean(call.node)),
+            Text(one_line(json.dumps(plain(call.arguments), ensure_ascii=False), 200), "dim"),
+            Text(call.done, _STYLES[call.done]),
+        )
+    console.print(table)
+    if len(calls) > most:
+        console.print(f"… and {len(calls) - most:,} more calls; --json has them all")
+
+
+def effect_data(call: OnceCall) -> dict[str, object]:
+    """A call as JSON documents have it."""
+    return {
+        "node": call.node,
+        "attempt": call.attempt,
+        "tool": call.tool,
+        "arguments": plain(call.arguments),
+        "done": call.done,
+        "failure": plain(call.failure),
+        "at_s": call.at_s,
+    }
+
+
+def unsettled_data(
+    story: RunHistory | None, ended: Sequence[UnsettledEffect]
+) -> list[dict[str, object]]:
+    """The calls that a person has to judge, as JSON documents have them.
+
+    Those of the record, if there is one; and of `ended`, what the run ended with, the others.
+    """
+    found: list[dict[str, object]] = []
+    for call in () if story is None else unsettled_calls(story.records):
+        made = call.called.record
+        assert isinstance(made, ToolCalled)
+        about = {"tool": made.tool, "arguments": plain(made.arguments)}
+        found.append({"node": made.node, **about, "end": "done" if call.lost else "unknown"})
+    known = {each["node"] for each in found}
+    for effect in ended:
+        if effect.node not in known:
+            about = {"tool": effect.tool, "arguments": None}
+            found.append({"node": effect.node, **about, "end": effect.end})
+    return found
+
+
+def _ask(console: Console, unknown: Sequence[OnceCall], run: str, unsure: bool) -> None:
+    node = unknown[0].node
+    done, repeat = clean(word_for(node, "done:JSON")), clean(word_for(node, "repeat"))
+    told = f"find out, then: weft resume {run} --confirm {done} (what it returned), or {repeat}"
+    console.print(told, soft_wrap=True)
+    pattern = pattern_of(node)
+    alike = [call for call in unknown if matches(pattern, call.node)]
+    if len(alike) > 1 and not unsure:
+        word = clean(word_for(pattern, "done:JSON"))
+        console.print(f"all {len(alike)} at once: --confirm {word}", soft_wrap=True)
+
+
+def _tell_refused(console: Console, story: RunHistory) -> None:
+    """What is to be said of calls that no record knows, where the record has lost some."""
+    nodes = refused_nodes(story)
+    if not nodes:
+        return
+    names = clean(listing([word_for(node, "...") for node in nodes], _MOST_ROWS))
+    count = amount(len(nodes), "node")
+    console.print(
+        f"the record has lost calls, and nobody knows which were begun: {count} made no call "
+        f"now. Find out, and say of each by name: --confirm {names}",
+        soft_wrap=True,
+    )
+
+
+def print_once_calls(console: Console, journal: Journal, run: RunId, place: str | None) -> None:
+    """The calls that must not be repeated, and what is known of each. Raises: `StoreError`.
+
+    `place`: what `--journal` said.
+    """
+    print_effects(console, read_history(journal, run), run_reference(run, place))
+
+
+def unsettled_calls_data(
+    journal: Journal | None, run: RunId | None, ended: Sequence[UnsettledEffect]
+) -> list[dict[str, object]]:
+    """The calls that a person has to judge, as the JSON document has them.
+
+    `ended`: those that the run ended with. A record that cannot be read tells of none.
+    """
+    story = None
+    if journal is not None and run is not None:
+        with suppress(StoreError):
+            story = read_history(journal, run)
+    return unsettled_data(story, ended)
+
+
+def print_resume_hint(
+    console: Console, run: RunId, asking: Sequence[NodeId], place: str | None, why: str
+) -> None:
+    """How to go on with a run that was left, and `why`. `place`: what `--journal` said."""
+    name = run_reference(run, place)
+    for node in asking:
+        console.print(f"answer: weft answer {name} {clean(node)} VALUE", soft_wrap=True)
+    console.print(f"{why}: resume it with `weft resume {name}`", style="bold", soft_wrap=True)

@@ -1,0 +1,204 @@
+"""The report after a run: outcomes, times, the critical path, what to speed up, the outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.reports.rows import OutcomeRow, rows
+from weft.cli.text import amount, clean, duration, listing, money, one_line, plain
+from weft.core.events import SUBSTITUTES
+from weft.engine.analysis.critical_path import (
+    WORTH_A_WORD,
+    PathSegment,
+    PathShare,
+    critical_path,
+    shares,
+    speed_advice,
+)
+from weft.engine.analysis.trace import Trace
+
+_MOST_ROWS = 200
+_MOST_STEPS = 10
+_SHORT = 0.005
+_MOST_REASONS = 5
+_BAR = 24
+_LONGEST_OUTPUT = 20_000
+_STYLES = {
+    "succeeded": "green",
+    "failed": "bold red",
+    "skipped": "yellow",
+    "cancelled": "magenta",
+    "partial": "yellow",
+}
+_WAITS = {"slot": "waits for a slot", "delay": "waits to try again", "person": "waits for a person"}
+
+
+def print_report(
+    console: Console,
+    trace: Trace,
+    outputs: Mapping[str, object],
+    missing: Mapping[str, str],
+    serial_wall_s: float | None = None,
+    *,
+    left: str | None = None,
+) -> None:
+    """Everything about a run that has ended.
+
+    `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
+    `left`: why a recorded run ends here although somebody may go on with it.
+    """
+    print_headline(console, trace, left)
+    print_outcomes(console, rows(trace))
+    print_times(console, trace, serial_wall_s)
+    path = critical_path(trace)
+    _path(console, trace, path)
+    console.print()
+    lines = list(advice(trace, shares(trace, path)))
+    for line in lines:
+        console.print(line, soft_wrap=not console.is_terminal)
+    if lines:
+        console.print()
+    print_outputs(console, outputs, missing)
+
+
+def print_outputs(
+    console: Console, outputs: Mapping[str, object], missing: Mapping[str, str]
+) -> None:
+    """The outputs of a run, text as it is and the rest as JSON; on a terminal not without end."""
+    for name, value in outputs.items():
+        console.print(clean(name), style="bold underline")
+        text = clean(value if isinstance(value, str) else _json(value))
+        if console.is_terminal and len(text) > _LONGEST_OUTPUT:
+            text = f"{text[:_LONGEST_OUTPUT]}\n… {len(text):,} characters; --json prints them all"
+        console.print(text, soft_wrap=not console.is_terminal)
+        console.print()
+    for name, why in missing.items():
+        console.print(Text(f"{clean(name)} is missing:", "bold red"), one_line(why, 300))
+
+
+def advice(trace: Trace, found: Sequence[PathShare]) -> Iterator[str]:
+    """Sentences on what to speed up first. States only what the trace shows."""
+    best = speed_advice(trace, found)
+    if best is not None:
+        yield (
+            f"Speed up first: {clean(best.target)}. If it took no time, the run would take about "
+            f"{duration(best.saves_s)} less ({best.fraction:.0%} of its wall time)."
+        )
+    for share in found:
+        if share.doing == "slot" and share.fraction >= WORTH_A_WORD:
+            if not trace.limits:
+                continue  # none was taken: it is the time in which weft starts a node
+            limit = trace.limits.get(share.target)
+            of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
+            yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
+        elif share.doing in ("person", "delay") and share.fraction >= WORTH_A_WORD:
+            why = "an answer to" if share.doing == "person" else "the next attempt of"
+            yield f"Waiting for {why} {clean(share.target)} took {share.fraction:.0%}."
+
+
+def print_headline(console: Console, trace: Trace, left: str | None = None) -> None:
+    """How the run ended, or was `left`, and why."""
+    status = trace.status or "unfinished"
+    words = left or ("ended with a partial result" if status == "partial" else status)
+    took = f" after {duration(trace.wall_s)}" if left else f" in {duration(trace.wall_s)}"
+    line = Text(clean(trace.flow) + " ", "bold")
+    line.append(words, _STYLES.get(status, "")).append(took)
+    console.print(line)
+    for reason in trace.reasons[:_MOST_REASONS]:
+        console.print("  " + one_line(reason, 300))
+    if len(trace.reasons) > _MOST_REASONS:
+        console.print(f"  and {len(trace.reasons) - _MOST_REASONS} more reasons")
+    if trace.leaked:
+        names = clean(listing(trace.leaked))
+        console.print(f"  did not stop when cancelled: {names}", style="bold yellow")
+    console.print()
+
+
+def print_outcomes(console: Console, found: Sequence[OutcomeRow]) -> None:
+    """A table of nodes: how they ended, when, and what they took."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=40)
+    table.add_column("outcome", no_wrap=True)
+    for name in ("attempts", "time", "tokens"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("note", overflow="fold")
+    for row in found[:_MOST_ROWS]:
+        instead = row.via in SUBSTITUTES
+        status = Text(row.status, "yellow" if instead else _STYLES.get(row.status, ""))
+        if row.via:
+            status.append(f" ({row.via})", "" if instead else "dim")
+        table.add_row(
+            Text("  " * row.depth + clean(row.name)),
+            status,
+            str(row.attempts) if row.attempts else "",
+            "" if row.seconds is None else duration(row.seconds),
+            f"{row.tokens:,}" if row.tokens else "",
+            Text(row.note, "" if row.status == "failed" else "dim"),
+        )
+    console.print(table)
+    if len(found) > _MOST_ROWS:
+        console.print(f"… and {len(found) - _MOST_ROWS:,} more rows; --json has them all")
+    console.print()
+
+
+def print_times(console: Console, trace: Trace, serial_wall_s: float | None = None) -> None:
+    """What the run took, in time, tokens and money."""
+    usage, speed_up = trace.usage, trace.speed_up()
+    parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
+    parts.append(f"at most {trace.max_running:,} at once")
+    console.print(" · ".join(parts), style="bold")
+    if speed_up is not None:
+        console.print(f"parallel speed-up {speed_up:.1f}x (node times over wall time)")
+    if serial_wall_s is not None and trace.wall_s:
+        console.print(
+            f"measured speed-up {serial_wall_s / trace.wall_s:.1f}x "
+            f"({duration(serial_wall_s)} one node at a time, models loaded before both)",
+            style="bold green",
+        )
+    if usage.tokens:
+        spent = [f"{usage.prompt_tokens:,} prompt tokens", f"{usage.completion_tokens:,} generated"]
+        spent.append(amount(usage.requests, "request"))
+        if usage.money:
+            spent.append(money(usage.money))
+        console.print(" · ".join(spent))
+    console.print()
+
+
+def _path(console: Console, trace: Trace, path: Sequence[PathSegment]) -> None:
+    if not path:
+        return
+    console.print("critical path", style="dim")
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=42)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    waits = _WAITS if trace.limits else {**_WAITS, "slot": "waits to be started"}
+    for name, doing, seconds in _steps(path, trace.wall_s * _SHORT):
+        fraction = seconds / trace.wall_s
+        bar = Text(("█" if doing == "work" else "░") * max(1, round(_BAR * fraction)), "cyan")
+        bar.append("  " + waits[doing] if doing in waits else "", "dim")
+        table.add_row(Text("  " + name), duration(seconds), f"{fraction:.0%}", bar)
+    console.print(table)
+
+
+def _steps(path: Sequence[PathSegment], short_s: float) -> Iterator[tuple[str, str, float]]:
+    """The longest segments in order of time; runs of shorter ones together, if they matter."""
+    longest = set(sorted(path, key=lambda segment: -segment.seconds)[:_MOST_STEPS])
+    shown = {segment for segment in longest if segment.seconds >= short_s}
+    for is_shown, group in groupby(path, shown.__contains__):
+        segments = list(group)
+        if is_shown:
+            yield from ((clean(s.node), s.doing, s.seconds) for s in segments)
+        elif (total_s := sum(segment.seconds for segment in segments)) >= short_s:
+            yield f"({amount(len(segments), 'shorter step')})", "work", total_s
+
+
+def _json(value: object) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, indent=2)

@@ -1,0 +1,237 @@
+"""Recorded runs: a list, and one of them with its nodes, questions, effects and losses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.cli.journal import run_reference
+from weft.cli.reports.effects import effect_data, print_calls, print_effects, unsettled_data
+from weft.cli.reports.outcome import print_outcomes, print_times
+from weft.cli.reports.rows import rows
+from weft.cli.run.questions import expected
+from weft.cli.text import clean, duration, listing, one_line, plain
+from weft.core.calls import ToolCalled, ToolReturned
+from weft.core.codec import encode
+from weft.core.events import HumanAsked
+from weft.core.ports.journal import Losses, LostRun, RunSummary
+from weft.durability.calls import once_calls
+from weft.durability.journal.refusals import lost
+from weft.engine.analysis.trace import NodeTrace
+from weft.workflow.history.run_history import RunHistory
+
+if TYPE_CHECKING:
+    from weft.workflow.runtime.results.result import FlowResult
+
+
+STYLES = {
+    "running": "cyan",
+    "asking": "bold yellow",
+    "interrupted": "magenta",
+    "succeeded": "green",
+    "partial": "yellow",
+    "failed": "bold red",
+    "cancelled": "magenta",
+    "unfinished": "magenta",
+}
+
+
+def print_runs(console: Console, runs: Sequence[tuple[RunSummary, str]], now: datetime) -> None:
+    """A table of runs, each with how it stands."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("run", no_wrap=True, overflow="fold")
+    table.add_column("standing", no_wrap=True)
+    table.add_column("began", no_wrap=True)
+    table.add_column("took", no_wrap=True, justify="right")
+    table.add_column("records", no_wrap=True, justify="right")
+    table.add_column("note", overflow="fold")
+    for summary, standing in runs:
+        table.add_row(
+            Text(clean(summary.run)),
+            Text(standing, STYLES.get(standing, "")),
+            ago(summary.wall, now),
+            took(summary),
+            f"{summary.records:,}",
+            Text(_note(summary), "dim"),
+        )
+    console.print(table)
+
+
+def run_data(summary: RunSummary, standing: str) -> dict[str, object]:
+    """A run as the JSON document has it."""
+    return {
+        "run": summary.run,
+        "flow": summary.flow,
+        "standing": standing,
+        "held": summary.standing in ("running", "asking"),
+        "began": summary.wall,
+        "ended": summary.ended_wall or None,
+        "parts": summary.parts,
+        "records": summary.records,
+        "asking": list(summary.asking),
+    }
+
+
+def ago(wall: str, now: datetime) -> str:
+    """How long ago a time in ISO 8601 was: `3 min 20 s ago`, or the day when it is long ago."""
+    then = moment(wall)
+    if then is None:
+        return clean(wall)
+    seconds = (now - then).total_seconds()
+    if seconds >= 24 * 3600:
+        return then.astimezone().strftime("%Y-%m-%d %H:%M")
+    if seconds < 60:
+        return f"{max(0, round(seconds))} s ago"
+    return f"{duration(seconds)} ago"
+
+
+def took(summary: RunSummary) -> str:
+    """How long a run took from its beginning to its end, pauses included; empty without end."""
+    began, ended = moment(summary.wall), moment(summary.ended_wall)
+    if began is None or ended is None:
+        return ""
+    return duration(max(0.0, (ended - began).total_seconds()))
+
+
+def moment(wall: str) -> datetime | None:
+    """A time in ISO 8601, UTC where it names no zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(wall)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _note(summary: RunSummary) -> str:
+    return "; ".join(_notes(summary))
+
+
+def _notes(summary: RunSummary) -> Iterable[str]:
+    if summary.parts > 1:
+        yield f"resumed {summary.parts - 1}x"
+    if summary.asking:
+        yield f"waits for an answer to {clean(listing(summary.asking))}"
+
+
+def print_losses(console: Console, losses: Losses) -> None:
+    """A line for each loss, and what it means for `once` calls. Nothing where nothing is lost."""
+    for note in losses.notes:
+        console.print(f"lost: {clean(note)}", style="bold yellow", soft_wrap=True)
+    if losses.calls:
+        told = f"{len(losses.calls):,} records of once calls are known from beside the journal"
+        console.print(f"  {told}; a call without a known end is unknown", soft_wrap=True)
+
+
+def print_lost_runs(console: Console, gone: Sequence[LostRun]) -> None:
+    """A line for each run that the journal has lost, and what to do."""
+    for found in gone:
+        error = lost(found)
+        console.print(f"lost: {clean(error.message)}", style="bold yellow", soft_wrap=True)
+        console.print(f"  {clean(error.hint or '')}", soft_wrap=True)
+
+
+def print_lost_calls(console: Console, gone: Sequence[LostRun], run: str) -> None:
+    """The `once` calls of the lost runs whose ids begin with `run`."""
+    for found in gone:
+        records = [c for c in found.calls if isinstance(c, ToolCalled | ToolReturned)]
+        if found.run.startswith(run) and records:
+            calls = once_calls(records)
+            print_calls(console, calls, len(calls))
+
+
+_LONGEST_INPUT = 200
+
+
+def print_run(
+    console: Console,
+    story: RunHistory,
+    summary: RunSummary,
+    standing: str,
+    now: datetime,
+    place: str | None = None,
+) -> None:
+    """Everything about a run, but its values. `place`: what `--journal` said."""
+    run = run_reference(summary.run, place)
+    line = Text(clean(summary.flow) + " ", "bold").append(standing, STYLES.get(standing, ""))
+    line.append(f"  {clean(summary.run)}", "dim")
+    console.print(line, soft_wrap=True)
+    parts = f", in {summary.parts} parts" if summary.parts > 1 else ""
+    console.print(f"  began {ago(summary.wall, now)}{parts}, with weft {clean(story.header.weft)}")
+    for reason in story.trace.reasons[:5]:
+        console.print("  " + one_line(reason, 300))
+    for name, value in story.header.inputs.items():
+        shown = one_line(json.dumps(plain(value), ensure_ascii=False), _LONGEST_INPUT)
+        console.print(Text(f"  {clean(name)} = ", "dim").append(shown), soft_wrap=True)
+    print_losses(console, story.losses)
+    console.print()
+    print_outcomes(console, rows(story.trace))
+    _questions(console, list(story.questions.values()), run)
+    print_effects(console, story, run)
+    print_times(console, story.trace)
+    console.print(f"{summary.records:,} records, {stored_bytes(story):,} bytes as text")
+    if standing in ("interrupted", "failed", "partial", "cancelled"):
+        console.print(f"go on with it: weft resume {run}", soft_wrap=True)
+
+
+def story_data(story: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
+    """The run as the JSON document has it."""
+    return {
+        **run_data(summary, standing),
+        "weft": story.header.weft,
+        "inputs": plain(story.header.inputs),
+        "settings": plain(story.header.settings),
+        "files": list(story.header.document),
+        "outcomes": {node.info.id: _ended(node) for node in story.trace.nodes.values()},
+        "questions": [
+            {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
+            for asked in story.questions.values()
+        ],
+        "once": [effect_data(call) for call in once_calls(story.calls)],
+        "unsettled": unsettled_data(story, ()),
+        "lost": list(story.losses.notes),
+        "reasons": list(story.trace.reasons),
+        "wall_s": story.trace.wall_s,
+        "bytes": stored_bytes(story),
+    }
+
+
+def result_data(result: FlowResult) -> dict[str, object]:
+    """What the run came to as the JSON document has it."""
+    return {"outputs": plain(result.outputs), "missing": dict(result.missing)}
+
+
+def stored_bytes(story: RunHistory) -> int:
+    """What the records are as text, in bytes; what comes again is counted again."""
+    texts = (encode(numbered.record) for numbered in story.records)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+
+
+def _ended(found: NodeTrace) -> dict[str, object]:
+    outcome = found.outcome
+    return {
+        "kind": found.info.kind,
+        "status": None if outcome is None else outcome.status,
+        "via": "" if outcome is None else outcome.via,
+        "attempts": found.attempts if outcome is None else outcome.attempts,
+        "failure": None if outcome is None else plain(outcome.failure),
+        "started_s": found.started_s,
+        "finished_s": found.finished_s,
+        "tokens": found.usage.tokens,
+    }
+
+
+def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:
+    for question in asked:
+        console.print(Text(clean(question.node), "bold").append(" asks: "), end="")
+        console.print(clean(question.question).rstrip(), soft_wrap=True)
+        hint = expected(question.schema)
+        said = f"  weft answer {run} {clean(question.node)} VALUE"
+        console.print(said + (f"   ({clean(hint)})" if hint else ""), style="cyan", soft_wrap=True)
+    if asked:
+        console.print()

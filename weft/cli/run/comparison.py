@@ -1,0 +1,72 @@
+"""`--compare`: the same workflow once more, one node at a time, so that a speed-up is measured."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from weft.cli.errors import ExitCode
+from weft.cli.run.session import CommandOptions, flow_session, journal_for
+from weft.core.errors import InputError
+from weft.core.ids import NodeId, matches
+
+if TYPE_CHECKING:
+    from weft.workflow import Flow
+
+
+async def compare_serial(
+    flow: Flow, inputs: Mapping[str, object], wishes: CommandOptions, repeat: Collection[str] = ()
+) -> ExitCode:
+    """Run `flow` one node at a time, then as it is, and report the second with both wall times.
+
+    Each run loads its models afresh, before its clock starts, and neither reuses cached results, so
+    that the only difference is how many nodes work at once. One run each: a noisy machine shows.
+    Both are recorded. `repeat`: nodes, or patterns of nodes, whose calls that must not be repeated
+    may be made by both.
+
+    Raises: `InputError` where such a call would be made twice.
+    """
+    from weft.workflow import Models
+
+    _check_effects(flow, repeat)
+    alone = replace(
+        wishes, concurrency=1, cache=False, silent=True, events=None, timeline=None, run=None
+    )
+    with journal_for(flow, wishes) as journal:
+        async with Models(decode=wishes.decode) as models:
+            await models.warm(flow.unit)
+            slow = flow_session(flow, inputs, alone, models, journal)
+            code = await slow.run()
+        if code is not ExitCode.SUCCEEDED:
+            return code
+        async with Models(decode=wishes.decode) as models:
+            await models.warm(flow.unit)
+            fast = flow_session(flow, inputs, replace(wishes, cache=False), models, journal)
+            fast.serial_wall_s = slow.wall_s
+            return await fast.run()
+
+
+def _check_effects(flow: Flow, repeat: Collection[str]) -> None:
+    """Raises `InputError` where a call would be made twice that nobody said to repeat."""
+    from weft.workflow.document.check.effects import once_nodes
+
+    found = once_nodes(flow.unit)
+    for where in repeat:
+        if not any(matches(where, NodeId(each.node)) for each in found):
+            raise InputError(
+                f"no node `{where}` has a tool whose calls must not be repeated",
+                hint=f"such nodes are: {', '.join(each.node for each in found) or 'none'}",
+            )
+    unsaid = [
+        each for each in found if not any(matches(where, NodeId(each.node)) for where in repeat)
+    ]
+    if unsaid:
+        nodes = list(dict.fromkeys(each.node for each in unsaid))
+        named = ", ".join(f"{each.node} ({each.tool})" for each in unsaid)
+        words = " ".join(f"--confirm {shlex.quote(f'{node}=repeat')}" for node in nodes)
+        raise InputError(
+            f"a comparison runs everything twice, and calls that must not be repeated too: {named}",
+            hint=f"{words} says that they may be",
+        )

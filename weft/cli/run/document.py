@@ -1,0 +1,87 @@
+"""The one JSON document that `weft run --json` prints. Its keys are part of the interface."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from weft.cli.errors import ExitCode
+from weft.cli.text import json_text, plain
+from weft.core.values import Denoised, Speculated, Usage
+from weft.engine.analysis.critical_path import critical_path, shares, speed_advice
+from weft.engine.analysis.trace import NodeTrace, Trace
+
+
+def document(
+    trace: Trace,
+    outputs: Mapping[str, object],
+    missing: Mapping[str, str],
+    code: ExitCode,
+    serial_wall_s: float | None = None,
+    more: Mapping[str, object] | None = None,
+) -> str:
+    """The run as JSON text on one line; `serial_wall_s` as in the report, `more` further keys."""
+    found = {
+        "run": trace.run,
+        "flow": trace.flow,
+        "status": trace.status,
+        "exit_code": int(code),
+        "outputs": outputs,
+        "missing": missing,
+        "reasons": trace.reasons,
+        "leaked": trace.leaked,
+        "outcomes": {node.info.id: _node(trace, node) for node in trace.nodes.values()},
+        "usage": _usage(trace.usage),
+        "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
+        **(more or {}),
+    }
+    return json_text(plain(found))
+
+
+def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
+    outcome = node.outcome
+    return {
+        "kind": node.info.kind,
+        "status": None if outcome is None else outcome.status,
+        "via": "" if outcome is None else outcome.via,
+        "attempts": node.attempts if outcome is None else outcome.attempts,
+        "failure": None if outcome is None else outcome.failure,
+        "started_s": node.started_s,
+        "finished_s": node.finished_s,
+        "busy_s": trace.busy_s(node),
+        "usage": _usage(node.usage),
+        "decoded": [_decoded(each) for each in node.decoded],
+    }
+
+
+def _decoded(how: Speculated | Denoised) -> dict[str, object]:
+    found = dataclasses.asdict(how)
+    if isinstance(how, Denoised):
+        found["tokens_per_forward"] = how.tokens_per_forward
+    return found
+
+
+def _timings(trace: Trace) -> dict[str, object]:
+    path = critical_path(trace)
+    found = shares(trace, path)
+    best = speed_advice(trace, found)
+    advice = None
+    if best is not None:
+        advice = {
+            "speed_up": best.target,
+            "saves_s": best.saves_s,
+            "run_needs_at_least_s": best.at_least_s,
+        }
+    return {
+        "wall_s": trace.wall_s,
+        "nodes_s": trace.all_busy_s(),
+        "speed_up": trace.speed_up(),
+        "max_running": trace.max_running,
+        "critical_path": path,
+        "shares": found,
+        "advice": advice,
+    }
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    return {**dataclasses.asdict(usage), "tokens": usage.tokens}

@@ -1,0 +1,83 @@
+"""Listeners that draw nothing: what each node wrote, bounded; and no progress, for --quiet."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from weft.core.events import Event, NodeLogged, NodeStarted, NodeStreamed
+from weft.core.ids import NodeId
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_HEAD = 600
+_TAIL = 240
+_LOG_LINES = 5
+
+
+@dataclass(slots=True)
+class NodeOutput:
+    """The words of one node in its latest attempt.
+
+    `tokens` came after the first piece, which came at `since_s`: together they give a speed.
+    """
+
+    head: str = ""
+    tail: str = ""
+    tokens: int = 0
+    since_s: float | None = None
+    until_s: float = 0.0
+    logs: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """The speed of the stream; None until it can be told."""
+        if self.since_s is None or self.until_s <= self.since_s:
+            return None
+        return self.tokens / (self.until_s - self.since_s)
+
+
+class NodeOutputLog:
+    """A listener that remembers what nodes said."""
+
+    def __init__(self) -> None:
+        self.of: defaultdict[NodeId, NodeOutput] = defaultdict(NodeOutput)
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event."""
+        if isinstance(event, NodeStreamed):
+            said = self.of[event.node]
+            if said.since_s is None:
+                said.since_s = event.at_s
+            else:
+                said.tokens += event.tokens
+            said.until_s = event.at_s
+            said.head += event.text[: _HEAD - len(said.head)]
+            said.tail = (said.tail + event.text)[-_TAIL:]
+        elif isinstance(event, NodeLogged):
+            self.of[event.node].logs.append(event.text[:_HEAD])
+        elif isinstance(event, NodeStarted) and event.attempt > 1:
+            self.of[event.node] = NodeOutput(logs=self.of[event.node].logs)
+
+
+class QuietProgress:
+    """Implements `Progress` by showing nothing."""
+
+    def __init__(self, console: Callable[[], Console]) -> None:
+        self._console = console
+
+    def __call__(self, event: Event) -> None:
+        """Take no notice of an event."""
+
+    def shown(self) -> AbstractAsyncContextManager[None]:
+        """Nothing to begin or end."""
+        return nullcontext()
+
+    def paused(self) -> AbstractContextManager[Console]:
+        """Nothing to pause."""
+        return nullcontext(self._console())

@@ -1,0 +1,70 @@
+"""Continues a recorded run, or runs a part of it again, under the settings it began with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.cli.errors import ExitCode
+
+if TYPE_CHECKING:
+    from weft.cli.run.session import CommandOptions
+    from weft.core.events import Listener
+    from weft.core.ports.journal import Journal, RunHeader
+    from weft.engine import BudgetLimit
+    from weft.workflow import FlowRun
+    from weft.workflow.document.unit import Unit
+
+Prepare = Callable[[Mapping[str, Any]], "FlowRun"]
+"""Makes the run, with these of its `RunSettings`."""
+
+
+async def run_live(
+    prepare: Prepare,
+    header: RunHeader,
+    unit: Unit,
+    wishes: CommandOptions,
+    journal: Journal,
+    limit: BudgetLimit | None = None,
+) -> ExitCode:
+    """Run to the end what `prepare` makes of `unit`, and print what is asked for.
+
+    `limit` is another budget than the run had. Its models decode, its results are kept, and it
+    is shown, as the run that `header` is of.
+    """
+    from weft.cli.run.live import RunView
+    from weft.cli.run.session import Session, budget_of
+    from weft.cli.threads.report import ThoughtDisplay
+    from weft.core.ports.store import MemoryStore
+    from weft.workflow import Models
+    from weft.workflow.flow import Flow
+    from weft.workflow.history.recorded_workflow import strategy_of
+    from weft.workflow.runtime.models.factory import check_models
+    from weft.workflow.runtime.options import settings_of
+
+    for included in unit.everything():
+        check_models(included)  # also imports their clients: later the event loop waited for that
+    strategy = strategy_of(header, unit)
+    shown = None if strategy is None else ThoughtDisplay(strategy)
+    known = limit or settings_of(header.settings).get("budget")
+    budget = budget_of(Flow.of(unit)) if known is None else known.budget
+    decode = header.settings.get("decode")
+    store = MemoryStore() if header.settings.get("cache") is False else None
+    async with Models(decode=decode if isinstance(decode, str) else None) as models:
+
+        def start(listeners: Sequence[Listener]) -> FlowRun:
+            settings = {"listeners": listeners, "models": models, "store": store}
+            run = prepare({**settings, "budget": limit})
+            if shown is not None:
+                shown.run = run
+            return run
+
+        session = Session(
+            start,
+            wishes,
+            budget,
+            view=RunView if shown is None else shown.view,
+            report=None if shown is None else shown.report,
+            journal=journal,
+        )
+        return await session.run()

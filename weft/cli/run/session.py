@@ -1,0 +1,418 @@
+"""One run from the command line: who listens, who answers, what is printed, which exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from weft.cli import console
+from weft.cli.console import interrupts, leave_at_once, stdout_reserved
+from weft.cli.errors import ExitCode
+from weft.cli.files import check_writable, events_file, writing
+from weft.cli.journal import journal_at, run_reference
+from weft.cli.run import ProgressDisplay
+from weft.cli.run.document import document
+from weft.cli.run.listeners import NodeOutputLog, QuietProgress
+from weft.cli.run.questions import AnswerableRun, Questions, keyboard
+from weft.cli.text import amount, clean
+from weft.core.budget import Budget
+from weft.core.errors import InputError, StoreError
+from weft.core.events import Listener
+from weft.core.ids import RunId
+from weft.core.ports.store import MemoryStore
+from weft.core.redaction import hidden
+from weft.engine.analysis.trace import Trace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from weft.cli.run.live import RunView
+    from weft.core.ports.journal import Journal
+    from weft.workflow import Flow, FlowResult, Models
+    from weft.workflow.document.spec.settings import Durability
+    from weft.workflow.runtime.results.question import AskSettings
+
+
+_BY_STATUS = {
+    "succeeded": ExitCode.SUCCEEDED,
+    "partial": ExitCode.PARTIAL,
+    "failed": ExitCode.FAILED,
+    "cancelled": ExitCode.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOptions:
+    """What the command line asks of a run, beside its inputs. `answers` are texts by node.
+
+    `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
+    `spoken`: what models write is printed while they write it. `decode`: the decoder of models in
+    this process that name none. `journal`: where it is recorded, `run`: under which id.
+    `metrics_port`: where counts of the run are served for a scraper; 0 takes a free port.
+    """
+
+    as_json: bool = False
+    quiet: bool = False
+    events: Path | None = None
+    timeline: Path | None = None
+    concurrency: int | None = None
+    max_nodes: int | None = None
+    deadline_s: float | None = None
+    answers: Mapping[str, str] = field(default_factory=dict)
+    cache: bool = True
+    silent: bool = False
+    spoken: bool = False
+    decode: str | None = None
+    journal: str | None = None
+    durability: Durability | None = None
+    run: str | None = None
+    metrics_port: int | None = None
+
+
+class PreparedRun(AnswerableRun, Protocol):
+    """A run that has been prepared. `recorded`: a journal has it under its `id`.
+
+    `recalled_calls`: so many calls were not made, because the record has their answers.
+    `suspended`: it was left because the journal could not be written to.
+    """
+
+    @property
+    def id(self) -> RunId:
+        """The run's id."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a journal has it."""
+
+    @property
+    def recalled_calls(self) -> int:
+        """How many calls were answered before."""
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it has to be resumed, since its journal could not be written to."""
+
+    async def wait(self) -> FlowResult:
+        """Run to the end."""
+
+
+StartRun = Callable[[Sequence[Listener]], PreparedRun]
+"""Prepares the run of a program that `Listener`s listen to."""
+
+
+class RunReport(Protocol):
+    """What is printed after a run, where it is not the usual report."""
+
+    def text(self, screen: Console, trace: Trace, result: FlowResult) -> None:
+        """Print it."""
+
+    def keys(self) -> Mapping[str, object]:
+        """Further keys of the JSON document."""
+
+
+async def session(flow: Flow, inputs: Mapping[str, object], wishes: CommandOptions) -> ExitCode:
+    """One run of a workflow, on models of its own."""
+    from weft.workflow import Models
+
+    with journal_for(flow, wishes) as journal:
+        async with Models(decode=wishes.decode) as models:
+            return await flow_session(flow, inputs, wishes, models, journal).run()
+
+
+def flow_session(
+    flow: Flow,
+    inputs: Mapping[str, object],
+    wishes: CommandOptions,
+    models: Models,
+    journal: Journal | None = None,
+) -> Session:
+    """The session of a workflow, on `models`, which whoever gives them closes, as the journal."""
+    from weft.workflow.runtime.options import RunSettings
+    from weft.workflow.runtime.run import FlowRun
+
+    def start(listeners: Sequence[Listener]) -> PreparedRun:
+        settings = RunSettings(
+            listeners=listeners,
+            store=None if wishes.cache else MemoryStore(),
+            models=models,
+            concurrency=wishes.concurrency,
+            max_nodes=wishes.max_nodes,
+            deadline_s=wishes.deadline_s,
+            run=None if wishes.run is None else RunId(wishes.run),
+            journal=journal,
+            durability="none" if journal is None else wishes.durability,
+            notes={"cache": wishes.cache, "decode": wishes.decode},
+        )
+        return FlowRun(flow.unit, inputs, settings)
+
+    return Session(start, wishes, budget_of(flow), journal=journal)
+
+
+def budget_of(flow: Flow) -> Budget | None:
+    """What a run of the workflow may spend."""
+    spec = flow.document.run.budget
+    return None if spec is None else Budget(spec.tokens, spec.time, spec.money)
+
+
+@contextmanager
+def journal_for(flow: Flow, wishes: CommandOptions) -> Iterator[Journal | None]:
+    """The journal that a run is recorded in, open; None where it is recorded nowhere."""
+    if (wishes.durability or flow.document.run.durability) == "none":
+        yield None
+        return
+    with journal_at(wishes.journal, make=True) as journal:
+        yield journal
+
+
+class Session:
+    """Runs once what `start` prepares, within `budget`, and shows it: live by `view`.
+
+    `ending` is called before anything is printed; an `InputError` of it is a warning. `journal` is
+    where the run is recorded: from there is told what it did once, and how to go on with it.
+    `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
+    """
+
+    def __init__(
+        self,
+        start: StartRun,
+        wishes: CommandOptions,
+        budget: Budget | None = None,
+        *,
+        view: type[RunView] | None = None,
+        report: RunReport | None = None,
+        ending: Callable[[], None] | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.serial_wall_s: float | None = None
+        self._journal = journal
+        self._record: RunId | None = None
+        self._recalled_calls = 0
+        self._view = view
+        self._report = report
+        self._ending = ending
+        self._start = start
+        self._budget = budget
+        self._wishes = wishes
+        self._trace = Trace()
+        self._speech = NodeOutputLog()
+        self._interrupted = False
+        self._suspended = False
+        self._progress = self._chosen_progress()
+        self._questions = Questions(self._trace, wishes.answers, keyboard())
+
+    async def run(self) -> ExitCode:
+        """Run to the end and print what is asked for.
+
+        Raises: `BuildError` for what is wrong with the workflow, its inputs or the given answers.
+        """
+        with ExitStack() as stack:
+            if self._wishes.timeline is not None:
+                check_writable(self._wishes.timeline)
+            if self._wishes.as_json:
+                stack.enter_context(stdout_reserved())
+            listeners: list[Listener] = [self._trace, self._speech]
+            if self._wishes.events is not None:
+                listeners.append(stack.enter_context(events_file(self._wishes.events)))
+            if self._wishes.metrics_port is not None:
+                listeners.append(stack.enter_context(self._scraped(self._wishes.metrics_port)))
+            if self._wishes.spoken:
+                from weft.cli.run.lines import StreamPrinter
+
+                listeners.append(StreamPrinter(self._progress))
+            result = await self._result([*listeners, self._questions, self._progress])
+        if self._questions.mistake is not None:
+            raise self._correctable(self._questions.mistake)
+        # Computing the outputs may fail after the last node has ended: the flow has the last word.
+        self._trace.status, self._trace.reasons = result.status, result.reasons
+        code = self._exit_code()
+        self._end(self._write_timeline)
+        if self._ending is not None:
+            self._end(self._ending)
+        self._print(result, code)
+        if self._record is not None and self._journal is not None:
+            self._tell_of_record(self._record, self._journal)
+        if result.leaked or self._interrupted:
+            leave_at_once(code)  # not even a model that is still loading holds up the end
+        return code
+
+    @contextmanager
+    def _scraped(self, port: int) -> Iterator[Listener]:
+        from weft.workflow.runtime.telemetry import serve_metrics
+
+        with serve_metrics(port) as metrics:
+            console.stderr().print(f"metrics at {metrics.address}", soft_wrap=True)
+            yield metrics.listener
+
+    async def _result(self, listeners: list[Listener]) -> FlowResult:
+        run = self._start(listeners)
+        self._record = run.id if run.recorded else None
+        with interrupts(lambda: self._stop(run)):
+            async with self._progress.shown(), asyncio.TaskGroup() as tasks:
+                answering = tasks.create_task(self._questions.serve(run, self._progress))
+                result = await run.wait()
+                answering.cancel()
+            self._recalled_calls, self._suspended = run.recalled_calls, run.suspended
+            return replace(
+                result,
+                outputs=hidden(result.outputs),
+                missing=hidden(result.missing),
+                reasons=hidden(result.reasons),
+            )
+
+    @property
+    def wall_s(self) -> float:
+        """How long the run took, in seconds."""
+        return self._trace.wall_s
+
+    def _stop(self, run: PreparedRun) -> None:
+        self._interrupted = True
+        run.pause("interrupted")
+
+    def _chosen_progress(self) -> ProgressDisplay:
+        if self._wishes.quiet:
+            return QuietProgress(console.stderr)
+        screen = console.stderr()
+        if screen.is_terminal and not screen.is_dumb_terminal:
+            from weft.cli.run.live import LiveProgress, RunView
+
+            view = self._view or RunView
+            return LiveProgress(screen, self._trace, self._speech, self._budget, view)
+        from weft.cli.run.lines import LineProgress
+
+        return LineProgress(screen, self._trace)
+
+    def _exit_code(self) -> ExitCode:
+        if self._interrupted:
+            return ExitCode.INTERRUPTED
+        if self._questions.unanswered:
+            return ExitCode.UNANSWERED
+        if self._suspended:
+            return ExitCode.SUSPENDED
+        return _BY_STATUS[self._trace.status or "failed"]
+
+    def _write_timeline(self) -> None:
+        path = self._wishes.timeline
+        if path is not None:
+            from weft.cli.timeline.page import page
+
+            with writing(path):
+                path.write_text(page(self._trace, self._speech), encoding="utf-8")
+
+    def _end(self, ending: Callable[[], None]) -> None:
+        try:
+            ending()
+        except InputError as error:  # such as a full disk: the result is worth more
+            self._warn(error.message)
+
+    def _print(self, result: FlowResult, code: ExitCode) -> None:
+        if self._wishes.silent and code is ExitCode.SUCCEEDED:
+            return
+        if self._wishes.as_json:
+            from weft.cli.reports.effects import unsettled_calls_data
+
+            text = document(
+                self._trace,
+                result.outputs,
+                result.missing,
+                code,
+                serial_wall_s=self.serial_wall_s,
+                more={
+                    **self._earlier(),
+                    "unsettled": unsettled_calls_data(
+                        self._journal, self._record, result.unsettled
+                    ),
+                    **(self._report.keys() if self._report else {}),
+                },
+            )
+            sys.stdout.write(text + "\n")
+        elif self._wishes.quiet:
+            from weft.cli.reports.outcome import print_outputs
+
+            print_outputs(console.stdout(), result.outputs, result.missing)
+        else:
+            self._print_report(console.stdout(), result)
+        for node in self._questions.unused():
+            self._warn(f"no node asked for the answer to {node}")
+
+    def _print_report(self, screen: Console, result: FlowResult) -> None:
+        nodes, calls = self._trace.recalled, self._recalled_calls
+        found = [amount(n, what) for n, what in ((nodes, "node"), (calls, "call")) if n]
+        if found:
+            screen.print(f"from the record, and not done again: {', '.join(found)}", style="dim")
+        if self._report is not None:
+            self._report.text(screen, self._trace, result)
+        else:
+            from weft.cli.reports.outcome import print_report
+
+            given = (result.outputs, result.missing, self.serial_wall_s)
+            print_report(screen, self._trace, *given, left=self._left())
+
+    def _earlier(self) -> dict[str, object]:
+        """What the JSON document tells of the record that the run goes on with."""
+        recalled = {"nodes": self._trace.recalled, "calls": self._recalled_calls}
+        return {"parts": self._trace.parts, "recalled": recalled}
+
+    def _correctable(self, mistake: InputError) -> InputError:
+        """An answer that does not fit, and how to give another where the run is recorded."""
+        if self._record is not None and mistake.hint is None:
+            name = run_reference(self._record, self._wishes.journal)
+            answer = f"weft resume {name} --answer {mistake.node}=VALUE"
+            mistake.hint = f"what is done is kept: {answer}"
+        return mistake
+
+    def _left(self) -> str | None:
+        """Why a run that somebody may go on with was left; None for one that ended by itself."""
+        if self._record is None or self._trace.status != "cancelled":
+            return None
+        if self._interrupted:
+            return "was interrupted"
+        if self._suspended:
+            return "was suspended"
+        return "waits for an answer" if self._questions.unanswered else None
+
+    def _tell_of_record(self, run: RunId, journal: Journal) -> None:
+        """What the run did that must not be repeated, and how somebody goes on with it."""
+        left = self._interrupted or self._suspended or bool(self._questions.unanswered)
+        if not left and self._trace.parts == 1 and self._trace.status == "succeeded":
+            return
+        from weft.cli.reports.effects import print_once_calls, print_resume_hint
+
+        screen = console.stderr()
+        try:
+            if self._trace.parts > 1 or self._trace.status != "succeeded":
+                print_once_calls(screen, journal, run, self._wishes.journal)
+        except StoreError as error:
+            self._warn(error.message)
+        if left:
+            asking, place = self._questions.unanswered, self._wishes.journal
+            why = "suspended" if self._suspended else "it waits"
+            why = "interrupted" if self._interrupted else why
+            print_resume_hint(screen, run, asking, place, why)
+
+    def _warn(self, text: str) -> None:
+        console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
+
+
+def ask_settings(
+    wishes: CommandOptions,
+    journal: Journal | None,
+    listeners: Sequence[Listener],
+    budget: Budget | None = None,
+) -> AskSettings:
+    """The settings of one question. No `journal`: it is recorded nowhere."""
+    from weft.workflow.runtime.results.question import AskSettings
+
+    return AskSettings(
+        listeners,
+        wishes.concurrency,
+        wishes.deadline_s,
+        budget,
+        journal=journal,
+        durability="none" if journal is None else wishes.durability,
+        run=wishes.run,
+    )

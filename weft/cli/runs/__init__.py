@@ -1,1 +1,0 @@
-"""How recorded runs look to a person: lists, tables, differences."""

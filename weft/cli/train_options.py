@@ -1,0 +1,120 @@
+"""Options and output that the commands which train have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from weft.cli.errors import ExitCode, statuses
+from weft.cli.options import loose_value, pairs
+from weft.core.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from weft.cli.progress_bars import TrainingProgress
+    from weft.workflow import diffusion_training, drafters
+
+    Trainable = drafters.DrafterSpec | diffusion_training.DiffusionTrainerSpec
+    Trained = drafters.DrafterTrainingResult | diffusion_training.DiffusionTrainingResult
+
+T = TypeVar("T", bound="Trained")
+STATUS = statuses((ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED))
+KindName = Annotated[str | None, typer.Argument(metavar="KIND", help="What to train: see --list.")]
+Steps = Annotated[int | None, typer.Option(metavar="N", help="How long to train.")]
+Rate = Annotated[float | None, typer.Option(metavar="R", help="The learning rate.")]
+Texts = Annotated[int | None, typer.Option(metavar="N", help="Texts in a step.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Makes it repeatable.", min=0)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=N", help="A setting of the kind; repeat it for more."),
+]
+Device = Annotated[str, typer.Option(metavar="DEVICE", help="cpu, or cuda.")]
+
+
+def _cores(threads: int | None) -> int | None:
+    """Raises: `typer.BadParameter` for more threads than cores, which only hinder each other."""
+    cores = os.cpu_count() or 1
+    if threads is not None and threads > cores:
+        raise typer.BadParameter(f"{threads} is more than the {cores} cores of this machine")
+    return threads
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Cores to use; all but one.", min=1, callback=_cores),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder.")]
+ListAll = Annotated[
+    bool, typer.Option("--list", help="Print what can be trained, with its settings.")
+]
+
+
+def given_values(**given: float | None) -> dict[str, int | float]:
+    """Those that somebody gave."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def whole_numbers(texts: Sequence[str]) -> dict[str, int]:
+    """Whole numbers by name. Raises: `InputError`, `typer.BadParameter`."""
+    found = {}
+    for name, text in pairs(texts, "--set").items():
+        value = loose_value(text)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"--set {name}: expected a whole number, not {text!r}")
+        found[name] = value
+    return found
+
+
+def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:
+    """What can be trained, with its settings."""
+    if as_json:
+        rows = [{"name": k.name, "summary": k.summary, "settings": dict(k.settings)} for k in kinds]
+        typer.echo(json.dumps(rows))
+        return
+    for k in kinds:
+        typer.echo(f"{k.name:<18}  {k.summary}")
+        settings = ", ".join(f"{name}={value}" for name, value in k.settings.items())
+        typer.echo(
+            f"{'':<18}  steps={k.schedule.steps}" + (f"; --set {settings}" if settings else "")
+        )
+
+
+def run_training(
+    train: Callable[[TrainingProgress, Callable[[], bool]], T | None],
+    out: Path,
+    show: Callable[[T], None],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Have `train` work in the folder `out`, tell how it gets on, and `show` what it came to.
+
+    `train` is given who hears of it, and whether it has to stop; None: it was stopped.
+    """
+    from weft.cli.console import stderr
+    from weft.cli.progress_bars import TrainingProgress, stopping
+
+    with stopping() as stop, TrainingProgress(stderr()) as progress:
+        try:
+            trained = train(progress, stop)
+        except OSError as error:
+            raise StoreError(
+                f"the training in {out} cannot be kept: {error.strerror or error}",
+                hint="name a folder on a disk with room that you may write to; where there is a "
+                "checkpoint, --resume goes on from it",
+            ) from error
+    if trained is None:
+        if as_json:
+            typer.echo(json.dumps({"status": "interrupted", "folder": str(out)}))
+        typer.echo("stopped; the same command with --resume goes on", err=True)
+        return ExitCode.INTERRUPTED
+    if as_json:
+        described = {**asdict(trained), "folder": str(trained.folder), "status": "succeeded"}
+        typer.echo(json.dumps(described))
+    else:
+        show(trained)
+    return ExitCode.SUCCEEDED

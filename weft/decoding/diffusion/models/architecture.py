@@ -1,0 +1,189 @@
+"""A published config as the transformers config that its layers have. Knows no weights.
+
+Only what is named here is taken over, and each value within bounds: a config is foreign input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from weft.core.errors import CapabilityError
+from weft.decoding.diffusion.models.families import LayerKind, ModelFamily
+from weft.decoding.diffusion.models.fields import ConfigFields
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+
+_CONFIGS: Final = {"llama": LlamaConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Config}
+_SIZES: Final = {
+    "vocab_size": (2, 1 << 20),
+    "hidden_size": (1, 1 << 16),
+    "intermediate_size": (1, 1 << 20),
+    "num_hidden_layers": (1, 512),
+    "num_attention_heads": (1, 1024),
+    "max_position_embeddings": (1, 1 << 24),
+}
+_BIASES: Final[Mapping[LayerKind, tuple[str, ...]]] = {
+    "llama": ("attention_bias", "mlp_bias"),
+    "qwen2": (),
+    "qwen3": ("attention_bias",),
+}
+_THETA: Final[Mapping[LayerKind, float]] = {"llama": 1e4, "qwen2": 1e6, "qwen3": 1e6}
+_ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn")
+
+
+def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> PretrainedConfig:
+    """What transformers makes the model's layers of.
+
+    Raises: `CapabilityError` naming the key that is missing, wrong, or of another kind of model.
+    """
+    for key, allowed in family.only.items():
+        config.must_be(key, *allowed)
+    config.must_be("quantization_config")
+    published = {name: family.key(config, name) for name in (*_SIZES, "num_key_value_heads")}
+    sizes = {name: config.whole(published[name], *bounds) for name, bounds in _SIZES.items()}
+    if family.trained is not None:
+        sizes["max_position_embeddings"] = min(sizes["max_position_embeddings"], family.trained)
+    heads, width = sizes["num_attention_heads"], sizes["hidden_size"]
+    shared = published["num_key_value_heads"]
+    kv_heads = config.whole(shared, 1, heads, heads)
+    values: dict[str, object] = {**sizes, "num_key_value_heads": kv_heads}
+    if heads % kv_heads:
+        raise config.wrong(shared, f"no divisor of {heads} heads")
+    if "head_dim" in config:
+        values["head_dim"] = config.whole("head_dim", 2, 4096)
+    elif body == "qwen3":
+        values["head_dim"] = 128
+    elif width % heads:
+        raise config.wrong(published["hidden_size"], f"no multiple of {heads} heads")
+    values["rms_norm_eps"] = config.number("rms_norm_eps", 0.0, 1.0, 1e-5)
+    tied = family.key(config, "tie_word_embeddings")
+    values["tie_word_embeddings"] = config.flag(tied, default=False)
+    for name in _BIASES[body]:
+        values[name] = config.flag(name, default=False)
+    values["rope_parameters"] = _rope_parameters(config, body)
+    return _transformers_config(config, body, values)
+
+
+def _rope_parameters(config: ConfigFields, body: LayerKind) -> dict[str, object]:
+    """The rotation of positions: as older configs say it, or newer ones."""
+    newer = config.within("rope_parameters")
+    scaling = newer if "rope_parameters" in config else config.within("rope_scaling")
+    scaling.must_be("rope_type", *_ROPE_TYPES)
+    scaling.must_be("type", *_ROPE_TYPES)
+    kind = scaling.text("rope_type", scaling.text("type", "default"))
+    theta = newer if "rope_theta" in newer else config
+    turns: dict[str, object] = {
+        "rope_type": kind,
+        "rope_theta": theta.number("rope_theta", 1.0, 1e12, _THETA[body]),
+    }
+    for key in ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"):
+        if key in scaling:
+            turns[key] = scaling.number(key, 1e-6, 1e6)
+    if "original_max_position_embeddings" in scaling:
+        key = "original_max_position_embeddings"
+        turns[key] = scaling.whole(key, 1, 1 << 24)
+    return turns
+
+
+def _transformers_config(
+    config: ConfigFields, body: LayerKind, values: Mapping[str, object]
+) -> PretrainedConfig:
+    try:
+        return _CONFIGS[body](**values, pad_token_id=None, bos_token_id=None, eos_token_id=None)
+    except (ValueError, TypeError, KeyError) as error:
+        raise CapabilityError(
+            f"{config.path}: no {body} model can be made of it: {error}"
+        ) from error
+
+
+CLASSES: Final = {
+    "llama": LlamaForCausalLM,
+    "qwen2": Qwen2ForCausalLM,
+    "qwen3": Qwen3ForCausalLM,
+}
+_SINGLE: Final = "model.safetensors"
+_INDEX: Final = "model.safetensors.index.json"
+_LARGEST_INDEX_BYTES: Final = 1 << 25
+_HEAD: Final = "lm_head.weight"
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def check_weights(
+    folder: Path, family: ModelFamily, body: LayerKind, config: PretrainedConfig
+) -> None:
+    """Raise `CapabilityError` unless the folder's weights are those of such a model.
+
+    The message names the file and the first weight that is missing, unknown or of another shape.
+    """
+    wanted = _wanted_shapes(body, config)
+    found = _found_shapes(folder, family)
+    for name, shape in wanted.items():
+        if name not in found and not (name == _HEAD and config.tie_word_embeddings):
+            raise CapabilityError(
+                f"{folder}: its weights have no {name}, which its config.json calls for"
+            )
+        if name in found and found[name] != shape:
+            raise CapabilityError(
+                f"{folder}: {name} is {list(found[name])} in its weights, and {list(shape)} by its"
+                " config.json"
+            )
+    unknown = sorted(found.keys() - wanted.keys())
+    if unknown:
+        raise CapabilityError(
+            f"{folder}: its weights have {unknown[0]}, which a {family.model_type} has not"
+        )
+
+
+def _wanted_shapes(body: LayerKind, config: PretrainedConfig) -> Shapes:
+    with torch.device("meta"):
+        model = CLASSES[body](config)
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def _found_shapes(folder: Path, family: ModelFamily) -> Shapes:
+    """By transformers' names."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in _weight_files(folder):
+        try:
+            with safe_open(path, framework="pt") as opened:
+                for name in opened.keys():  # noqa: SIM118 - it is no mapping
+                    if not name.startswith(family.ignored or "\0"):
+                        shape = tuple(opened.get_slice(name).get_shape())
+                        shapes[family.renamed(name)] = shape
+        except (SafetensorError, OSError, ValueError) as error:
+            raise CapabilityError(f"{path} cannot be read: {error}") from error
+    return shapes
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    if (folder / _SINGLE).is_file():
+        return [folder / _SINGLE]
+    if not (folder / _INDEX).is_file():
+        raise CapabilityError(
+            f"{folder} has no {_SINGLE}",
+            hint="weft reads safetensors weights only; pickled ones can hold code",
+        )
+    index = ConfigFields.read(folder / _INDEX, _LARGEST_INDEX_BYTES)
+    if "metadata" not in index:
+        raise index.wrong("metadata", "no object")  # transformers cannot do without
+    names = sorted({str(name) for _, name in index.within("weight_map").items()})
+    for name in names:
+        if Path(name).name != name:
+            raise index.wrong("weight_map", f"{name!r} is no file of the folder")
+    return [folder / name for name in names]

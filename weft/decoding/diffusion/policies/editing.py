@@ -1,0 +1,193 @@
+"""Write, and overwrite what was written when the model changes its mind (token editing).
+
+Knows no control tokens: slots are neither inserted nor deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.action import NOTHING, Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.diffusion.policies.confidence import reaches
+from weft.decoding.diffusion.policies.ranking import surest
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEditPolicy:
+    """LLaDA2.1's joint decoding: masks to tokens, and tokens to tokens, in one pass.
+
+    Open slots whose confidence reaches `write` are written, the surest at least. Written slots of
+    the window whose likeliest token is another one, with a probability that reaches `edit`, are
+    overwritten. Once no slot is open, up to `reviews` more passes edit until one finds nothing.
+
+    `edit` None: nothing is ever edited. 0.0 edits whatever is not the likeliest: other engines
+    read 0 as off, this one never does.
+    """
+
+    write: float = 0.7
+    edit: float | None = 0.5
+    reviews: int = 16
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset() if self.edit is None else frozenset({"decided"})
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _TokenEditSession:
+        return _TokenEditSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return slots if self.edit is None else slots + self.reviews
+
+
+class _TokenEditSession:
+    def __init__(self, settings: TokenEditPolicy) -> None:
+        self._settings = settings
+        self._block, self._reviews = -1, 0
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        if canvas.block != self._block:
+            self._block, self._reviews = canvas.block, self._settings.reviews
+        chosen = stats.open & reaches(stats.confidence, self._settings.write)
+        if not chosen.any():
+            chosen = surest(stats, 1)
+        commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
+        if self._settings.edit is None:
+            return Action(commit=commit)
+        edit = self._edits(stats, canvas, self._settings.edit)
+        if stats.open.any():
+            return Action(commit=commit, edit=edit, again=self._reviews > 0)
+        self._reviews -= 1
+        return Action(edit=edit, again=len(edit) > 0 and self._reviews > 0)
+
+    def _edits(self, stats: Stats, canvas: Canvas, threshold: float) -> SlotTokens:
+        likeliest = stats.top_ids[:, 0]
+        other = likeliest != canvas.ids[stats.slots]
+        decided = ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
+        inside = stats.slots >= canvas.window.start
+        inside &= stats.slots < canvas.window.stop
+        changed = other & decided & inside & reaches(stats.confidence, threshold)
+        if not changed.any():
+            return NOTHING
+        return SlotTokens.of(stats.slots[changed], likeliest[changed])
+
+
+@dataclass(frozen=True, slots=True)
+class IndelPolicy:
+    """Editing with insertion and deletion (LLaDA2.2), for models with such control tokens.
+
+    Open slots are written as in `TokenEdit`. Of a written slot the likeliest token decides, where
+    its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes the slot
+    out, `insert` opens one before it, any other token replaces it. The window keeps its length: it
+    is filled up with open slots, and an insert needs an open slot or an end token at its end.
+    Windows with literals are not shifted. Control tokens are never written.
+
+    At most `budget` edits a window, and none after a state of the window that was seen before.
+    """
+
+    keep: int
+    delete: int
+    insert: int
+    write: float = 0.7
+    edit: float = 0.5
+    budget: int = 64
+    reviews: int = 16
+    needs: frozenset[Need] = frozenset({"decided"})
+
+    def begin(self, _canvas: Canvas, traits: ModelTraits) -> _IndelSession:
+        return _IndelSession(self, traits)
+
+    def most_forwards(self, slots: int) -> int:
+        # each delete opens a slot that has to be written
+        return slots + self.budget + self.reviews
+
+
+class _IndelSession:
+    def __init__(self, settings: IndelPolicy, traits: ModelTraits) -> None:
+        self._settings, self._ends = settings, traits.end_ids
+        self._controls = np.array([settings.keep, settings.delete, settings.insert])
+        self._block, self._budget, self._reviews = -1, 0, 0
+        self._seen: set[bytes] = set()
+
+    def adjust(
+        self, logits: NDArray[np.float32], slots: Slots, canvas: Canvas
+    ) -> NDArray[np.float32]:
+        allowed = logits.copy()
+        open_rows = np.flatnonzero(canvas.undecided[slots])
+        allowed[open_rows[:, None], self._controls] = -np.inf
+        return allowed
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        if canvas.block != self._block:
+            self._block, self._seen = canvas.block, set()
+            self._budget, self._reviews = self._settings.budget, self._settings.reviews
+        chosen = stats.open & reaches(stats.confidence, self._settings.write)
+        if not chosen.any():
+            chosen = surest(stats, 1)
+        commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
+        edits = self._edits(stats, canvas) if self._fresh(canvas) else Action()
+        if not stats.open.any():
+            self._reviews -= 1
+            edited = len(edits.edit) + len(edits.delete) + len(edits.insert) > 0
+            again = edited and self._reviews > 0
+        else:
+            again = self._reviews > 0
+        return Action(
+            commit=_shifted_out(commit, edits.delete),
+            edit=edits.edit,
+            delete=edits.delete,
+            insert=edits.insert,
+            again=again,
+        )
+
+    def _fresh(self, canvas: Canvas) -> bool:
+        """Whether this state of the window is new, so that editing it cannot go round."""
+        window = slice(canvas.window.start, canvas.window.stop)
+        state = canvas.ids[window].tobytes() + canvas.undecided[window].tobytes()
+        new = state not in self._seen
+        self._seen.add(state)
+        return new
+
+    def _edits(self, stats: Stats, canvas: Canvas) -> Action:
+        rules, likeliest = self._settings, stats.top_ids[:, 0]
+        inside = (stats.slots >= canvas.window.start) & (stats.slots < canvas.window.stop)
+        mine = inside & ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
+        mine &= reaches(stats.confidence, rules.edit) & (likeliest != canvas.ids[stats.slots])
+        replaced = mine & ~np.isin(likeliest, self._controls)
+        edit = self._paid(stats.slots, replaced)
+        shifts = not canvas.frozen[canvas.window.start : canvas.window.stop].any()
+        deleted = self._paid(stats.slots, mine & (likeliest == rules.delete) & shifts)
+        opened = self._paid(stats.slots, mine & (likeliest == rules.insert) & shifts)
+        opened = opened[: self._room(canvas, opened)]
+        return Action(
+            edit=SlotTokens.of(edit, likeliest[stats.rows(edit)]) if len(edit) else NOTHING,
+            # what is taken out is opened behind the window, and moves into it
+            delete=np.concatenate([deleted, canvas.window.stop - 1 - np.arange(len(opened))]),
+            insert=np.concatenate([opened, np.full(len(deleted), canvas.window.stop)]),
+        )
+
+    def _paid(self, slots: Slots, wanted: Bits) -> Slots:
+        """The slots wanted, as far as the budget goes, which is charged."""
+        paid = slots[wanted][: self._budget]
+        self._budget -= len(paid)
+        return paid
+
+    def _room(self, canvas: Canvas, opened: Slots) -> int:
+        """How many slots at the window's end may be pushed out, right of those to be opened."""
+        room = 0
+        for slot in reversed(range(int(opened[-1]) + 1 if len(opened) else 0, canvas.window.stop)):
+            if not canvas.undecided[slot] and int(canvas.ids[slot]) not in self._ends:
+                break
+            room += 1
+        return room
+
+
+def _shifted_out(commit: SlotTokens, taken: Slots) -> SlotTokens:
+    """Without slots that the same action takes out."""
+    return commit.at(~np.isin(commit.slots, taken))

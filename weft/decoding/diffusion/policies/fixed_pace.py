@@ -1,0 +1,262 @@
+"""How many slots are due in a step, when it is not the predictions that say so.
+
+Knows no predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from weft.decoding.diffusion.action import Action
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.policies.ranking import (
+    Score,
+    at_step,
+    commit,
+    picked,
+    ranked,
+    score_of,
+)
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+
+
+class PaceSession(Protocol):
+    """A pace on its way through one window."""
+
+    def due(self, left: int) -> int:
+        """Of `left` open slots, 1 to `left`."""
+
+
+class CommitPace(Protocol):
+    """Settings of a pace."""
+
+    def begin(self, slots: int) -> PaceSession:
+        """For a window with so many open slots."""
+
+    def most_forwards(self, slots: int) -> int:
+        """Steps after which all of them were due."""
+
+
+@dataclass(frozen=True, slots=True)
+class EveryStep:
+    """The same `count` in each step."""
+
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"{self.count} slots a step")
+
+    def begin(self, _slots: int) -> EveryStep:
+        return self
+
+    def due(self, left: int) -> int:
+        return min(self.count, left)
+
+    def most_forwards(self, slots: int) -> int:
+        return -(-slots // self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class EvenSteps:
+    """All of a window in `steps` steps of equal size, the larger ones first (LLaDA)."""
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"{self.steps} steps")
+
+    def begin(self, slots: int) -> _EvenStepsSession:
+        share, more = divmod(slots, self.steps)
+        return _EvenStepsSession([share + (step < more) for step in range(self.steps)])
+
+    def most_forwards(self, slots: int) -> int:
+        return min(self.steps, slots)
+
+
+class _EvenStepsSession:
+    def __init__(self, parts: list[int]) -> None:
+        self._parts = iter(parts)
+
+    def due(self, left: int) -> int:
+        return min(left, max(1, next(self._parts, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class FadingPace:
+    """Dream's: time falls evenly from 1 to `last` in `steps`, and from t to s the share 1 - s/t of
+    what is open is due, rounded down; all of it in the last step. Without `steps` there are as
+    many as slots.
+
+    A step in which nothing is due is passed over, since the next prediction would be the same
+    again; with `least` 1 something is due in all of them.
+    """
+
+    steps: int = 0
+    last: float = 1e-3
+    least: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or not 0.0 < self.last < 1.0 or self.least not in (0, 1):
+            raise ValueError(f"no pace with {self}")
+
+    def shares(self, slots: int) -> list[float]:
+        """Of each step, for a window with so many open slots."""
+        times = np.linspace(1.0, self.last, (self.steps or max(1, slots)) + 1)
+        return [*(1.0 - times[1:-1] / times[:-2]).tolist(), 1.0]
+
+    def begin(self, slots: int) -> _FadingPaceSession:
+        return _FadingPaceSession(self.shares(slots), self.least)
+
+    def most_forwards(self, slots: int) -> int:
+        return min(self.steps or slots, slots)
+
+
+class _FadingPaceSession:
+    def __init__(self, shares: list[float], least: int) -> None:
+        self._shares = iter(shares)
+        self._least = least
+
+    def due(self, left: int) -> int:
+        for share in self._shares:
+            count = max(int(left * share), self._least)
+            if count:
+                return count
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPacePolicy:
+    """LLaDA (Nie et al. 2025) with `Split`, Dream (Ye et al. 2025) with `Fading`; one slot a step
+    with `EveryStep(1)`.
+
+    spread     above 0: slots are drawn with weights exp(score / spread), Dream's `alg_temp`
+    ends_last  slots that drew a terminator come after all others
+    """
+
+    pace: CommitPace = field(default_factory=EveryStep)
+    score: Score = "confidence"
+    spread: float = 0.0
+    ends_last: bool = False
+    needs: frozenset[Need] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.spread < np.inf:
+            raise ValueError(f"a spread of {self.spread}")
+
+    def begin(self, canvas: Canvas, traits: ModelTraits) -> _FixedPaceSession:
+        return _FixedPaceSession(self, canvas, traits)
+
+    def most_forwards(self, slots: int) -> int:
+        return self.pace.most_forwards(slots)
+
+
+class _FixedPaceSession:
+    def __init__(self, settings: FixedPacePolicy, canvas: Canvas, traits: ModelTraits) -> None:
+        self._settings = settings
+        self._ends = sorted(traits.end_ids)
+        self._pacing: PaceSession = settings.pace.begin(len(canvas.open))
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        rules = self._settings
+        left = int(stats.open.sum())
+        if canvas.step_in_block == 0:
+            self._pacing = rules.pace.begin(left)
+        due = self._pacing.due(left)
+        score = score_of(rules.score, stats, drawn)
+        if rules.ends_last:
+            # all scores of words stay above, in their order
+            late = np.isin(drawn.ids, self._ends)
+            score = np.where(late, score - 2.0 * (1.0 + np.abs(score).max()), score)
+        if rules.score == "random" or rules.spread:
+            spread = rules.spread or 1.0
+            rows = picked(score, stats.open, due, spread, drawn.chance, canvas.step)
+        else:
+            rows = ranked(score, stats.open)[:due]
+        return commit(stats, drawn, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class AncestralPolicy:
+    """Dream's `origin`. Time falls evenly from 1 to `last`; from t to s each open slot is written
+    with probability 1 - s/t, in the last of `steps` with certainty. Without `steps` there are as
+    many as slots.
+
+    A step in which chance writes none is passed over: the canvas would be predicted alike.
+    """
+
+    steps: int = 0
+    last: float = 1e-3
+    needs: frozenset[Need] = frozenset()
+
+    def __post_init__(self) -> None:
+        FadingPace(self.steps, self.last)
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _AncestralSession:
+        return _AncestralSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return min(self.steps or slots, slots)
+
+
+class _AncestralSession:
+    def __init__(self, settings: AncestralPolicy) -> None:
+        self._settings = settings
+        self._shares: Iterator[tuple[int, float]] = iter(())
+        self._passed = 0
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        rows = np.flatnonzero(stats.open)
+        if canvas.step_in_block == 0:
+            shares = FadingPace(self._settings.steps, self._settings.last).shares(len(rows))
+            self._shares = enumerate(shares, self._passed)
+            self._passed += len(shares)
+        for step, share in self._shares:
+            at = at_step(step)
+            slots = stats.slots[rows] - canvas.first
+            shown = [drawn.chance.accepts(share, at + int(slot), 0) for slot in slots]
+            if any(shown):
+                return commit(stats, drawn, rows[shown])
+        return commit(stats, drawn, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DilatedPolicy:
+    """Dilated unmasking (Luxembourg et al. 2025): in a window of w slots every (w / base)th slot,
+    then every (w / base^2)th, and so on to all: about log w steps.
+    """
+
+    base: int = 2
+    needs: frozenset[Need] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.base < 2:
+            raise ValueError(f"gaps cannot shrink by {self.base}")
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _DilatedSession:
+        return _DilatedSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return slots
+
+
+class _DilatedSession:
+    def __init__(self, settings: DilatedPolicy) -> None:
+        self._settings = settings
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        """Those of the widest gap at which a slot is open."""
+        place = stats.slots - canvas.window.start
+        gap = len(canvas.window)
+        chosen = np.zeros(len(place), dtype=np.bool_)
+        while gap > 1 and not chosen.any():
+            gap = max(1, gap // self._settings.base)
+            chosen = stats.open & (place % gap == 0)
+        return commit(stats, drawn, chosen if chosen.any() else stats.open)

@@ -1,0 +1,187 @@
+"""Written slots as all the others see them, by way of masked copies beside the canvas.
+
+Knows no rule for what to do about a slot that is not expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Canvas, Slots
+from weft.decoding.diffusion.policies.confidence import reaches
+from weft.decoding.diffusion.policies.ranking import at_step, surest
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities
+from weft.decoding.sampling import TokenRng
+
+
+def rewritable(canvas: Canvas) -> Slots:
+    """The decided slots of the window that may be opened again, ascending."""
+    inside = np.arange(canvas.window.start, canvas.window.stop)
+    slots: Slots = inside[~canvas.undecided[inside] & ~canvas.frozen[inside]]
+    return slots
+
+
+def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[np.float64]]:
+    """Slots that had a shadow, and the probability of their tokens by all the other slots."""
+    if stats.shadow is None:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    slots, logits = stats.shadow
+    logp = log_probabilities(logits)[np.arange(len(slots)), canvas.ids[slots]]
+    return slots, np.exp(logp.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class WinoPolicy:
+    """Wide-in, narrow-out (Hong et al. 2025).
+
+    Slots whose confidence reaches `draft` are written: at most `share` of the open ones, but that
+    cap is no less than `few` and no more than `many`. Written slots of the window are predicted
+    through shadows, which see all but the slot itself, and opened again below `verify`: always
+    fewer than were written in this pass, so that it ends. What the last pass of a window writes is
+    not verified.
+    """
+
+    draft: float = 0.6
+    verify: float = 0.9
+    share: float = 0.7
+    few: int = 5
+    many: int = 20
+    needs: frozenset[Need] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _WinoSession:
+        return _WinoSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return slots
+
+
+class _WinoSession:
+    def __init__(self, settings: WinoPolicy) -> None:
+        self._settings = settings
+
+    def shadows(self, canvas: Canvas) -> Slots:
+        return rewritable(canvas)
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        rules = self._settings
+        open_slots = int(stats.open.sum())
+        cap = int(min(max(rules.share * open_slots, rules.few), rules.many))
+        # of the surest `cap`, those that pass; one at least
+        chosen = surest(stats, cap) & reaches(stats.confidence, rules.draft)
+        if not chosen.any():
+            chosen = surest(stats, 1)
+        return Action(
+            commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]),
+            remask=self._doubted(stats, canvas, int(chosen.sum()) - 1),
+        )
+
+    def _doubted(self, stats: Stats, canvas: Canvas, most: int) -> Slots:
+        """At most `most` of the written slots, the least expected first."""
+        slots, p = shadow_probabilities(stats, canvas)
+        doubted = ~reaches(p, self._settings.verify)
+        order = np.argsort(p, kind="stable")
+        return np.sort(slots[order][doubted[order]][: max(0, most)])
+
+
+@dataclass(frozen=True, slots=True)
+class RunningConfidencePolicy:
+    """Running confidence remasking (MDPO, He et al. 2025).
+
+    After the pass s of a window, s times `step` slots are kept: those with the highest confidence
+    that they ever had. A written slot that is not among them is opened again.
+    """
+
+    step: int = 1
+    needs: frozenset[Need] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _RunningConfidenceSession:
+        return _RunningConfidenceSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return -(-slots // self.step)
+
+
+class _RunningConfidenceSession:
+    def __init__(self, settings: RunningConfidencePolicy) -> None:
+        self._settings = settings
+        self._best: dict[int, float] = {}
+        self._block = -1
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        if canvas.block != self._block:
+            self._block, self._best = canvas.block, {}
+        opened = stats.slots[stats.open]
+        for slot, confidence in zip(opened, stats.confidence[stats.open], strict=True):
+            self._best[int(slot)] = max(self._best.get(int(slot), 0.0), float(confidence))
+        slots = np.sort(np.concatenate([opened, rewritable(canvas)]))
+        score = np.array([self._best.get(int(slot), 1.0) for slot in slots])
+        kept = slots[np.argsort(-score, kind="stable")]
+        kept = kept[: self._settings.step * (canvas.step_in_block + 1)]
+        fresh = stats.open & np.isin(stats.slots, kept)
+        decided = rewritable(canvas)
+        return Action(
+            commit=SlotTokens.of(stats.slots[fresh], drawn.ids[fresh]),
+            remask=decided[~np.isin(decided, kept)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemdmPolicy:
+    """ReMDM with confidence-based rates (Wang et al. 2025).
+
+    After the pass s of a window, s times `step` slots are decided. At each pass a written slot is
+    opened again with a probability of `rate` times the softmax of -psi over the written ones,
+    psi being its probability when it was written; at most `budget` times in a window.
+    """
+
+    step: int = 1
+    rate: float = 0.2
+    budget: int = 32
+    needs: frozenset[Need] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _RemdmSession:
+        return _RemdmSession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return -(-slots // self.step)
+
+
+class _RemdmSession:
+    def __init__(self, settings: RemdmPolicy) -> None:
+        self._settings = settings
+        self._block, self._left = -1, 0
+        self._psi: dict[int, float] = {}
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        if canvas.block != self._block:
+            self._block, self._left, self._psi = canvas.block, self._settings.budget, {}
+        decided = rewritable(canvas)
+        due = self._settings.step * (canvas.step_in_block + 1) - len(decided)
+        # each opened slot has to be made up for by an open one that is written now
+        most = min(self._left, int(stats.open.sum()) - due)
+        again = self._opened(decided, canvas, drawn.chance)[: max(0, most)]
+        self._left -= len(again)
+        chosen = surest(stats, due + len(again))
+        for slot, p in zip(stats.slots[chosen], drawn.p[chosen], strict=True):
+            self._psi[int(slot)] = float(p)
+        return Action(
+            commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]), remask=np.sort(again)
+        )
+
+    def _opened(self, decided: Slots, canvas: Canvas, chance: TokenRng) -> Slots:
+        if not len(decided):
+            return decided
+        weights = np.exp([-self._psi.get(int(slot), 1.0) for slot in decided])
+        rates = self._settings.rate * weights / weights.sum()
+        hit = [
+            chance.accepts(float(rate), at_step(canvas.step) + int(slot) - canvas.first, 0)
+            for slot, rate in zip(decided, rates, strict=True)
+        ]
+        opened: Slots = decided[np.array(hit)]
+        return opened

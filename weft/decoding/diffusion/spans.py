@@ -1,0 +1,163 @@
+"""A query as the span of a network: what is read where, and who sees whom.
+
+Knows the model's traits; knows no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate, chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.core.errors import CapabilityError, InternalError, ModelRequestError
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Slots
+from weft.decoding.diffusion.query import Query, SoftSlots
+from weft.decoding.network.packing import HiddenStateWrite, Span
+from weft.decoding.network.visibility import BlockMask
+
+MixEmbeddings = Callable[[SoftSlots], torch.Tensor]
+"""The embeddings [slots, width] that soft slots are read as."""
+
+
+def span_of(query: Query, slot: int, traits: ModelTraits, mixing: MixEmbeddings) -> Span:
+    """Into cache row `slot`; logits come in the order of `wanted`, then of `shadows`.
+
+    A model with a shift predicts a slot where the one before it is read: that one is read too.
+
+    Raises: `InternalError` for slots that cannot be asked for, `CapabilityError` for shadows of a
+    model without a mask, `ModelRequestError` for a prediction that no token comes before.
+    """
+    if len(query.wanted) and int(query.wanted[-1]) >= query.reach:
+        raise InternalError(f"slot {int(query.wanted[-1])} is wanted beyond {query.reach}")
+    sources = _sources(query, traits)
+    columns, tokens = _fed(query, sources)
+    groups = _copies(query, traits)
+    rows = np.searchsorted(columns, sources).tolist()
+    # of a group, the first token predicts: it is the masked one, or the one before it
+    rows += [len(columns) + number * len(groups[0]) for number in range(len(groups))]
+    copied = np.fromiter(chain.from_iterable(groups), np.int64)
+    read = query.canvas.ids[copied]
+    if groups:
+        assert traits.mask_id is not None
+        read[_ends(groups)] = traits.mask_id
+    first = query.canvas.length
+    return Span(
+        slot,
+        [*columns.tolist(), *range(first, first + len(copied))],
+        [*tokens.tolist(), *read.tolist()],
+        len(rows),
+        _sight(query, traits, groups),
+        writes=_writes(query.soft, columns, mixing),
+        rows=tuple(rows),
+    )
+
+
+def horizon(last: int, reach: int, traits: ModelTraits) -> int:
+    """The slot after the last that is seen where `last` is the last that is read."""
+    if not traits.block:
+        return reach
+    return min(reach, (last // traits.block + 1) * traits.block)
+
+
+def _sources(query: Query, traits: ModelTraits) -> Slots:
+    """The slots whose reading predicts the wanted ones."""
+    if not traits.shifted:
+        return query.wanted
+    if 0 in query.wanted or 0 in query.shadows:
+        raise ModelRequestError(
+            "this model predicts a token from the one before it, and slot 0 has none",
+            hint="begin the prompt with a token",
+        )
+    return query.wanted - 1
+
+
+def _fed(query: Query, sources: Slots) -> tuple[Slots, NDArray[np.int64]]:
+    """Slots ascending and what is read there: those of `feed`, and `sources` that lack."""
+    missing = np.setdiff1d(sources, query.feed)
+    if not len(missing):
+        return query.feed, query.read
+    columns = np.concatenate([query.feed, missing])
+    order = np.argsort(columns)
+    return columns[order], np.concatenate([query.read, query.canvas.ids[missing]])[order]
+
+
+def _copies(query: Query, traits: ModelTraits) -> tuple[tuple[int, ...], ...]:
+    """Positions of the tokens that are read beside the canvas for each shadow."""
+    if not len(query.shadows):
+        return ()
+    if traits.mask_id is None:
+        raise CapabilityError(
+            "a model without a mask cannot say what it would write in place of a token",
+            hint="use a policy that does not verify, or a masked model",
+        )
+    if traits.shifted:
+        return tuple((slot - 1, slot) for slot in query.shadows.tolist())
+    return tuple((slot,) for slot in query.shadows.tolist())
+
+
+def _ends(groups: tuple[tuple[int, ...], ...]) -> list[int]:
+    """Where the last of each group stands among all of them: the masked ones."""
+    return [end - 1 for end in accumulate(map(len, groups))]
+
+
+def _sight(query: Query, traits: ModelTraits, groups: tuple[tuple[int, ...], ...]) -> BlockMask:
+    causal = 0
+    if traits.attention == "causal_encoder":
+        causal = query.reach if query.kind == "persist" else query.canvas.window.start
+    return BlockMask(
+        query.reach,
+        block=traits.block,
+        causal=causal,
+        copies=groups,
+        first_copy=query.canvas.length if groups else 0,
+    )
+
+
+def _writes(
+    soft: SoftSlots | None, columns: Slots, mixing: MixEmbeddings
+) -> tuple[HiddenStateWrite, ...]:
+    """Those of the soft slots that are read."""
+    if soft is None or not len(read := np.flatnonzero(np.isin(soft.slots, columns))):
+        return ()
+    mixed = SoftSlots(soft.slots[read], soft.ids[read], soft.weights[read])
+    rows = tuple(np.searchsorted(columns, mixed.slots).tolist())
+    return (HiddenStateWrite(0, rows, lambda _: mixing(mixed)),)
+
+
+def pieces(query: Query, traits: ModelTraits, most: int) -> list[Query]:
+    """Queries to be asked one after another, of at most `most` slots; the last predicts.
+
+    It may be longer: the window is never cut, nor is a block, nor anything where all slots see each
+    other.
+    """
+    if traits.attention == "full" or query.scratch or query.ids is not None:
+        return [query]
+    size = traits.block or 1
+    nothing = np.empty(0, dtype=np.int64)
+    found, feed = [], query.feed
+    while len(feed) > most:
+        end = min(int(feed[most - 1]) + 1, _uncut(query, traits)) // size * size
+        taken = int(np.searchsorted(feed, end))
+        if not taken:
+            break
+        piece = replace(
+            query, feed=feed[:taken], wanted=nothing, shadows=nothing, soft=None, reach=end
+        )
+        found.append(piece)
+        feed = feed[taken:]
+    return [*found, replace(query, feed=feed)]
+
+
+def _uncut(query: Query, traits: ModelTraits) -> int:
+    """From this slot on, all is read together."""
+    firsts = [query.reach]
+    if query.kind != "persist":
+        firsts.append(query.canvas.window.start)
+    if len(query.wanted):
+        firsts.append(int(query.wanted[0]) - traits.shifted)
+    return min(firsts)

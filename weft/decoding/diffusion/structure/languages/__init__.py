@@ -1,0 +1,1 @@
+"""Regular languages of characters, as automata over bytes and over the tokens of a model."""

@@ -1,0 +1,108 @@
+"""What a target may write next: its logits, tempered and cut off, as probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from struct import pack
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+_HEAD = 512  # a nucleus is seldom wider, and these are found without sorting all
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """Temperature, then top-k, then top-p. `temperature` 0 is greedy; `top_k` 0 keeps all.
+
+    Raises: `ValueError` for a value out of range.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0.0 or self.top_k < 0 or not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"no sampling with {self}")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
+        return self.temperature == 0.0
+
+    def law(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Probabilities [vocabulary] of logits [vocabulary], of which some may be -inf.
+
+        Greedy: all of it on the largest, the lowest id of equals. Of equals at the border of top-k
+        or top-p the lower ids stay.
+        """
+        if self.greedy:
+            certain = np.zeros(len(logits))
+            certain[logits.argmax()] = 1.0
+            return certain
+        weights: NDArray[np.float64] = np.exp(
+            (logits.astype(np.float64) - logits.max()) / self.temperature
+        )
+        if self.top_k or self.top_p < 1.0:
+            weights = self._cut(weights)
+        weights /= weights.sum()
+        return weights
+
+    def _cut(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        order = _heaviest(weights, self.top_k or _HEAD)
+        enough = self.top_p * (weights[order] if self.top_k else weights).sum()
+        if weights[order].sum() < enough:  # a nucleus wider than the head
+            order = _heaviest(weights, len(weights))
+        order = order[: int(np.searchsorted(weights[order].cumsum(), enough)) + 1]
+        cut = np.zeros_like(weights)
+        cut[order] = weights[order]
+        return cut
+
+
+def _heaviest(weights: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """The indices of the `count` largest weights, largest first, ties by index."""
+    if count >= len(weights):
+        return np.argsort(-weights, kind="stable")
+    border = np.partition(weights, len(weights) - count)[len(weights) - count]
+    above = np.flatnonzero(weights > border)
+    at = np.flatnonzero(weights == border)[: count - len(above)]
+    kept = np.sort(np.concatenate([above, at]))
+    return kept[np.argsort(-weights[kept], kind="stable")]
+
+
+class TokenRng(Protocol):
+    """Decides at positions of one sequence."""
+
+    def token(self, law: NDArray[np.float64], position: int) -> int:
+        """One token of `law` [vocabulary], for `position`; always the same for the same law."""
+
+    def accepts(self, probability: float, position: int, sibling: int) -> bool:
+        """True with `probability`, for the candidate `sibling` at `position`."""
+
+
+class CounterRng:
+    """Chance from a seed: one number for each position, and for each candidate at it."""
+
+    def __init__(self, seed: int) -> None:
+        self._key = (seed % 2**64).to_bytes(8, "little")
+
+    def token(self, law: NDArray[np.float64], position: int) -> int:
+        """By the inverse of the distribution function, ids ascending."""
+        likeliest = int(law.argmax())
+        if law[likeliest] == 1.0:
+            return likeliest
+        running = law.cumsum()
+        drawn = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
+        # rounding may carry the draw past the last id that has any weight
+        return min(int(drawn), int(np.searchsorted(running, running[-1])))
+
+    def accepts(self, probability: float, position: int, sibling: int) -> bool:
+        return self._number(position, 1 + sibling) < probability
+
+    def _number(self, position: int, purpose: int) -> float:
+        """In [0, 1), 53 bits."""
+        digest = blake2b(pack("<QQ", position, purpose), digest_size=8, key=self._key).digest()
+        return (int.from_bytes(digest, "little") >> 11) * 2.0**-53

@@ -1,0 +1,227 @@
+"""What tells requests apart before anything is written: length, repetition, temperature, node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import Drafter, TargetObserver, TargetOutputs
+from weft.decoding.speculative.drafters.auto.history import (
+    DEPTHS,
+    WARMTHS,
+    AcceptanceHistory,
+    AcceptanceRates,
+    warmth,
+)
+from weft.decoding.speculative.request import DraftRequest
+
+_LENGTHS: Final = (64, 256, 1024, 4096)
+_OVERLAPS: Final = (0.1, 0.3)
+_WARM: Final = 0.5
+_NGRAM: Final = 3
+_LONGEST_LABEL: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFeatures:
+    """`overlap`: see `overlap`. `label`: the node of the program; empty when nobody said."""
+
+    prompt_tokens: int
+    overlap: float
+    temperature: float
+    label: str = ""
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The groups of requests that this one belongs to, from all to those most like it."""
+        size = sum(self.prompt_tokens >= edge for edge in _LENGTHS)
+        repeats = sum(self.overlap >= edge for edge in _OVERLAPS)
+        heat = (self.temperature > 0.0) + (self.temperature > _WARM)
+        kind = ("", f"kind {size}{repeats}{heat}")
+        return (*kind, f"node {self.label[:_LONGEST_LABEL]}") if self.label else kind
+
+
+def overlap(tokens: Sequence[int]) -> float:
+    """The share of a prompt's runs of three tokens that occur in it before; 0 for a short one."""
+    runs = list(zip(*(tokens[shift:] for shift in range(_NGRAM)), strict=False))
+    return 1.0 - len(set(runs)) / len(runs) if runs else 0.0
+
+
+START: Final = 0.5
+SHARE: Final = 0.015
+_MOST: Final = 4.0
+
+
+class LossBudget:
+    """Counts in plain steps of the sequence: `START` may be lost, and `SHARE` of all steps.
+
+    What drafts cost is taken from `room`, what they were right about is put in; but little of what
+    was won is risked again. By the costs that it is told, a text of n steps takes no more than
+    (1 + `SHARE`) * n + `START` of them.
+    """
+
+    def __init__(self) -> None:
+        self.room = START
+
+    def step(self, saved: int) -> None:
+        """One pass has been made; it wrote so many tokens beside the target's own."""
+        self.room = min(self.room + SHARE + saved, _MOST)
+
+    def spend(self, steps: float) -> None:
+        """A pass takes so much longer for what is drafted."""
+        self.room -= steps
+
+
+class ShadowDraft:
+    """One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
+
+    def __init__(self, chances: Sequence[AcceptanceRates]) -> None:
+        assert len(chances) == WARMTHS
+        self._by_warmth = tuple(chances)
+        self._streak = 0
+        self._tree = DraftTree()
+        self._node = ROOT
+        self._deepest = 0
+        self._right = 0
+
+    @property
+    def following(self) -> bool:
+        """Whether a draft is being followed."""
+        return self._deepest > 0
+
+    @property
+    def chances(self) -> AcceptanceRates:
+        """Of a draft that is made now."""
+        return self._by_warmth[warmth(self._streak)]
+
+    def follow(self, tree: DraftTree) -> None:
+        """From the last token on; what was followed before is given up."""
+        self._tree, self._node, self._right = tree, ROOT, 0
+        self._deepest = int(np.max(tree.depths))
+
+    def extend(self, token: int) -> None:
+        """The text goes on with `token`."""
+        if not self.following:
+            self._streak = 0
+            return
+        children = self._tree.children(self._node)
+        found = next((child for child in children if self._tree.tokens[child] == token), None)
+        if children:
+            self._learn(held=found is not None)
+        if found is not None:
+            self._node = found
+            self._right += 1
+            self._streak += 1
+            return
+        if children:
+            self._streak = 0
+        self._deepest = 0
+
+    def _learn(self, *, held: bool) -> None:
+        """One more token of the draft was tested; and of what was left of it at each token before.
+
+        A drafter that is asked again there goes on as it did, nearly always: so every place of a
+        text tells of a draft from there, with the warmth that it would have begun with.
+        """
+        before = self._streak - self._right
+        for at in range(self._right + 1):
+            self._by_warmth[warmth(before + at)].test(self._right - at, held=held)
+
+
+class AutoDrafter:
+    """Implements `Drafter` and `TargetObserver`; the method chooses, this remembers.
+
+    `free` and `paid` drafters by name. The free ones are followed by their shadows all the time,
+    the paid ones when they draft.
+    """
+
+    name = "auto"
+
+    def __init__(
+        self,
+        free: Mapping[str, Drafter],
+        paid: Mapping[str, Drafter],
+        history: AcceptanceHistory,
+        asked: DraftRequest,
+    ) -> None:
+        self.drafters = {**free, **paid}
+        self.shadows: dict[str, ShadowDraft] = {}
+        self.tokens = 0
+        self.ledger = LossBudget()
+        self._free = dict(free)
+        self._history = history
+        self._asked = asked
+        self._fresh: dict[str, DraftProposal] = {}
+        """What free drafters proposed after the last token."""
+        self._watching = [
+            each for each in self.drafters.values() if isinstance(each, TargetObserver)
+        ]
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        return tuple(sorted({layer for each in self._watching for layer in each.taps}))
+
+    def see(self, seen: TargetOutputs) -> None:
+        for drafter in self._watching:
+            drafter.see(seen)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self.tokens += len(tokens)
+        if not self.shadows:
+            self._begin(tokens)
+            return
+        self.ledger.step(len(tokens) - 1)
+        for name, drafter in self.drafters.items():
+            if name not in self._free:
+                drafter.extend(tokens)
+                self._follow(name, tokens)
+        for name, drafter in self._free.items():
+            self._fresh.pop(name, None)
+            self._follow_free(name, drafter, tokens)
+
+    def propose(self, most: int) -> DraftProposal | DraftTree:
+        """Chooses nothing: that takes all sequences of a step, so it is the method's."""
+        del most
+        return DraftProposal()
+
+    def offered(self, name: str) -> DraftProposal:
+        """What a free drafter proposes now."""
+        if name not in self._fresh:
+            self._fresh[name] = _draft(self._free[name])
+        return self._fresh[name]
+
+    def _begin(self, prompt: Sequence[int]) -> None:
+        heat = self._asked.shaping.temperature
+        features = RequestFeatures(len(prompt), overlap(prompt), heat, self._asked.label)
+        for name, drafter in self.drafters.items():
+            drafter.extend(prompt)
+            self.shadows[name] = ShadowDraft(self._history.chances(features.scopes, name))
+        for name in self._free:
+            self.shadows[name].follow(self.offered(name).tree)
+
+    def _follow(self, name: str, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self.shadows[name].extend(token)
+
+    def _follow_free(self, name: str, drafter: Drafter, tokens: Sequence[int]) -> None:
+        """As if it drafted at every step: a draft ends, the next one begins where it ended."""
+        shadow = self.shadows[name]
+        for at, token in enumerate(tokens, 1):
+            shadow.extend(token)
+            drafter.extend((token,))
+            if not shadow.following:
+                draft = _draft(drafter)
+                shadow.follow(draft.tree)
+                if at == len(tokens):
+                    self._fresh[name] = draft
+
+
+def _draft(drafter: Drafter) -> DraftProposal:
+    proposed = drafter.propose(DEPTHS)
+    if isinstance(proposed, DraftTree):
+        return DraftProposal(proposed, source=drafter.name)
+    return proposed

@@ -1,0 +1,274 @@
+"""Sequoia (arXiv 2402.12374): trees of a draft model, drawn without replacement, of the best shape.
+
+The shape follows from how often the child of each rank is accepted, and from measured times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from weft.decoding.speculative import user_cache
+from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, RejectionSampling
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftLength,
+    FixedDraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+)
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftNetwork,
+    DraftSequence,
+    open_draft,
+)
+from weft.decoding.speculative.drafters.model.sequoia_tree import (
+    AcceptanceByRank,
+    ChildChoice,
+    ChildrenWithoutReplacement,
+    SequoiaTree,
+    TopChildren,
+    TreeShape,
+    TreeShapeSearch,
+    grow_trees,
+)
+from weft.decoding.speculative.pass_costs import costs_of
+from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
+from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.trained_drafter import Fingerprint
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network
+    from weft.decoding.speculative.pass_costs import CostCurve
+
+
+NAME: Final = "sequoia"
+WIDTH: Final = 8
+"""Children that a node has at most."""
+_RENEWED_EVERY: Final = 256
+_SAVED_EVERY: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSizes:
+    """Trees of up to `nodes`, up to `depth` deep. `draft_s` is what a level takes to draft,
+    `target_s` what a pass of the target over so many tokens does; None: the trees of the full size,
+    whatever they take.
+    """
+
+    nodes: int
+    depth: int
+    draft_s: float = 0.0
+    target_s: Callable[[int], float] | None = None
+
+    def shape(self, ranks: Sequence[float], nodes: int) -> TreeShape:
+        """The best for an acceptance vector, with no more than `nodes`."""
+        shapes = TreeShapeSearch(ranks)
+        if self.target_s is None:
+            return shapes.best(nodes, self.depth)
+        return shapes.fastest(nodes, self.depth, self.draft_s, self.target_s)
+
+
+class SequoiaDrafter:
+    """Implements `Drafter`: one sequence of `SequoiaMethod`."""
+
+    name = NAME
+
+    def __init__(
+        self, method: SequoiaMethod, line: DraftSequence, siblings: ChildChoice, *, greedy: bool
+    ) -> None:
+        self.line = line
+        self.siblings = siblings
+        self.greedy = greedy
+        self.drafted = DraftTree()
+        """What was proposed last, and not yet answered."""
+        self._method = method
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._method.learn(self, tokens)
+        self.drafted = DraftTree()
+        self.line.extend(tokens)
+
+    def propose(self, most: int) -> DraftProposal:
+        proposed = self._method.propose([(self, most)])[0]
+        if isinstance(proposed, BaseException):
+            raise proposed
+        return proposed
+
+
+class SequoiaMethod:
+    """Implements `Method`. `network` is the draft model, `cache` its lines; `vocabulary` is the
+    target's. Acceptance vectors of greedy and other sequences are apart, and kept in a file.
+
+    Drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, those of sequences
+    that are not greedy are drawn without replacement, as published, and go with
+    `RejectionSampling`.
+    """
+
+    name = NAME
+
+    def __init__(
+        self,
+        network: DraftNetwork,
+        cache: DraftCache,
+        vocabulary: int,
+        sizes: TreeSizes,
+        *,
+        sample: bool = False,
+        kept: Path | None = None,
+    ) -> None:
+        self.acceptor: Acceptor = RejectionSampling() if sample else ExactMatch()
+        self.ranks = {True: AcceptanceByRank(WIDTH), False: AcceptanceByRank(WIDTH)}
+        """Of greedy sequences, and of the others."""
+        self._network = network
+        self._cache = cache
+        self._vocabulary = vocabulary
+        self._sizes = sizes
+        self._sample = sample
+        self._kept = kept
+        self._shapes: dict[tuple[bool, int], tuple[int, TreeShape]] = {}
+        self._ended = 0
+        self._restore()
+
+    @property
+    def forwards(self) -> int:
+        """Passes of the draft model so far; one for many rows counts once."""
+        return self._cache.forwards
+
+    def lengths(self) -> DraftLength:
+        return FixedDraftLength(self._sizes.nodes)
+
+    def begin(self) -> Drafter:
+        return self.begin_for(DraftRequest())
+
+    def begin_for(self, asked: DraftRequest) -> Drafter:
+        """The drafter of a new sequence; what it draws depends on the request only."""
+        greedy = asked.shaping.greedy
+        siblings: ChildChoice = TopChildren()
+        if self._sample and not greedy:
+            siblings = ChildrenWithoutReplacement(asked.shaping, asked.seed, self._vocabulary)
+        return SequoiaDrafter(self, self._cache.open(), siblings, greedy=greedy)
+
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
+        drafters = [(_own(drafter), most) for drafter, most in asks]
+        growing = [
+            SequoiaTree(drafter.line, drafter.siblings, self._shape(drafter, most))
+            for drafter, most in drafters
+        ]
+        try:
+            grow_trees(self._cache, self._network, growing)
+        except Exception as error:  # noqa: BLE001 - told to all rows, who go on without drafts
+            return [error] * len(asks)
+        for (drafter, _), grown in zip(drafters, growing, strict=True):
+            drafter.drafted = grown.tree
+        return [DraftProposal(grown.tree, source=NAME) for grown in growing]
+
+    def learn(self, drafter: SequoiaDrafter, tokens: Sequence[int]) -> None:
+        """A draft is answered: `tokens` were committed."""
+        if drafter.drafted.tokens:
+            self.ranks[drafter.greedy].observe(drafter.drafted, tokens)
+
+    def end(self, drafter: Drafter) -> None:
+        self._cache.close(_own(drafter).line)
+        self._ended += 1
+        if self._ended % _SAVED_EVERY == 0:
+            self._save()
+
+    def close(self) -> None:
+        self._save()
+
+    def _shape(self, drafter: SequoiaDrafter, most: int) -> TreeShape:
+        """The one that was best when it was last looked at, which is now and then."""
+        if not self._cache.fits(drafter.line, self._sizes.nodes):
+            return TreeShape((), 1.0)
+        ranks, size = self.ranks[drafter.greedy], min(most, self._sizes.nodes)
+        made, shape = self._shapes.get(
+            (drafter.greedy, size), (-_RENEWED_EVERY, TreeShape((), 1.0))
+        )
+        if ranks.visits - made >= _RENEWED_EVERY:
+            shape = self._sizes.shape(ranks.vector, size)
+            self._shapes[drafter.greedy, size] = (ranks.visits, shape)
+        return shape
+
+    def _restore(self) -> None:
+        found = None if self._kept is None else user_cache.read(self._kept)
+        if isinstance(found, dict):
+            for greedy, ranks in self.ranks.items():
+                ranks.restore(found.get("greedy" if greedy else "drawn"))
+
+    def _save(self) -> None:
+        if self._kept is not None and any(ranks.visits for ranks in self.ranks.values()):
+            greedy, drawn = self.ranks[True].as_json(), self.ranks[False].as_json()
+            user_cache.write(self._kept, {"greedy": greedy, "drawn": drawn})
+
+
+def _own(drafter: Drafter) -> SequoiaDrafter:
+    assert isinstance(drafter, SequoiaDrafter)
+    return drafter
+
+
+_MOST: Final = 64
+_CONTEXT: Final = 256
+"""The length of a text for which the sizes are chosen."""
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:
+    few = network.embed([0]).device.type == "cpu"
+    nodes = whole(options, "num_speculative_tokens", 16 if few else 48, 1, _MOST)
+    depth = whole(options, "depth", 6 if few else 8, 1, 16)
+    draft = open_draft(
+        network, text(options, "model"), whole(options, "layers", 0, 0, network.layers)
+    )
+    sizes = TreeSizes(nodes, depth)
+    if switch(options, "measured", default=True):
+        target = costs_of(network)
+        sizes = TreeSizes(
+            nodes,
+            depth,
+            costs_of(draft).second(_CONTEXT),
+            partial(_seconds, target.second(_CONTEXT), target.curve(_CONTEXT)),
+        )
+    keeps = switch(options, "remember", default=True)
+    return SequoiaMethod(
+        draft,
+        DraftCache(draft, network.vocabulary_size),
+        network.vocabulary_size,
+        sizes,
+        sample=switch(options, "sample", default=False),
+        kept=_kept(network, draft) if keeps else None,
+    )
+
+
+def _kept(network: Network, draft: Network) -> Path:
+    """Where the acceptance vectors of the pair are."""
+    pair = repr((Fingerprint.of(network), Fingerprint.of(draft)))
+    return user_cache.folder() / f"ranks-{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
+
+
+def _seconds(one: float, curve: CostCurve, tokens: int) -> float:
+    return one * curve(tokens)
+
+
+PRESET = Preset(
+    "sequoia",
+    "a draft model's tree, of the shape that pays most by measured acceptance and measured times",
+    _make,
+    options=(
+        "num_speculative_tokens",
+        "model",
+        "layers",
+        "depth",
+        "measured",
+        "sample",
+        "remember",
+    ),
+    published=PublishedSpeed(
+        5.08, "JF68M drafts for Llama-2-7B, greedy, C4, 128 nodes, A100; recalled"
+    ),
+)

@@ -1,0 +1,336 @@
+"""The tree of a size that is expected to be accepted furthest (Sequoia, arXiv 2402.12374)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.decoding.network.packing import Span
+from weft.decoding.network.visibility import TreeMask
+from weft.decoding.sampling import SamplingParams
+from weft.decoding.speculative.draft import ROOT, ChildDistribution, DraftTree
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftNetwork,
+    DraftSequence,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeShape:
+    """`parents` of the nodes, `ROOT` or an earlier one; children of a node follow their rank.
+
+    `expected`: tokens a step, the target's own included.
+    """
+
+    parents: tuple[int, ...]
+    expected: float
+
+    @property
+    def depths(self) -> list[int]:
+        """[1 + nodes]: 0 for the root."""
+        depths = [0]
+        for parent in self.parents:
+            depths.append(depths[parent + 1] + 1)
+        return depths
+
+    @property
+    def depth(self) -> int:
+        """Drafting steps that it takes."""
+        return max(self.depths)
+
+
+class TreeShapeSearch:
+    """The best trees for one acceptance vector: `ranks[b]` is how likely the child of rank b is the
+    one that is accepted, wherever its parent stands. What is found for one size serves the others.
+    """
+
+    def __init__(self, ranks: Sequence[float]) -> None:
+        self._ranks = tuple(ranks)
+        self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
+
+    def best(self, nodes: int, depth: int) -> TreeShape:
+        """Of `nodes` drafted tokens, at most `depth` deep. Fewer nodes where no more fit."""
+        nodes = min(nodes, _room(len(self._ranks), depth, nodes))
+        parents: list[int] = []
+        self._lay_out(parents, ROOT, nodes, depth)
+        return TreeShape(tuple(parents), 1.0 + self._below(nodes, depth, 0)[0])
+
+    def fastest(
+        self, nodes: int, depth: int, draft_s: float, target_s: Callable[[int], float]
+    ) -> TreeShape:
+        """The tree that takes the least time a token, of up to `nodes`, and up to `depth` deep.
+
+        `draft_s` is what a level takes to draft, `target_s` what a pass over so many tokens does. A
+        tree without nodes is plain decoding.
+        """
+        sizes = [(0, 0), *((n, d) for d in range(1, depth + 1) for n in range(d, nodes + 1))]
+        tokens = {(n, d): 1.0 + self._below(n, d, 0)[0] for n, d in sizes}
+
+        def seconds_a_token(size: tuple[int, int]) -> float:
+            if tokens[size] < 1.0:  # so many do not fit
+                return float("inf")
+            return (size[1] * draft_s + target_s(1 + size[0])) / tokens[size]
+
+        return self.best(*min(sizes, key=seconds_a_token))
+
+    def _below(self, count: int, levels: int, rank: int) -> tuple[float, int]:
+        """The best of `count` nodes as children from `rank` on, with all below them; how many of
+        them the first child takes.
+        """
+        if not count:
+            return 0.0, 0
+        if not levels or rank == len(self._ranks):
+            return float("-inf"), 0
+        found = self._known.get((count, levels, rank))
+        if found is None:
+            found = max(
+                (
+                    self._ranks[rank] * (1.0 + self._below(size - 1, levels - 1, 0)[0])
+                    + self._below(count - size, levels, rank + 1)[0],
+                    size,
+                )
+                for size in range(1, count + 1)
+            )
+            self._known[count, levels, rank] = found
+        return found
+
+    def _lay_out(self, parents: list[int], parent: int, count: int, levels: int) -> None:
+        rank = 0
+        while count:
+            size = self._below(count, levels, rank)[1]
+            parents.append(parent)
+            self._lay_out(parents, len(parents) - 1, size - 1, levels - 1)
+            count, rank = count - size, rank + 1
+
+
+def _room(width: int, depth: int, enough: int) -> int:
+    """How many nodes there can be, counted as far as `enough`."""
+    total, level = 0, 1
+    for _ in range(depth):
+        level *= width
+        total += level
+        if total >= enough:
+            return enough
+    return total
+
+
+_MEMORY: Final = 4096.0
+_WEIGHT: Final = 8.0
+"""What was thought before counts as so many visits."""
+
+
+class AcceptanceByRank:
+    """Of the children of a node that was reached, by their order; `width` of them are told apart.
+
+    Before anything is measured the first is accepted half of the time, and each later one a third
+    as often as the one before.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.visits = 0
+        self._there = [0.0] * width
+        self._accepted = [0.0] * width
+
+    @property
+    def vector(self) -> tuple[float, ...]:
+        """By rank: the probability that this child is the one that is accepted."""
+        priors = (0.5 * 3.0**-rank for rank in range(len(self._there)))
+        return tuple(
+            (accepted + _WEIGHT * prior) / (there + _WEIGHT)
+            for accepted, there, prior in zip(self._accepted, self._there, priors, strict=True)
+        )
+
+    def observe(self, tree: DraftTree, tokens: Sequence[int]) -> None:
+        """A draft, and what was committed: the walk down it, and the token that ended it.
+
+        A child that was rejected is never that token, so the walk can be told from the tokens.
+        """
+        node = ROOT
+        for token in tokens:
+            children = tree.children(node)
+            ranks = [rank for rank, child in enumerate(children) if tree.tokens[child] == token]
+            self._visit(len(children), ranks[0] if ranks else None)
+            if not ranks:
+                return
+            node = children[ranks[0]]
+
+    def as_json(self) -> dict[str, object]:
+        """A JSON value that `restore` understands."""
+        return {"there": self._there, "accepted": self._accepted}
+
+    def restore(self, value: object) -> bool:
+        """Take over what `as_json` gave, for the same width; whether it is such a value."""
+        if not isinstance(value, dict):
+            return False
+        there = _counts(value.get("there"), len(self._there))
+        accepted = _counts(value.get("accepted"), len(self._there))
+        if there is None or accepted is None:
+            return False
+        if any(a > t for a, t in zip(accepted, there, strict=True)):
+            return False
+        self._there, self._accepted = there, accepted
+        return True
+
+    def _visit(self, children: int, accepted: int | None) -> None:
+        if not children:
+            return
+        self.visits += 1
+        for rank in range(min(children, len(self._there))):
+            keeps = 1.0 - 1.0 / _MEMORY
+            self._there[rank] = self._there[rank] * keeps + 1.0
+            self._accepted[rank] = self._accepted[rank] * keeps + (rank == accepted)
+
+
+def _counts(value: object, width: int) -> list[float] | None:
+    if not isinstance(value, list) or len(value) != width:
+        return None
+    fine = all(type(each) in {int, float} and math.isfinite(each) and each >= 0 for each in value)
+    return [float(each) for each in value] if fine else None
+
+
+TokenDistribution = NDArray[np.float64]
+
+
+class ChildChoice(Protocol):
+    """Chooses the children of nodes, for one sequence."""
+
+    def choose(
+        self, logits: NDArray[np.float32], count: int, position: int, node: int
+    ) -> tuple[list[int], TokenDistribution | None]:
+        """Up to `count` different tokens in order, of logits [vocabulary of the draft model]; and
+        the law [vocabulary of the target] they were drawn from, if they were.
+        """
+
+
+class TopChildren:
+    """Implements `ChildChoice`: the likeliest tokens, the lowest id of equals first. Draws
+    nothing.
+    """
+
+    def choose(
+        self, logits: NDArray[np.float32], count: int, position: int, node: int
+    ) -> tuple[list[int], TokenDistribution | None]:
+        del position, node
+        if count >= len(logits):
+            return np.argsort(-logits, kind="stable").tolist(), None
+        border = np.partition(logits, len(logits) - count)[len(logits) - count]
+        above = np.flatnonzero(logits > border)
+        level = np.flatnonzero(logits == border)[: count - len(above)]
+        kept = np.concatenate([above[np.argsort(-logits[above], kind="stable")], level])
+        return kept.tolist(), None
+
+
+class ChildrenWithoutReplacement:
+    """Implements `ChildChoice`: drawn one after another, each from what the earlier ones leave.
+
+    As a race (Efraimidis and Spirakis, 2006): the token with the weight w arrives after an
+    exponential time of rate w, and the first `count` to arrive are such a draw in order. Laws are
+    of the target's size `vocabulary`; the numbers come of the request's `seed`, and are not those
+    that decide.
+    """
+
+    def __init__(self, shaping: SamplingParams, seed: int, vocabulary: int) -> None:
+        self._shaping = shaping
+        self._key = blake2b(b"siblings %d" % seed, digest_size=8).digest()
+        self._vocabulary = vocabulary
+
+    def choose(
+        self, logits: NDArray[np.float32], count: int, position: int, node: int
+    ) -> tuple[list[int], TokenDistribution | None]:
+        law = np.zeros(self._vocabulary)
+        law[: len(logits)] = self._shaping.law(logits)
+        able = np.flatnonzero(law)
+        drawn = blake2b(b"%d %d" % (position, node), digest_size=8, key=self._key).digest()
+        chance = np.random.default_rng(int.from_bytes(drawn, "little"))
+        arrivals = chance.exponential(size=len(able)) / law[able]
+        return able[np.argsort(arrivals, kind="stable")[:count]].tolist(), law
+
+
+class SequoiaTree:
+    """The tree of one sequence on its way to `shape`, level by level.
+
+    A node's children are chosen all at once. Where there are not enough, what the shape has below
+    the others is left out.
+    """
+
+    def __init__(self, line: DraftSequence, siblings: ChildChoice, shape: TreeShape) -> None:
+        self.line = line
+        self._siblings = siblings
+        self._shape = shape
+        self._wanted: dict[int, list[int]] = {}
+        """By node of the shape: its children there."""
+        for node, parent in enumerate(shape.parents):
+            self._wanted.setdefault(parent, []).append(node)
+        self._place: dict[int, int] = {ROOT: ROOT}
+        """Of a node of the shape: which node of the tree it is."""
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._proposals: dict[int, ChildDistribution] = {}
+        self._waiting: list[int] = [ROOT] if shape.parents else []
+        """Nodes of the shape that were chosen and shall have children, in the tree's order."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no node is left that shall have children."""
+        return not self._waiting
+
+    @property
+    def tree(self) -> DraftTree:
+        """What was chosen so far."""
+        return DraftTree(tuple(self._tokens), tuple(self._parents), self._proposals)
+
+    def span(self) -> Span:
+        """The nodes that shall have children, side by side behind the text."""
+        root = len(self.line) - 1
+        rows = [self._place[node] for node in self._waiting]
+        tree = self.tree
+        return Span(
+            self.line.slot,
+            [root + 1 + row for row in rows],
+            [tree.tokens[row] for row in rows],
+            len(rows),
+            TreeMask(root, tree.depths, tree.ancestors),
+        )
+
+    def grow(self, logits: NDArray[np.float32]) -> None:
+        """Logits [nodes that shall have children, vocabulary of the draft model], in their order.
+
+        At first that is the root alone.
+        """
+        level, self._waiting = self._waiting, []
+        for node, row in zip(level, logits, strict=True):
+            self._give_children(node, row)
+
+    def _give_children(self, node: int, logits: NDArray[np.float32]) -> None:
+        wanted = self._wanted[node]
+        place = self._place[node]
+        position = len(self.line) + self._shape.depths[node - ROOT]
+        tokens, law = self._siblings.choose(logits, len(wanted), position, place)
+        if law is not None:
+            self._proposals[place] = ChildDistribution("without_replacement", law)
+        for child, token in zip(wanted, tokens, strict=False):
+            self._place[child] = len(self._tokens)
+            self._tokens.append(token)
+            self._parents.append(place)
+            if child in self._wanted:
+                self._waiting.append(child)
+
+
+def grow_trees(cache: DraftCache, network: DraftNetwork, growing: Sequence[SequoiaTree]) -> None:
+    """Grow all trees to their end, in passes of `network`, which is that of `cache`."""
+    first = [each for each in growing if not each.done]
+    logits = cache.read([(each.line, ()) for each in first]) if first else []
+    for each, row in zip(first, logits, strict=True):
+        each.grow(row[None])
+    while waiting := [each for each in growing if not each.done]:
+        readings = network.forward([each.span() for each in waiting])
+        cache.forwards += 1
+        for each in waiting:
+            each.grow(readings[each.line.slot].logits[:, : cache.vocabulary])

@@ -1,0 +1,1 @@
+"""Drafters that need neither weights nor a second model: n-grams of the text itself."""

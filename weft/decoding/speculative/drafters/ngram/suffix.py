@@ -1,0 +1,296 @@
+"""SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in a text and in others.
+
+The counts say how likely a draft is, so its length follows from them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft.decoding.speculative.draft import ROOT, DraftTree
+from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
+from weft.decoding.speculative.presets import Options, Preset, share, switch, whole
+from weft.decoding.speculative.speculation import MOST_NODES
+
+if TYPE_CHECKING:
+    from weft.decoding.network.network import Network
+    from weft.decoding.speculative.drafter import Drafter
+
+
+class TrieNode:
+    """A run of tokens, spelt by the way to it: how often it occurs, and what may follow."""
+
+    __slots__ = ("children", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.children: dict[int, TrieNode] = {}
+
+    def following(self, *, all_of_them: bool) -> list[tuple[int, TrieNode]]:
+        """What follows, or only what follows most often, the lowest token of equals."""
+        if all_of_them or len(self.children) < 2:
+            return list(self.children.items())
+        token = min(self.children, key=lambda each: (-self.children[each].count, each))
+        return [(token, self.children[token])]
+
+
+class SuffixTrie:
+    """Counts of runs of up to `depth` tokens; there are `nodes` of them.
+
+    Raises: `ValueError` for a depth below 2, which could not tell what follows anything.
+    """
+
+    def __init__(self, depth: int) -> None:
+        if depth < 2:
+            raise ValueError(f"a trie of depth {depth} knows nothing that follows")
+        self.depth = depth
+        self.root = TrieNode()
+        self.nodes = 0
+
+    def grow(self, open_runs: list[TrieNode], token: int) -> list[TrieNode]:
+        """A text goes on with `token`: count it for its `open_runs`, return those of the next one.
+
+        A new text has none.
+        """
+        grown = [self._counted(run, token) for run in (self.root, *open_runs)]
+        return grown[: self.depth - 1]
+
+    def add(self, text: Sequence[int]) -> None:
+        """Count a whole text."""
+        runs: list[TrieNode] = []
+        for token in text:
+            runs = self.grow(runs, token)
+
+    def remove(self, text: Sequence[int]) -> None:
+        """Forget a text that was added as a whole."""
+        for start in range(len(text)):
+            node = self.root
+            for token in text[start : start + self.depth]:
+                child = node.children[token]
+                child.count -= 1
+                if not child.count:  # then nothing below it occurs any more
+                    self.nodes -= _size(node.children.pop(token))
+                    break
+                node = child
+
+    def matches(self, text: Sequence[int]) -> Iterator[tuple[int, TrieNode]]:
+        """The ends of `text` that occur with something after them, and their lengths, ascending."""
+        for length in range(1, min(self.depth - 1, len(text)) + 1):
+            node: TrieNode | None = self.root
+            for token in text[len(text) - length :]:
+                node = node.children.get(token) if node is not None else None
+            if node is None:
+                return  # longer ones end like this one
+            if node.children:
+                yield length, node
+
+    def _counted(self, run: TrieNode, token: int) -> TrieNode:
+        child = run.children.get(token)
+        if child is None:
+            child = run.children[token] = TrieNode()
+            self.nodes += 1
+        child.count += 1
+        return child
+
+
+def _size(node: TrieNode) -> int:
+    return 1 + sum(_size(child) for child in node.children.values())
+
+
+class SharedTexts:
+    """Texts of at most `nodes` trie nodes together; the oldest are forgotten first.
+
+    One text is cut to its last `longest` tokens. Use it from one thread.
+    """
+
+    def __init__(self, depth: int = 24, nodes: int = 500_000, longest: int = 4096) -> None:
+        self.trie = SuffixTrie(depth)
+        self._most = nodes
+        self._longest = longest
+        self._texts: deque[tuple[int, ...]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def remember(self, text: Sequence[int]) -> None:
+        """Add what a request wrote, once it has ended."""
+        kept = tuple(text[-self._longest :])
+        self._texts.append(kept)
+        self.trie.add(kept)
+        while self.trie.nodes > self._most:
+            self.trie.remove(self._texts.popleft())
+
+
+@dataclass(frozen=True, slots=True)
+class SuffixOptions:
+    """`depth` of the trie of the text itself. A match of m tokens is followed for at most
+    `factor` * m + `offset` tokens, and while a token is reached with at least `least` probability.
+    `tree`: the likeliest nodes instead of the likeliest path.
+    """
+
+    depth: int = 24
+    factor: float = 1.0
+    offset: float = 0.0
+    least: float = 0.1
+    tree: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SuffixDraft:
+    """A draft, and how many of its tokens are expected to be right by the counts."""
+
+    tree: DraftTree
+    expected: float
+
+
+class SuffixDrafter:
+    """Implements `Drafter` over the sequence itself and, if given, what others wrote.
+
+    The draft with the most expected tokens wins; of equals the longer match, then the own text.
+    """
+
+    name = "suffix"
+
+    def __init__(
+        self, options: SuffixOptions | None = None, shared: SharedTexts | None = None
+    ) -> None:
+        self._options = options or SuffixOptions()
+        self._shared = shared
+        self._own = SuffixTrie(self._options.depth)
+        self._runs: list[TrieNode] = []
+        self._end: list[int] = []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self._runs = self._own.grow(self._runs, token)
+        longest = max(self._own.depth, 0 if self._shared is None else self._shared.trie.depth)
+        self._end = [*self._end, *tokens][-longest:]
+
+    def propose(self, most: int) -> DraftTree:
+        return self.guess(most).tree
+
+    def guess(self, most: int) -> SuffixDraft:
+        """The draft with what is expected of it, for who has other drafters to choose from."""
+        best, match = SuffixDraft(DraftTree(), 0.0), 0
+        others = () if self._shared is None else (self._shared.trie,)
+        for trie in (self._own, *others):
+            for length, node in trie.matches(self._end):
+                guess = self._followed(node, length, most)
+                if (guess.expected, length) > (best.expected, match):
+                    best, match = guess, length
+        return best
+
+    def _followed(self, node: TrieNode, length: int, most: int) -> SuffixDraft:
+        options = self._options
+        nodes = min(most, int(options.factor * length + options.offset))
+        return likeliest_continuation(node, nodes, options.least, tree=options.tree)
+
+
+def likeliest_continuation(start: TrieNode, most: int, least: float, *, tree: bool) -> SuffixDraft:
+    """The likeliest continuation of `start`: a path, or the likeliest nodes as a tree.
+
+    The probability of a node is its parent's times its share of the parent's occurrences.
+    """
+    tokens: list[int] = []
+    parents: list[int] = []
+    expected = 0.0
+    waiting: list[tuple[float, int, int, TrieNode]] = []  # -probability, place of the parent, token
+
+    def offer(node: TrieNode, probability: float, place: int) -> None:
+        for token, child in node.following(all_of_them=tree):
+            share = probability * child.count / node.count
+            if share >= least:
+                heapq.heappush(waiting, (-share, place, token, child))
+
+    offer(start, 1.0, ROOT)
+    while waiting and len(tokens) < most:
+        negative, parent, token, node = heapq.heappop(waiting)
+        tokens.append(token)
+        parents.append(parent)
+        expected -= negative
+        offer(node, -negative, len(tokens) - 1)
+    return SuffixDraft(DraftTree(tuple(tokens), tuple(parents)), expected)
+
+
+class RecordingSuffixDrafter:
+    """Implements `Drafter`. `written` is what follows the prompt, with the end of that before it.
+
+    The first tokens it is told are the prompt. Of that so much is kept that what begins an answer
+    can be found again: most prompts end alike, with the words of a template.
+    """
+
+    name = "suffix"
+
+    def __init__(self, options: SuffixOptions, shared: SharedTexts | None) -> None:
+        self._suffixes = SuffixDrafter(options, shared)
+        self._kept = options.depth
+        self._begun = False
+        self.written: list[int] = []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._suffixes.extend(tokens)
+        self.written.extend(tokens if self._begun else tokens[-self._kept :])
+        self._begun = True
+
+    def propose(self, most: int) -> DraftTree:
+        return self._suffixes.propose(most)
+
+    def guess(self, most: int) -> SuffixDraft:
+        """See `SuffixDrafter.guess`."""
+        return self._suffixes.guess(most)
+
+
+class SuffixMethod(PerSequenceMethod):
+    """Implements `SpeculativeMethod`. `shared` is what earlier sequences wrote; None: nothing is
+    kept.
+    """
+
+    def __init__(self, options: SuffixOptions, shared: SharedTexts | None, most: int) -> None:
+        super().__init__(
+            "suffix",
+            lambda: RecordingSuffixDrafter(options, shared),
+            lambda: FixedDraftLength(most),
+        )
+        self.shared = shared
+
+    def end(self, drafter: Drafter) -> None:
+        if self.shared is not None and isinstance(drafter, RecordingSuffixDrafter):
+            self.shared.remember(drafter.written)
+
+
+def shared_texts(options: Options) -> SharedTexts | None:
+    """The texts that the sequences of one method share, if they do. Raises: `SpecError`."""
+    depth = whole(options, "depth", 24, 2, 64)
+    nodes = whole(options, "nodes", 500_000, 1000, 50_000_000)
+    return SharedTexts(depth, nodes) if switch(options, "shared", default=True) else None
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG001 - tokens are all it needs
+    sizes = SuffixOptions(
+        depth=whole(options, "depth", 24, 2, 64),
+        factor=whole(options, "factor", 1, 1, 16),
+        least=share(options, "least", 0.1),
+        tree=switch(options, "tree", default=False),
+    )
+    most = whole(options, "num_speculative_tokens", 16, 1, MOST_NODES)
+    return SuffixMethod(sizes, shared_texts(options), most)
+
+
+PRESET = Preset(
+    "suffix",
+    "counts of what followed every suffix, in this text and in those of earlier requests",
+    _make,
+    options=(
+        "num_speculative_tokens",
+        "depth",
+        "factor",
+        "least",
+        "tree",
+        "shared",
+        "nodes",
+    ),
+)

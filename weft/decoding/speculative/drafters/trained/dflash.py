@@ -1,0 +1,254 @@
+"""A DFlash drafter (arXiv 2602.06036): one pass over a block of masks guesses several tokens.
+
+A small block-diffusion model that reads its target's own features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.acceptance import ExactMatch
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftLength,
+    FixedDraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.drafters.trained.feature_layers import (
+    DFLASH_SIZES,
+    DFlash,
+    DFlashShape,
+    DraftVocabularyHead,
+    LayerCache,
+)
+from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
+from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, text, whole
+from weft.decoding.speculative.speculation import MOST_NODES
+from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DFlashContext:
+    """One sequence to look ahead of: its last token, and what was read before it.
+
+    memories  of each layer, the rows of what was read earlier; they get those of `features`
+    features  [rows, taps * width]
+    """
+
+    memories: Sequence[LayerCache]
+    features: torch.Tensor
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class DFlashModel:
+    """Weights for all sequences of `target`; guesses none but `tokens` [draft vocabulary].
+
+    `taps` are the target's layers that are looked at; `forwards` counts passes of the network.
+    """
+
+    net: DFlash
+    taps: tuple[int, ...]
+    tokens: torch.Tensor
+    target: Network
+    forwards: int = 0
+    _head: DraftVocabularyHead = field(init=False)
+
+    def __post_init__(self) -> None:
+        like = self.target.embed([0])
+        self.net.to(like.device, like.dtype).eval().requires_grad_(requires_grad=False)
+        self._head = DraftVocabularyHead(self.target, self.tokens)
+
+    def memories(self) -> tuple[LayerCache, ...]:
+        """Empty ones, for a sequence."""
+        return tuple(LayerCache() for _ in self.net.layers)
+
+    def vocabulary(self) -> NDArray[np.int64]:
+        """The tokens that it guesses among, ascending."""
+        ids: NDArray[np.int64] = self._head.ids.cpu().numpy()
+        return ids
+
+    def look(self, asked: Sequence[DFlashContext]) -> list[NDArray[np.float32]]:
+        """Logits [block - 1, draft vocabulary] for the slots after the last token of each, in one
+        pass.
+        """
+        with torch.inference_mode():
+            self._keep(asked)
+            self.forwards += 1
+            block = self.net.shape.block
+            bases = [one.memories[0].length for one in asked]
+            steps = torch.arange(block)
+            positions = torch.cat([base + steps for base in bases]).to(self._head.ids.device)
+
+            def attend(
+                layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+            ) -> torch.Tensor:
+                split = zip(*(of.split(block, dim=1) for of in (query, key, value)), strict=True)
+                found = [
+                    one.memories[layer].attend(q, k, v)
+                    for one, (q, k, v) in zip(asked, split, strict=True)
+                ]
+                return torch.cat(found, dim=1)
+
+            last = self.target.embed([one.last for one in asked])
+            ready = self.net(last, self.net.turns(positions), attend)
+            logits = self._head(ready).float().cpu().numpy()
+            for one, base in zip(asked, bases, strict=True):
+                for memory in one.memories:
+                    memory.crop(base)
+            return list(logits)
+
+    def _keep(self, asked: Sequence[DFlashContext]) -> None:
+        """The features of all sequences become keys and values of all layers."""
+        sizes = [len(one.features) for one in asked]
+        starts = [one.memories[0].length for one in asked]
+        places = [torch.arange(at, at + size) for at, size in zip(starts, sizes, strict=True)]
+        turns = self.net.turns(torch.cat(places).to(self._head.ids.device))
+        kept = self.net.remembered(torch.cat([one.features for one in asked]), turns)
+        for layer, (keys, values) in enumerate(kept):
+            parts = zip(keys.split(sizes, dim=1), values.split(sizes, dim=1), strict=True)
+            for one, (key, value) in zip(asked, parts, strict=True):
+                one.memories[layer].append(key, value)
+
+
+class DFlashDrafter:
+    """Implements `Watching`. While the target has not shown what it read it drafts nothing.
+
+    Positions count from the first token whose features were seen: only their differences matter.
+    """
+
+    name = "dflash"
+
+    def __init__(self, method: DFlashMethod) -> None:
+        self.taps = method.model.taps
+        self._method = method
+        self._memories = method.model.memories()
+        self._end: list[int] = []
+        self._read: list[int] = []
+        self._features: list[torch.Tensor] = []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._end = [*self._end, *tokens[-2:]][-2:]
+
+    def see(self, seen: TargetOutputs) -> None:
+        if seen.tokens:
+            self._read += seen.tokens
+            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
+
+    def propose(self, most: int) -> DraftProposal:
+        return self._method.propose([(self, most)])[0]
+
+    def ahead(self) -> DFlashContext | None:
+        """What to look ahead from, given once; None: nothing was read since, or the token before
+        the last is still to be read (forced tokens come unread).
+        """
+        read = self._read
+        if not read or self._end[:-1] != read[-1:]:
+            return None
+        features, self._features, self._read = torch.cat(self._features), [], []
+        return DFlashContext(self._memories, features, self._end[-1])
+
+
+class DFlashMethod:
+    """Implements `Method`: trees of at most `nodes`, of the `width` likeliest tokens of each slot;
+    a width of one is the published chain.
+    """
+
+    name = DFlashDrafter.name
+    acceptor = ExactMatch()
+
+    def __init__(self, model: DFlashModel, nodes: int, width: int) -> None:
+        self.model = model
+        self._nodes = nodes
+        self._width = width
+        self._tokens = model.vocabulary()
+
+    @property
+    def forwards(self) -> int:
+        """Passes of the drafter's network so far; one for several sequences is one."""
+        return self.model.forwards
+
+    def lengths(self) -> DraftLength:
+        return FixedDraftLength(self._nodes)
+
+    def begin(self) -> DFlashDrafter:
+        return DFlashDrafter(self)
+
+    def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
+        """One pass for all that have something to look ahead from."""
+        drafts = [DraftProposal(source=self.name)] * len(asks)
+        ready = []
+        for at, (drafter, most) in enumerate(asks):
+            assert isinstance(drafter, DFlashDrafter)
+            ahead = drafter.ahead() if most > 0 else None
+            if ahead is not None:
+                ready.append((at, most, ahead))
+        if not ready:
+            return drafts
+        looked = self.model.look([ahead for _, _, ahead in ready])
+        for (at, most, _), logits in zip(ready, looked, strict=True):
+            tree = likeliest_tree(logits, most, self._width)
+            tokens = tuple(int(self._tokens[token]) for token in tree.tokens)
+            drafts[at] = DraftProposal(DraftTree(tokens, tree.parents), source=self.name)
+        return drafts
+
+    def end(self, drafter: Drafter) -> None:
+        """Its memories go with it."""
+
+    def close(self) -> None:
+        """Holds nothing but weights."""
+
+
+KIND = "dflash"
+_LARGEST = (1 << 16, 1 << 30)
+"""Of sizes, and of the base of rotary positions."""
+_MOST_LAYERS = 64
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:
+    model = loaded(find(KIND, network, text(options, "model")), network)
+    usual = model.net.shape.block - 1
+    return DFlashMethod(
+        model,
+        whole(options, "num_speculative_tokens", usual, 1, MOST_NODES),
+        whole(options, "width", 1, 1, 64),
+    )
+
+
+def loaded(artefact: TrainedDrafter, network: Network) -> DFlashModel:
+    """The trained network of `artefact`. Raises: `CapabilityError` for one that is broken."""
+    count = artefact.whole("taps", 1, network.layers + 1)
+    taps = tuple(artefact.whole(f"tap_{n}", 0, network.layers) for n in range(count))
+    artefact.whole("layers", 1, _MOST_LAYERS)
+    artefact.whole("block", 2, MOST_NODES)
+    sizes = {name: artefact.whole(name, 1, _LARGEST[name == "theta"]) for name in DFLASH_SIZES}
+    try:
+        shape = DFlashShape(width=network.width, **sizes)
+    except ValueError as error:
+        raise artefact.broken(str(error)) from error
+    with torch.device("meta"):
+        net = DFlash(shape)
+    weights = {
+        name: artefact.tensor(name, tuple(value.shape)) for name, value in net.state_dict().items()
+    }
+    net.load_state_dict(weights, assign=True)
+    return DFlashModel(net, taps, artefact.ids("tokens", network.vocabulary_size), network)
+
+
+PRESET = Preset(
+    "dflash",
+    "a small diffusion network on the target's features fills a block of masks in one pass",
+    _make,
+    needs="a network trained for the model",
+    options=("num_speculative_tokens", "model", "width"),
+    published=PublishedSpeed(5.33, "DSpark's comparison (arXiv 2607.05147), Qwen3-8B GSM8K at T=1"),
+)

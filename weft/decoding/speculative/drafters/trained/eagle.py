@@ -1,0 +1,404 @@
+"""An EAGLE-style drafter: features of the target's own layers, carried on by one more layer.
+
+After EAGLE (arXiv 2401.15077), EAGLE-2's trees (2406.16858) and EAGLE-3's features (2503.01840).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.acceptance import ExactMatch
+from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftLength,
+    FixedDraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.drafters.trained.feature_layers import (
+    EAGLE_SIZES,
+    DraftVocabularyHead,
+    EagleLayer,
+    EagleShape,
+    LayerCache,
+)
+from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
+from weft.decoding.speculative.speculation import MOST_NODES
+from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
+
+
+class DynamicTree:
+    """Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._scores: list[float] = []
+        self.frontier: list[int] = [ROOT]
+        """The nodes that get children next."""
+
+    def token(self, node: int) -> int:
+        """Of one of the nodes grown so far."""
+        return self._tokens[node]
+
+    def parent(self, node: int) -> int:
+        """The node that it follows, or `ROOT`."""
+        return self._parents[node]
+
+    def grow(self, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """tokens, scores: [frontier, width or less], the children of its nodes and their log
+        probabilities after them; those of one node all differ.
+        """
+        born: list[int] = []
+        for parent, row, logs in zip(self.frontier, tokens, scores, strict=True):
+            above = 0.0 if parent == ROOT else self._scores[parent]
+            for token, score in zip(row, logs, strict=True):
+                born.append(len(self._tokens))
+                self._tokens.append(int(token))
+                self._parents.append(parent)
+                self._scores.append(above + float(score))
+        self.frontier = sorted(self._best(born, self._width))
+
+    def tree(self, most: int) -> DraftTree:
+        """The `most` likeliest nodes. None is likelier than its parent, so paths are whole."""
+        kept = sorted(self._best(range(len(self._tokens)), most))
+        place = {ROOT: ROOT} | {node: at for at, node in enumerate(kept)}
+        return DraftTree(
+            tuple(self._tokens[node] for node in kept),
+            tuple(place[self._parents[node]] for node in kept),
+        )
+
+    def _best(self, nodes: Sequence[int], most: int) -> list[int]:
+        # of equals the earlier ones, so that parents come before their children
+        return sorted(nodes, key=lambda node: (-self._scores[node], node))[:most]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EagleRows:
+    """What the layer reads of one sequence: `states` [rows, width] with the `tokens` after them.
+    All tensors are on the device of the states.
+
+    positions   [rows]
+    sees        bool [rows, rows of the memory before + rows]
+    """
+
+    memory: LayerCache
+    tokens: Sequence[int]
+    states: torch.Tensor
+    positions: torch.Tensor
+    sees: torch.Tensor
+
+
+class EagleSequence:
+    """A tree that grows after what `memory` holds. Committed rows come first, once."""
+
+    def __init__(self, memory: LayerCache, growth: DynamicTree, most: int) -> None:
+        self.growth = growth
+        self.most = most
+        self.states = torch.empty(0)
+        """[frontier, width]: what the layer made of the nodes that get children next."""
+        self._memory = memory
+        self._base = 0
+        self._drafted = 0
+        self._seen: dict[int, tuple[int, ...]] = {ROOT: ()}
+        """By node that was read: the drafted rows on the way to it, its own last."""
+        self._row = {ROOT: 0}
+        """By node of the last level that was read: its row there."""
+
+    def committed(self, tokens: Sequence[int], states: torch.Tensor) -> EagleRows:
+        """Rows that stay: states of committed tokens, and the tokens after them."""
+        before = self._memory.length
+        self._base = before + len(tokens)
+        positions = torch.arange(before, self._base, device=states.device)
+        sees = torch.arange(self._base, device=states.device) <= positions[:, None]
+        return EagleRows(self._memory, tokens, states, positions, sees)
+
+    def level(self) -> EagleRows:
+        """The frontier's nodes, each with its parent's state."""
+        nodes = self.growth.frontier
+        parents = [self.growth.parent(node) for node in nodes]
+        sees = torch.zeros(len(nodes), self._base + self._drafted + len(nodes), dtype=torch.bool)
+        sees[:, : self._base] = True
+        for row, (node, parent) in enumerate(zip(nodes, parents, strict=True)):
+            self._seen[node] = (*self._seen[parent], self._drafted + row)
+            sees[row, [self._base + column for column in self._seen[node]]] = True
+        # the first drafted row follows the last committed one
+        place = self._base + len(self._seen[nodes[0]]) - 1
+        states = self.states[[self._row[parent] for parent in parents]]
+        self._drafted += len(nodes)
+        self._row = {node: row for row, node in enumerate(nodes)}
+        tokens = [self.growth.token(node) for node in nodes]
+        positions = torch.full((len(nodes),), place, device=states.device)
+        return EagleRows(self._memory, tokens, states, positions, sees.to(states.device))
+
+    def forget(self) -> None:
+        """Only committed rows stay in the memory."""
+        self._memory.crop(self._base)
+
+
+PIECE: Final = 256
+"""Rows of a sequence in one pass at most: a long prompt squared would not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class EagleOptions:
+    """Trees of at most `depth` levels, of which the `width` likeliest nodes grow; a width of one
+    is a chain. `nodes`: drafted tokens at most. The defaults are the authors' for a large
+    accelerator.
+
+    Raises: `ValueError` for sizes below one.
+    """
+
+    depth: int = 7
+    width: int = 10
+    nodes: int = 59
+
+    def __post_init__(self) -> None:
+        if min(self.depth, self.width, self.nodes) < 1:
+            raise ValueError(f"no tree is of {self}")
+
+
+class EagleModel:
+    """Weights for all sequences of `target`; it drafts none but `tokens` [draft vocabulary].
+
+    `taps` are the target's layers that are looked at; `forwards` counts passes of the layer.
+    """
+
+    def __init__(
+        self,
+        layer: EagleLayer,
+        taps: tuple[int, ...],
+        tokens: torch.Tensor,
+        target: Network,
+        options: EagleOptions,
+    ) -> None:
+        like = target.embed([0])
+        self.forwards = 0
+        self.taps = taps
+        self.options = options
+        self._layer = layer.to(like.device, like.dtype).eval().requires_grad_(False)
+        self._head = DraftVocabularyHead(target, tokens)
+        self._target = target
+
+    def draft(
+        self, lines: Sequence[EagleSequence], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
+    ) -> list[DraftTree]:
+        """Commit what is `unread` of each line, tokens with the features before them, [rows, taps *
+        width]; then grow a tree on each.
+        """
+        with torch.inference_mode():
+            self._commit(lines, unread)
+            for level in range(self.options.depth):
+                growing = [line for line in lines if line.most > level]
+                if level:
+                    read = self._read([line.level() for line in growing])
+                    for line, states in zip(growing, read, strict=True):
+                        line.states = states
+                self._grow(growing)
+        for line in lines:
+            line.forget()
+        return [line.growth.tree(line.most) for line in lines]
+
+    def _commit(
+        self, lines: Sequence[EagleSequence], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
+    ) -> None:
+        longest = max((len(tokens) for tokens, _ in unread), default=0)
+        for first in range(0, longest, PIECE):
+            piece = slice(first, first + PIECE)
+            reading = [
+                (line, line.committed(tokens[piece], self._layer.fuse(features[piece])))
+                for line, (tokens, features) in zip(lines, unread, strict=True)
+                if len(tokens) > first
+            ]
+            read = self._read([rows for _, rows in reading])
+            for (line, _), states in zip(reading, read, strict=True):
+                line.states = states[-1:]
+
+    def _read(self, parts: Sequence[EagleRows]) -> Sequence[torch.Tensor]:
+        """One pass over the rows of several sequences: the states of each."""
+        if not parts:
+            return []
+        self.forwards += 1
+        sizes = [len(part.tokens) for part in parts]
+
+        def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+            split = zip(*(of.split(sizes, dim=1) for of in (query, key, value)), strict=True)
+            found = [
+                part.memory.attend(q, k, v, part.sees)
+                for part, (q, k, v) in zip(parts, split, strict=True)
+            ]
+            return torch.cat(found, dim=1)
+
+        tokens = self._target.embed([token for part in parts for token in part.tokens])
+        states = torch.cat([part.states for part in parts])
+        turns = self._layer.turns(torch.cat([part.positions for part in parts]))
+        made: torch.Tensor = self._layer(tokens, states, turns, attend)
+        split: Sequence[torch.Tensor] = made.split(sizes)
+        return split
+
+    def _grow(self, lines: Sequence[EagleSequence]) -> None:
+        if not lines:
+            return
+        sizes = [len(line.states) for line in lines]
+        ready = self._layer.ready(torch.cat([line.states for line in lines]))
+        logs = self._head(ready).float().log_softmax(dim=-1)
+        best, at = logs.topk(min(self.options.width, logs.shape[1]), dim=-1)
+        scores = best.double().cpu().numpy()
+        tokens = self._head.ids[at].cpu().numpy()
+        ends = np.cumsum(sizes)[:-1]
+        parts = zip(lines, np.split(tokens, ends), np.split(scores, ends), strict=True)
+        for line, found, likely in parts:
+            line.growth.grow(found, likely)
+
+
+Unread = tuple[list[int], torch.Tensor]
+"""Tokens, and the features of the tokens before them."""
+
+
+class EagleDrafter:
+    """Implements `Watching`. While the target has not shown what it read it drafts nothing.
+
+    Positions count from the first token whose features were seen: only their differences matter.
+    """
+
+    name = "eagle"
+
+    def __init__(self, model: EagleModel) -> None:
+        self.taps = model.taps
+        self.memory = LayerCache()
+        self._model = model
+        self._end: list[int] = []
+        self._read: list[int] = []
+        self._features: list[torch.Tensor] = []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._end = [*self._end, *tokens[-2:]][-2:]
+
+    def see(self, seen: TargetOutputs) -> None:
+        if seen.tokens:
+            self._read += seen.tokens
+            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
+
+    def propose(self, most: int) -> DraftProposal:
+        return draft_trees(self._model, [(self, most)])[0]
+
+    def unread(self) -> Unread | None:
+        """What was seen since the last time, given once; None: nothing, or the token before the
+        last is still to be read (forced tokens come unread).
+        """
+        read = self._read
+        if not read or self._end[:-1] != read[-1:]:
+            return None
+        features, self._features, self._read = torch.cat(self._features), [], []
+        return [*read[1:], self._end[-1]], features
+
+
+def draft_trees(model: EagleModel, asks: Sequence[tuple[EagleDrafter, int]]) -> list[DraftProposal]:
+    """Drafts for several sequences, in order, in the same passes."""
+    drafts = [DraftProposal()] * len(asks)
+    lines: dict[int, EagleSequence] = {}
+    unread: list[Unread] = []
+    for at, (drafter, most) in enumerate(asks):
+        given = drafter.unread() if most > 0 else None
+        if given is not None:
+            lines[at] = EagleSequence(drafter.memory, DynamicTree(model.options.width), most)
+            unread.append(given)
+    for at, tree in zip(lines, model.draft(list(lines.values()), unread), strict=True):
+        drafts[at] = DraftProposal(tree, source=EagleDrafter.name)
+    return drafts
+
+
+class EagleMethod:
+    """Implements `Method`."""
+
+    name = EagleDrafter.name
+    acceptor = ExactMatch()
+
+    def __init__(self, model: EagleModel) -> None:
+        self._model = model
+
+    @property
+    def forwards(self) -> int:
+        """Passes of the drafter's layer so far; one for several sequences is one."""
+        return self._model.forwards
+
+    def lengths(self) -> DraftLength:
+        return FixedDraftLength(self._model.options.nodes)
+
+    def begin(self) -> EagleDrafter:
+        return EagleDrafter(self._model)
+
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
+        return draft_trees(self._model, [(_own(drafter), most) for drafter, most in asks])
+
+    def end(self, drafter: Drafter) -> None:
+        """Its memory goes with it."""
+
+    def close(self) -> None:
+        """Holds nothing but weights."""
+
+
+def _own(drafter: Drafter) -> EagleDrafter:
+    assert isinstance(drafter, EagleDrafter)
+    return drafter
+
+
+KIND = "eagle"
+FEW = EagleOptions(depth=4, width=3, nodes=8)
+"""For processors, which read about ten tokens in the time of one."""
+_LARGEST = (1 << 16, 1 << 30)
+"""Of sizes, and of the base of rotary positions."""
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:
+    usual = FEW if network.embed([0]).device.type == "cpu" else EagleOptions()
+    tree = switch(options, "tree", default=True)
+    depth = whole(options, "depth", usual.depth, 1, 32)
+    sizes = EagleOptions(
+        depth=depth,
+        width=whole(options, "width", usual.width, 1, 64) if tree else 1,
+        nodes=whole(
+            options, "num_speculative_tokens", usual.nodes if tree else depth, 1, MOST_NODES
+        ),
+    )
+    return EagleMethod(loaded(find(KIND, network, text(options, "model")), network, sizes))
+
+
+def loaded(artefact: TrainedDrafter, network: Network, options: EagleOptions) -> EagleModel:
+    """The trained layer of `artefact`. Raises: `CapabilityError` for one that is broken."""
+    count = artefact.whole("taps", 1, network.layers + 1)
+    taps = tuple(artefact.whole(f"tap_{n}", 0, network.layers) for n in range(count))
+    sizes = {name: artefact.whole(name, 1, _LARGEST[name == "theta"]) for name in EAGLE_SIZES}
+    try:
+        shape = EagleShape(width=network.width, **sizes)
+    except ValueError as error:
+        raise artefact.broken(str(error)) from error
+    with torch.device("meta"):
+        layer = EagleLayer(shape)
+    weights = {
+        name: artefact.tensor(name, tuple(value.shape))
+        for name, value in layer.state_dict().items()
+    }
+    layer.load_state_dict(weights, assign=True)
+    tokens = artefact.ids("tokens", network.vocabulary_size)
+    return EagleModel(layer, taps, tokens, network, options)
+
+
+PRESET = Preset(
+    "eagle",
+    "one more layer on the target's features drafts a tree (EAGLE-2's, with EAGLE-3's features)",
+    _make,
+    needs="a layer trained for the model",
+    options=("num_speculative_tokens", "model", "tree", "depth", "width"),
+    published=PublishedSpeed(5.71, "EAGLE-3, Spec-Bench, Vicuna-13B greedy on an A100, 59 nodes"),
+)

@@ -1,0 +1,190 @@
+"""Medusa's heads (arXiv 2401.10774): from one hidden state to states for the tokens further on.
+
+What reads those states is the model's own head. Knows no vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+
+from weft.decoding.network.network import Network
+from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, LossyAcceptor
+from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import (
+    DraftLength,
+    FixedDraftLength,
+    ProposalRequest,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.drafters.trained.feature_layers import DraftVocabularyHead
+from weft.decoding.speculative.drafters.trained.guess_tree import RankTree, best_ranks
+from weft.decoding.speculative.drafters.trained.rows import GuessPosition
+from weft.decoding.speculative.pass_costs import costs_of, pays_most
+from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
+from weft.decoding.speculative.speculation import MOST_NODES
+from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
+
+
+class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
+    """`heads` residual blocks, the first for the token after the next.
+
+    A block adds `out(silu(into(hidden)))`, with `out` zero at first, so that training starts from
+    the model's guess at the next token. Medusa adds `silu(into(hidden))` alone and gives each head
+    a copy of the model's head to train; with that head shared and frozen, the second matrix takes
+    the copy's place at a fraction of its size.
+    """
+
+    def __init__(self, heads: int, width: int) -> None:
+        super().__init__()
+        self.into = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(heads))
+        self.out = torch.nn.ModuleList(
+            torch.nn.Linear(width, width, bias=False) for _ in range(heads)
+        )
+        for layer in self.out:
+            torch.nn.init.zeros_(layer.weight)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """hidden: [..., width], what the model's head reads -> [heads, ..., width]"""
+        return torch.stack([self.one(head, hidden) for head in range(len(self.into))])
+
+    def one(self, head: int, hidden: torch.Tensor) -> torch.Tensor:
+        """[..., width] -> [..., width], of one head."""
+        made: torch.Tensor = self.out[head](torch.nn.functional.silu(self.into[head](hidden)))
+        return hidden + made
+
+
+class MedusaDrafter:
+    """Implements `Watching`: keeps the hidden state of the last token that was read."""
+
+    def __init__(self, method: MedusaMethod) -> None:
+        self.name = method.name
+        self.taps = method.taps
+        self.state: torch.Tensor | None = None
+        self.place = GuessPosition()
+        self._method = method
+
+    def see(self, seen: TargetOutputs) -> None:
+        self.state = seen.hidden[self.taps[0]][-1]
+        self.place.see(seen)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self.place.extend(tokens)
+
+    def propose(self, most: int) -> DraftTree:
+        [draft] = self._method.propose([(self, most)])
+        return draft.tree
+
+
+class MedusaMethod:
+    """Implements `Method`. `tree` is filled with the guesses of `heads`, read by `rows`."""
+
+    def __init__(
+        self,
+        name: str,
+        heads: MedusaHeads,
+        rows: DraftVocabularyHead,
+        tree: RankTree,
+        tap: int,
+        acceptor: Acceptor | LossyAcceptor,
+    ) -> None:
+        self.name = name
+        self.taps = (tap,)
+        self.acceptor = acceptor
+        self._heads = heads
+        self._rows = rows
+        self._tree = tree
+        self._guesses = 1 + max(tree.ranks, default=0)
+
+    def lengths(self) -> DraftLength:
+        return FixedDraftLength(len(self._tree))
+
+    def begin(self) -> MedusaDrafter:
+        return MedusaDrafter(self)
+
+    def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
+        """One step of the heads for all of them."""
+        ready = [
+            (at, drafter, most)
+            for at, (drafter, most) in enumerate(asks)
+            if isinstance(drafter, MedusaDrafter) and drafter.state is not None and most > 0
+        ]
+        drafts = [DraftProposal(source=self.name)] * len(asks)
+        if not ready:
+            return drafts
+        guesses = self._guessed([drafter.state for _, drafter, _ in ready])
+        for (at, drafter, most), heads in zip(ready, guesses, strict=True):
+            tree, _ = self._tree.first(most).filled(heads[drafter.place.forced :])
+            drafts[at] = DraftProposal(tree, source=self.name)
+        return drafts
+
+    def end(self, drafter: object) -> None:
+        """A drafter holds no more than a state."""
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+    def _guessed(self, states: Sequence[torch.Tensor]) -> list[list[list[int]]]:
+        """[drafters][heads][ranks]: ids, the likeliest first."""
+        with torch.inference_mode():
+            logits = self._rows(self._heads(torch.stack(states).float()))
+            best = logits.topk(min(self._guesses, logits.shape[-1]), dim=-1).indices
+            ids: list[list[list[int]]] = self._rows.ids[best].transpose(0, 1).tolist()
+            return ids
+
+
+KIND = "medusa"
+MOST_HEADS = 16
+_FEW, _MANY = 16, 63
+"""The most nodes on a processor, and on an accelerator, as many as Medusa's own trees have."""
+_CONTEXT = 256
+"""The length of a text for which the size is chosen."""
+
+
+def make_medusa(
+    name: str, network: Network, options: Options, acceptor: Acceptor | LossyAcceptor
+) -> MedusaMethod:
+    """The method with the heads trained for a network. Raises: `CapabilityError`, `SpecError`."""
+    usual = _FEW if network.embed([0]).device.type == "cpu" else _MANY
+    nodes = whole(options, "num_speculative_tokens", usual, 1, MOST_NODES)
+    measured = switch(options, "measured", default="num_speculative_tokens" not in options)
+    artefact = find(KIND, network, text(options, "model"))
+    count = artefact.whole("heads", 1, MOST_HEADS)
+    tree = best_ranks(artefact.table("accuracy", count), nodes)
+    if measured and len(tree):
+        running = accumulate(tree.chances, initial=1.0)
+        expected = {size: tokens for size, tokens in enumerate(running) if size}
+        tree = tree.first(pays_most(expected, costs_of(network).curve(_CONTEXT)))
+    rows = DraftVocabularyHead(network, artefact.ids("tokens", network.vocabulary_size))
+    return MedusaMethod(
+        name, loaded(artefact, count, network), rows, tree, network.layers, acceptor
+    )
+
+
+def loaded(artefact: TrainedDrafter, count: int, network: Network) -> MedusaHeads:
+    """The trained heads of `artefact`. Raises: `CapabilityError` for what is broken."""
+    heads = MedusaHeads(count, network.width)
+    weights = {
+        name: artefact.tensor(name, tuple(value.shape))
+        for name, value in heads.state_dict().items()
+    }
+    heads.load_state_dict(weights)
+    heads.to(network.embed([0]).device).requires_grad_(requires_grad=False)
+    return heads
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:
+    return make_medusa("medusa", network, options, ExactMatch())
+
+
+PRESET = Preset(
+    "medusa",
+    "trained heads guess several tokens from one state, in a sparse tree",
+    _make,
+    needs="heads trained for the model",
+    options=("num_speculative_tokens", "model", "measured"),
+    published=PublishedSpeed(2.31, "Medusa-1, Spec-Bench, Vicuna-7B greedy on an A100"),
+)

@@ -1,0 +1,202 @@
+"""PPD's dynamic sparse trees (arXiv 2405.18628): candidates and prompt tokens share one budget.
+
+Prompt tokens below the node that turns out to be the last accepted one decide how deep the next
+tree can be: that number is the state, and each state has a tree. Knows ranks, no tokens.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.decoding.network.network import Network
+from weft.decoding.network.packing import HiddenStateWrite
+from weft.decoding.speculative.draft import ROOT, DraftProposal
+from weft.decoding.speculative.drafter import (
+    FixedDraftLength,
+    PerSequenceMethod,
+    SpeculativeMethod,
+    TargetOutputs,
+)
+from weft.decoding.speculative.drafters.trained.guess_tree import Accuracy, RankTree, best_ranks
+from weft.decoding.speculative.drafters.trained.rows import GuessPosition, rows_below
+from weft.decoding.speculative.pass_costs import costs_of, pays_most
+from weft.decoding.speculative.presets import Options, Preset, switch, text, whole
+from weft.decoding.speculative.trained_drafter import find
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTree:
+    """A tree, and how many prompt tokens hang below the root and each node: `rows` [1 + nodes]."""
+
+    tree: RankTree
+    rows: tuple[int, ...]
+
+    @property
+    def expected(self) -> float:
+        """Tokens a step, the target's own included."""
+        return 1.0 + sum(self.tree.chances)
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """[1 + nodes]: how likely the root, or a node, is the last that is accepted."""
+        mass: NDArray[np.float64] = np.array([1.0, *self.tree.chances])
+        for parent, chance in zip(self.tree.parents, self.tree.chances, strict=True):
+            mass[parent - ROOT] -= chance
+        return mass.clip(min=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTrees:
+    """`states[s]` is the tree of the step after one with s prompt tokens at its last token.
+
+    `expected`: tokens a step in the long run.
+    """
+
+    states: tuple[PromptTree, ...]
+    expected: float
+
+
+def best_trees(accuracy: Accuracy, budget: int) -> PromptTrees:
+    """Trees of at most `budget` rows, candidates and prompt tokens together, beside the root.
+
+    `accuracy[j]` is that of prompt token j, by rank. How many of the rows are candidates is
+    searched, state by state, until no change of one is better in the long run.
+    """
+    prompts = len(accuracy)
+
+    @cache
+    def candidates(state: int, nodes: int) -> RankTree:
+        return best_ranks(accuracy, nodes, state)
+
+    def laid_out(nodes: Sequence[int]) -> PromptTrees:
+        trees = [candidates(state, count) for state, count in enumerate(nodes)]
+        worth = [1.0 + sum(tree.chances) for tree in trees]
+        states = tuple(_with_rows(tree, prompts, budget, worth) for tree in trees)
+        return PromptTrees(states, _in_the_long_run(states))
+
+    common = [[0] + [count] * prompts for count in range(budget + 1)]
+    best = max(common, key=lambda nodes: laid_out(nodes).expected)
+    value, better = laid_out(best).expected, True
+    while better:
+        better = False
+        for state in range(1, prompts + 1):
+            for count in range(budget + 1):
+                nodes = [*best[:state], count, *best[state + 1 :]]
+                other = laid_out(nodes).expected
+                if other > value + 1e-9:
+                    best, value, better = nodes, other, True
+    return laid_out(best)
+
+
+def _with_rows(tree: RankTree, prompts: int, budget: int, worth: Sequence[float]) -> PromptTree:
+    """All prompt tokens everywhere, of which those go first that are missed least."""
+    full = PromptTree(tree, (prompts,) * (1 + len(tree)))
+    rows, ends = list(full.rows), full.ends
+
+    def missed(node: int) -> float:
+        return float(ends[node]) * (worth[rows[node]] - worth[rows[node] - 1])
+
+    waiting = [(missed(node), node) for node in range(len(rows))] if prompts else []
+    heapq.heapify(waiting)
+    while waiting and len(tree) + sum(rows) > budget:
+        _, node = heapq.heappop(waiting)
+        rows[node] -= 1
+        if rows[node]:
+            heapq.heappush(waiting, (missed(node), node))
+    return PromptTree(tree, tuple(rows))
+
+
+def _in_the_long_run(states: Sequence[PromptTree]) -> float:
+    """Tokens a step, where the states follow each other as a Markov chain that begins at 0."""
+    moves = np.zeros((len(states), len(states)))
+    for state, laid in enumerate(states):
+        np.add.at(moves[state], list(laid.rows), laid.ends)
+    lazy = 0.5 * (moves + np.eye(len(states)))  # the same weights in the end, and no cycles
+    weights = np.linalg.matrix_power(lazy, 1 << 12)[0]
+    return float(weights @ [laid.expected for laid in states])
+
+
+class PromptTokens:
+    """Implements `Watching`. `prompts` [distances, width] are what the target reads as them."""
+
+    name = "ppd"
+    taps: tuple[int, ...] = ()
+
+    def __init__(self, prompts: torch.Tensor, trees: PromptTrees) -> None:
+        self._prompts = prompts
+        self._trees = trees
+        self._guesses: list[list[int]] = []
+        self._ranks = 1 + max((max(s.tree.ranks, default=0) for s in trees.states), default=0)
+        self._place = GuessPosition()
+        self._last: int | None = None
+
+    def see(self, seen: TargetOutputs) -> None:
+        self._place.see(seen)
+        logits = torch.from_numpy(seen.aux[list(seen.under)])
+        self._guesses = logits.topk(min(self._ranks, logits.shape[-1]), dim=-1).indices.tolist()
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._place.extend(tokens)
+        self._last = tokens[-1] if tokens else self._last
+
+    def propose(self, most: int) -> DraftProposal:
+        if most < 1 or self._last is None:
+            return DraftProposal(source=self.name)
+        guesses, self._guesses = self._guesses[self._place.forced :], []
+        laid = self._trees.states[len(guesses)]
+        tree, which = laid.tree.first(most).filled(guesses)
+        counts = [laid.rows[0], *(laid.rows[1 + node] for node in which)]
+        written = [row for count in counts for row in range(count)]
+        first = 1 + len(tree)
+        write = HiddenStateWrite(
+            0, tuple(range(first, first + len(written))), lambda _: self._prompts[written]
+        )
+        aux = rows_below(tree, counts, self._last, [write] if written else [])
+        return DraftProposal(tree, aux, self.name)
+
+
+KIND = "ppd"
+MOST_PROMPTS = 8
+_MOST_ROWS = 128
+_SIZES = (3, 4, 6, 8, 12, 16, 24, 32, 48)
+_CONTEXT = 256
+"""The length of a text for which the size is chosen."""
+_FEW, _MANY = 16, 60
+"""The most rows on a processor, and on an accelerator, as PPD has them for a 13B model."""
+
+
+def _make(network: Network, options: Options) -> SpeculativeMethod:
+    like = network.embed([0])
+    usual = _FEW if like.device.type == "cpu" else _MANY
+    budget = whole(options, "rows", usual, 1, _MOST_ROWS)
+    measured = switch(options, "measured", default="rows" not in options)
+    artefact = find(KIND, network, text(options, "model"))
+    count = artefact.whole("prompts", 1, MOST_PROMPTS)
+    prompts = artefact.tensor("prompts", (count, network.width)).to(like.device, like.dtype)
+    accuracy = artefact.table("accuracy", count)
+    if measured:
+        sizes = {rows for rows in _SIZES if rows < budget} | {budget}
+        expected = {rows: best_trees(accuracy, rows).expected for rows in sizes}
+        budget = pays_most(expected, costs_of(network).curve(_CONTEXT))
+    trees = best_trees(accuracy, budget)
+    largest = max(len(state.tree) for state in trees.states)
+    most = whole(options, "num_speculative_tokens", max(largest, 1), 1, _MOST_ROWS)
+    return PerSequenceMethod(
+        "ppd", lambda: PromptTokens(prompts, trees), lambda: FixedDraftLength(most)
+    )
+
+
+PRESET = Preset(
+    "ppd",
+    "trained prompt tokens below every candidate say the next candidates, in trees of a budget",
+    _make,
+    needs="prompt tokens trained for the model",
+    options=("num_speculative_tokens", "rows", "model", "measured"),
+)

@@ -1,1 +1,0 @@
-"""What is trained for a target: small modules on its states. Know no drafting."""

@@ -1,1 +1,0 @@
-"""The decoders by name, one module each with its `PRESET`."""

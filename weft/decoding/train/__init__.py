@@ -1,4 +1,0 @@
-"""What all trainers share: the frame of steps, and the precision they compute in.
-
-Knows neither models nor texts.
-"""

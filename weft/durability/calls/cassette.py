@@ -1,0 +1,296 @@
+"""A recorded run as a cassette: which recorded call stands for one that is made now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, get_args
+
+from weft.core.calls import (
+    CallEvent,
+    CallId,
+    ModelAnswered,
+    ModelCalled,
+    ModelTold,
+    ToolCalled,
+    ToolReturned,
+    ToolsListed,
+)
+from weft.core.errors import CassetteMiss, EffectUnknown
+from weft.core.events import (
+    GraphGrew,
+    HumanAsked,
+    JoinDecided,
+    NodeFinished,
+    NodeRerouted,
+    NodeRetrying,
+    NodeStarted,
+    RunFinished,
+)
+from weft.core.ids import NodeId
+from weft.core.ports import ModelRequest
+from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
+from weft.core.values import ToolSpec
+from weft.durability.calls.digest import CallDigests
+from weft.durability.calls.drift import Drift, model_changes, tool_changes
+from weft.durability.calls.history import CallIds, CallMemory, OnceMemory, RecordedCall
+from weft.durability.calls.once import unknown
+from weft.engine.scheduler.effects import CallSite
+
+_CLOSE_S: Final = 0.05
+_DEEDS: Final = (
+    *(ModelCalled, ToolCalled, NodeStarted, GraphGrew, JoinDecided),
+    *(HumanAsked, NodeRetrying, NodeRerouted, RunFinished),
+)
+"""What a program does; that a node ends well is no more than the end of its call."""
+_Ended = ModelAnswered | ToolReturned
+_Key = tuple[NodeId, int, str]
+
+
+class AnswerGroups:
+    """Takes the records of a run in order; `at_s` is when an answer is to be given.
+
+    That is when the last of those came that it came together with: at most 50 ms later.
+    """
+
+    def __init__(self) -> None:
+        self._at_s: dict[_Key, float] = {}
+        self._open: list[_Ended] = []
+
+    def take(self, record: Record) -> None:
+        """The next record."""
+        if isinstance(record, _Ended):
+            if self._open and record.at_s - self._open[0].at_s > _CLOSE_S:
+                self._open = []
+            self._open.append(record)
+            for each in self._open:
+                self._at_s[_key(each)] = record.at_s
+        elif isinstance(record, _DEEDS) or _failed(record):
+            self._open = []
+
+    def at_s(self, ended: _Ended) -> float:
+        """The second of the run at which `ended` is given."""
+        return max(ended.at_s, self._at_s.get(_key(ended), 0.0))
+
+
+def _failed(record: Record) -> bool:
+    return isinstance(record, NodeFinished) and not record.outcome.ok
+
+
+def _key(ended: _Ended) -> _Key:
+    return ended.node, ended.attempt, ended.call
+
+
+class RefusedCalls:
+    """Takes the records of a run in order; `at_s` tells whether a call was refused, and when.
+
+    Nothing is written of a call that is refused: its node began once more, made none, and ended.
+    """
+
+    def __init__(self) -> None:
+        self._order = 0
+        self._begun: dict[tuple[NodeId, int], tuple[int, float]] = {}
+        self._ended: dict[NodeId, int] = {}
+        self._called: dict[tuple[NodeId, int, str], int] = {}
+
+    def take(self, record: Record) -> None:
+        """Take the next record."""
+        self._order += 1
+        match record:
+            case NodeStarted(node=node, attempt=attempt, at_s=at_s):
+                self._begun[node, attempt] = self._order, at_s
+            case NodeFinished(node=node):
+                self._ended[node] = self._order
+            case ToolCalled(effect="once"):
+                self._called[record.node, record.attempt, record.call] = self._order
+
+    def at_s(self, place: CallSite, known: RecordedCall) -> float | None:
+        """The second of the run at which `known`, asked for at `place`, was refused; else None."""
+        called, ended = known.called, known.ended
+        order = self._called.get((called.node, called.attempt, called.call))
+        begun, begun_s = self._begun.get((place.node, place.attempt), (0, 0.0))
+        settled = isinstance(ended, ToolReturned) and ended.done != "unknown"
+        if order is None or settled or not order < begun < self._ended.get(place.node, 0):
+            return None
+        return begun_s
+
+
+_Kind = type[ToolCalled] | type[ModelCalled]
+_MISSING: Final = object()
+
+
+class Cassette:
+    """The calls of a run, to be played once.
+
+    strict      a call that differs from its record is a miss; else the next recorded call of the
+                same attempt, tool or model stands for it, and `drifts` tells how they differ
+    on_drift    told of each drift as it is found
+    """
+
+    def __init__(
+        self,
+        records: Iterable[Record],
+        *,
+        strict: bool = False,
+        redactor: Redactor | None = None,
+        on_drift: Callable[[Drift], None] | None = None,
+    ) -> None:
+        self.drifts: list[Drift] = []
+        self.ended_s = 0.0
+        self._strict = strict
+        self._redactor = redactor or Redactor()
+        self._on_drift = on_drift
+        self._digests = CallDigests(self._redactor)
+        self._calls = CallMemory()
+        self._once_calls = OnceMemory()
+        self._told: dict[str, Any] = {}
+        self._listed: dict[str, tuple[ToolSpec, ...]] = {}
+        self._ids = CallIds()
+        self._together = AnswerGroups()
+        self._refused = RefusedCalls()
+        self._played: set[tuple[NodeId, int, CallId]] = set()
+        for record in records:
+            self._take(record)
+
+    def tool(self, place: CallSite, name: str, arguments: Mapping[str, Any]) -> RecordedCall:
+        """The recorded call of a tool. Raises: `CassetteMiss`."""
+        call = self._ids.tool(place, self._digests.tool(name, arguments))
+        found = self._exact(place, call) or self._once(place, call)
+        if found is None:
+            shown = self._redactor.redact(arguments)
+            found = self._other(
+                place,
+                f"the tool {name}",
+                ToolCalled,
+                lambda called: called.tool == name,
+                lambda called: tool_changes(called, name, shown),
+            )
+        return self._played_now(found)
+
+    def model(self, place: CallSite, name: str, request: ModelRequest) -> RecordedCall:
+        """The recorded call of a model. Raises: `CassetteMiss`."""
+        call = self._ids.model(place, self._digests.model(name, request))
+        found = self._exact(place, call)
+        if found is None:
+            shown = self._redactor.redact(request)
+            found = self._other(
+                place,
+                f"the model {name}",
+                ModelCalled,
+                lambda called: called.model == name,
+                lambda called: model_changes(called, name, shown),
+            )
+        return self._played_now(found)
+
+    def told(self, model: str, question: tuple[Any, ...]) -> Any:
+        """What the client of `model` said. Raises: `CassetteMiss`."""
+        answer = self._told.get(self._digests.question(model, question), _MISSING)
+        if answer is _MISSING:
+            said = f"what the model {model} says to `{question[0]}` is not in the record"
+            hint = "it was not asked for then, or it held a secret"
+            raise CassetteMiss(said, hint=hint)
+        return answer
+
+    def knows(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether `told` has an answer."""
+        return self._digests.question(model, question) in self._told
+
+    def listed(self, source: str) -> tuple[ToolSpec, ...] | None:
+        """The tools that the server `source` had; None where nobody asked."""
+        return self._listed.get(source)
+
+    def given_s(self, ended: ModelAnswered | ToolReturned) -> float:
+        """The second of the run at which the end of a call is given."""
+        return self._together.at_s(ended)
+
+    def left(self) -> tuple[Drift, ...]:
+        """Recorded calls that came to an end and have not been played: the program makes none."""
+        return tuple(
+            Drift(
+                known.called.node, known.called.attempt, _what(known), ("it is not asked any more",)
+            )
+            for known in self._calls.everything()
+            if known.ended is not None and _place(known) not in self._played
+        )
+
+    def refused(self, place: CallSite, known: RecordedCall) -> tuple[float, EffectUnknown] | None:
+        """When a call was not made because nobody knew how it had ended before, and the error."""
+        at_s = self._refused.at_s(place, known)
+        if at_s is None or not isinstance(known.called, ToolCalled):
+            return None
+        return at_s, unknown(known, place.node, known.called.tool, self._redactor)
+
+    def _take(self, record: Record) -> None:
+        self.ended_s = max(self.ended_s, record.at_s)
+        self._together.take(record)
+        self._refused.take(record)
+        if isinstance(record, ModelTold):
+            question = self._redactor.restore(record.question)
+            asked = self._digests.question(record.model, question)
+            self._told[asked] = self._redactor.restore(record.answer)
+        elif isinstance(record, ToolsListed):
+            self._listed[record.source] = record.specs
+        elif isinstance(record, get_args(CallEvent)):
+            self._calls.add(record)
+            self._once_calls.add(record)
+
+    def _exact(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        return self._calls.find(place.node, place.attempt, call)
+
+    def _once(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        """A call that was not repeated in a later attempt."""
+        return self._once_calls.find(place.node, call)
+
+    def _other(
+        self,
+        place: CallSite,
+        what: str,
+        kind: _Kind,
+        same: Callable[[Any], bool],
+        changes: Callable[[Any], tuple[str, ...]],
+    ) -> RecordedCall:
+        """The next call of the kind that has not been played. Raises: `CassetteMiss`."""
+        left = [
+            known
+            for known in self._calls.of(place.node, place.attempt)
+            if isinstance(known.called, kind) and _place(known) not in self._played
+        ]
+        if not left:
+            raise self._miss(place, what, kind)
+        known = next((known for known in left if same(known.called)), left[0])
+        changed = changes(known.called) or ("it is called more often than in the record",)
+        drift = Drift(place.node, place.attempt, what, changed)
+        if self._strict:
+            hint = "without --strict the recorded answer is given, and the difference reported"
+            raise CassetteMiss(f"{what} is asked otherwise: {'; '.join(drift.changes)}", hint=hint)
+        self.drifts.append(drift)
+        if self._on_drift is not None:
+            self._on_drift(drift)
+        return known
+
+    def _miss(self, place: CallSite, what: str, kind: _Kind) -> CassetteMiss:
+        made = [k for k in self._calls.of(place.node, place.attempt) if isinstance(k.called, kind)]
+        kinds = "tools" if kind is ToolCalled else "models"
+        had = f"{len(made)} calls of {kinds}, all of them played" if made else f"no call of {kinds}"
+        return CassetteMiss(
+            f"{what} is called, but attempt {place.attempt} has {had} in the record",
+            hint="run what changed live: weft replay RUN --from NODE",
+        )
+
+    def _played_now(self, known: RecordedCall) -> RecordedCall:
+        self._played.add(_place(known))
+        if known.is_lost:
+            called = known.called.tool if isinstance(known.called, ToolCalled) else ""
+            said = f"the record has no more than a likeness of what {called} returned"
+            raise CassetteMiss(said, hint="have the tool return plain data")
+        return self._redactor.restore(known)
+
+
+def _what(known: RecordedCall) -> str:
+    if isinstance(known.called, ToolCalled):
+        return f"the tool {known.called.tool}"
+    return f"the model {known.called.model}"
+
+
+def _place(known: RecordedCall) -> tuple[NodeId, int, CallId]:
+    return known.called.node, known.called.attempt, known.called.call

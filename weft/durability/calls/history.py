@@ -1,0 +1,295 @@
+"""What a run knows of its calls: how each began, what came of it, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, Protocol
+
+from weft.core.calls import (
+    CallEvent,
+    CallId,
+    ModelAnswered,
+    ModelCalled,
+    ModelStreamed,
+    ToolCalled,
+    ToolReturned,
+)
+from weft.core.codec import opaque_in
+from weft.core.ids import NodeId, RunId, in_any_attempt
+from weft.core.ports.model import Delta, Prefilled
+from weft.core.redaction import Redactor
+from weft.core.values import JsonSchema
+from weft.durability.calls.digest import CallDigests
+from weft.engine.scheduler.effects import CallSite
+
+Piece = tuple[float, Delta | Prefilled]
+"""A piece of an answer, and the seconds of the run at which it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call that was made before: how it began, what came of it, and its end if that is known."""
+
+    called: ToolCalled | ModelCalled
+    pieces: tuple[Piece, ...] = ()
+    ended: ToolReturned | ModelAnswered | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended without a failure, and with a result that the record has as it was."""
+        return self.ended is not None and self.ended.failure is None and not self.is_lost
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the record has no more than a likeness of its result."""
+        return isinstance(self.ended, ToolReturned) and opaque_in(self.ended.value) is not None
+
+    @property
+    def where(self) -> str:
+        """`NODE@CALL`, its place in whatever attempt."""
+        return f"{in_any_attempt(self.called.node)}@{self.called.call}"
+
+    @property
+    def by_word(self) -> bool:
+        """Whether it was not made, and ended as a person says."""
+        return isinstance(self.called, ToolCalled) and bool(self.called.stands_for)
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether it was never made: a person's word on another call stands for it."""
+        called = self.called
+        return isinstance(called, ToolCalled) and called.stands_for not in ("", self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a person says of a call that nobody knows the end of.
+
+    done     it was carried out; `value` is what it returned
+    repeat   it was not, or it may be repeated
+    corrects an earlier word on the same call
+    """
+
+    kind: Literal["done", "repeat"]
+    value: Any = None
+    corrects: bool = False
+
+
+class CallIds:
+    """Numbers the calls of one content within an attempt, in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[NodeId, int, str], int] = {}
+
+    def tool(self, place: CallSite, digest: str) -> CallId:
+        """The id of the next tool call with this content."""
+        return self._next(place, f"tool:{digest}")
+
+    def model(self, place: CallSite, digest: str) -> CallId:
+        """The id of the next model call with this content."""
+        return self._next(place, f"model:{digest}")
+
+    def _next(self, place: CallSite, content: str) -> CallId:
+        where = place.node, place.attempt, content
+        number = self._made.get(where, 0)
+        self._made[where] = number + 1
+        return CallId(f"{content}#{number}")
+
+
+class CallHistory(Protocol):
+    """What a run knows of its calls, and where they are written."""
+
+    @property
+    def run(self) -> RunId:
+        """The run."""
+
+    @property
+    def ids(self) -> CallIds:
+        """Those of the run's calls."""
+
+    @property
+    def digests(self) -> CallDigests:
+        """What tells the run's calls apart."""
+
+    @property
+    def redactor(self) -> Redactor:
+        """What is secret in this run; whoever reads `write` redacts."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether what is written is kept; else it holds for as long as the process lives."""
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of the run, those of its earlier parts included."""
+
+    def known(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        """What an earlier part of the run knows of a call in the same attempt; the latest."""
+
+    def once(self, node: NodeId, call: CallId) -> RecordedCall | None:
+        """The latest of all that is known of a call that must not be repeated, in any attempt."""
+
+    @property
+    def unsure(self) -> bool:
+        """Whether a call that must not be repeated may have been made without being known."""
+
+    def replaced(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        """A call that acted here in another attempt or part, and that this attempt has not made.
+
+        It must not be repeated, and `call`, which nobody has made before, may be the same intent.
+        """
+
+    def superseded(self, place: CallSite, call: CallId) -> bool:
+        """Whether another call has acted since this one did nothing, chosen in its place."""
+
+    def confirmed(
+        self, node: NodeId, call: CallId, other: RecordedCall | None = None
+    ) -> Confirmation | None:
+        """What a person said of a call whose end nobody knows, or of `other`, made in its place.
+
+        A word that a call is done holds for one call.
+        """
+
+    def misfit(self, value: Any, schema: JsonSchema) -> str | None:
+        """Why what a person says that a call returned cannot be its result; None: it can."""
+
+    def told(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether an answer to `question` is in the record already; from now on it is."""
+
+    def log(self, node: NodeId, text: str) -> None:
+        """Show people a line."""
+
+    def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
+        """As `write`, without a coroutine where there is nothing to wait for: None then."""
+
+    async def write(self, event: CallEvent, durable: bool = False) -> None:
+        """Add to the record. `durable`: it is not lost from here on, whatever happens.
+
+        Raises: `StoreError`.
+        """
+
+
+_MADE: Final[dict[tuple[type, tuple[type, ...]], type]] = {}
+
+
+def fitted(kind: type, ports: Mapping[type, type], inner: object) -> type:
+    """`kind` with the methods that `ports` gives for each port that `inner` has."""
+    return with_ports(kind, tuple(own for port, own in ports.items() if isinstance(inner, port)))
+
+
+def with_ports(kind: type, ports: tuple[type, ...]) -> type:
+    """`kind` with the methods of `ports`; the same class for the same ports."""
+    if not ports:
+        return kind
+    if (kind, ports) not in _MADE:
+        _MADE[kind, ports] = type(kind.__name__, (*ports, kind), {"__module__": kind.__module__})
+    return _MADE[kind, ports]
+
+
+@dataclass(slots=True)
+class _CallEvents:
+    called: ToolCalled | ModelCalled
+    pieces: list[Piece] = field(default_factory=list)
+    ended: ToolReturned | ModelAnswered | None = None
+
+    def known(self) -> RecordedCall:
+        return RecordedCall(self.called, tuple(self.pieces), self.ended)
+
+
+class CallMemory:
+    """Calls by node, attempt and id. One that is made again, by a later part, begins anew."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[NodeId, dict[tuple[int, CallId], _CallEvents]] = {}
+
+    def add(self, event: CallEvent) -> None:
+        """Take the next event, in order; what belongs to no call is of no interest here."""
+        match event:
+            case ToolCalled() | ModelCalled():
+                calls = self._nodes.setdefault(event.node, {})
+                calls[event.attempt, event.call] = _CallEvents(event)
+            case ModelStreamed():
+                if (call := self._of(event)) is not None:
+                    call.pieces.extend(event.deltas)
+            case ToolReturned() | ModelAnswered():
+                if (call := self._of(event)) is not None:
+                    call.ended = event
+
+    def find(self, node: NodeId, attempt: int, call: CallId) -> RecordedCall | None:
+        """What is known of a call."""
+        found = self._nodes.get(node, {}).get((attempt, call))
+        return None if found is None else found.known()
+
+    def of(self, node: NodeId, attempt: int) -> Iterator[RecordedCall]:
+        """The calls of an attempt, in the order in which they were first made."""
+        for (made_in, _), call in self._nodes.get(node, {}).items():
+            if made_in == attempt:
+                yield call.known()
+
+    def everything(self) -> Iterator[RecordedCall]:
+        """All calls, node by node, in the order in which each was first made."""
+        for calls in self._nodes.values():
+            for call in calls.values():
+                yield call.known()
+
+    def forget(self, node: NodeId) -> None:
+        """Leave out the calls of a node."""
+        self._nodes.pop(node, None)
+
+    def _of(self, event: ModelStreamed | ToolReturned | ModelAnswered) -> _CallEvents | None:
+        return self._nodes.get(event.node, {}).get((event.attempt, event.call))
+
+
+class OnceMemory:
+    """Calls that must not be repeated, each as the last attempt that made it knows it.
+
+    An attempt of what a node is inside is one of the node as well.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[NodeId, CallId], RecordedCall] = {}
+        self._places: dict[NodeId, list[CallId]] = {}
+        self._order: dict[tuple[NodeId, CallId], int] = {}
+        self._made = 0
+
+    def add(self, event: CallEvent) -> None:
+        """Take the next event, in order."""
+        if isinstance(event, ToolCalled) and event.effect == "once":
+            node = in_any_attempt(event.node)
+            if (node, event.call) not in self._calls:
+                self._places.setdefault(node, []).append(event.call)
+            self._calls[node, event.call] = RecordedCall(event)
+            self._made += 1
+            self._order[node, event.call] = self._made
+        elif self._calls and isinstance(event, ToolReturned):
+            place = in_any_attempt(event.node), event.call
+            if place in self._calls:
+                known = self._calls[place] = replace(self._calls[place], ended=event)
+                self._settle(known, event)
+
+    def _settle(self, known: RecordedCall, ended: ToolReturned) -> None:
+        """The call that `known` stands for was carried out, as a person says."""
+        if known.stands_in and isinstance(known.called, ToolCalled):
+            node, _, call = known.called.stands_for.rpartition("@")
+            place = NodeId(node), CallId(call)
+            if place in self._calls and not self._calls[place].succeeded:
+                self._calls[place] = replace(self._calls[place], ended=ended)
+
+    def find(self, node: NodeId, call: CallId) -> RecordedCall | None:
+        """What is known of a call."""
+        return self._calls.get((in_any_attempt(node), call))
+
+    def at(self, node: NodeId) -> Iterator[RecordedCall]:
+        """Those of a node, in the order in which each was first made."""
+        place = in_any_attempt(node)
+        return (self._calls[place, call] for call in self._places.get(place, ()))
+
+    def since(self, node: NodeId, call: CallId) -> Iterator[RecordedCall]:
+        """Those that were last made after a call was; all of them where that was never made."""
+        made = self._order.get((in_any_attempt(node), call), -1)
+        return (known for place, known in self._calls.items() if self._order[place] > made)
+
+    def everything(self) -> Iterator[RecordedCall]:
+        """All of them, in the order in which each was first made."""
+        return iter(self._calls.values())

@@ -1,0 +1,208 @@
+"""Calls that must not be repeated: what is known of each, and whether it may be made now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned
+from weft.core.errors import (
+    BuildError,
+    EffectUnknown,
+    Failure,
+    NotDone,
+    ToolArgumentError,
+    ToolNotFound,
+    ToolResultError,
+    error_of_failure,
+)
+from weft.core.ids import NodeId, in_any_attempt
+from weft.core.ports.journal import Record
+from weft.core.redaction import Redactor
+from weft.core.values import JsonSchema
+from weft.durability.calls.history import CallHistory, Confirmation, OnceMemory, RecordedCall
+from weft.engine.scheduler.effects import CallSite, ask_for_word, carried_out, word_for
+
+_NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
+
+
+def doneness(error: BaseException) -> Doneness:
+    """Whether the effect of a tool that ended with `error` has happened."""
+    if isinstance(error, _NOT_BEGUN):
+        return "not done"
+    return "done" if isinstance(error, ToolResultError) else "unknown"  # it returned, but badly
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedResult:
+    """A person says that a call was carried out, and returned `value`.
+
+    `where`: `NODE@CALL`, that call or the one that was made in its place.
+    """
+
+    value: Any
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnceCall:
+    """A call that must not be repeated, as the records of a run know it."""
+
+    node: NodeId
+    attempt: int
+    call: CallId
+    tool: str
+    arguments: Any
+    done: Doneness
+    failure: Failure | None
+    at_s: float
+
+
+def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
+    """All calls of a run that must not be repeated, with what is known of them.
+
+    One that was made in several attempts, of its node or of what that is inside, is told once, as
+    the last of them knows it; one that was not made, because another stands for it, is not told. Of
+    a run that is still going on, one that is under way looks as one that nobody knows the end of.
+    """
+    memory = OnceMemory()
+    for record in records:
+        if isinstance(record, ToolCalled | ToolReturned):
+            memory.add(record)
+    made = (known for known in memory.everything() if not known.stands_in)
+    return tuple(sorted(map(_told, made), key=lambda call: call.at_s))
+
+
+def settled(
+    book: CallHistory, place: CallSite, call: CallId, name: str
+) -> RecordedCall | ReportedResult | None:
+    """What stands for making the call: its known end, or a person's word; None: it may be made.
+
+    Raises: `EffectUnknown` where nobody knows its end, or where another call was made here before
+    and this one would act a second time.
+    """
+    node = place.node
+    known, other = book.once(node, call), book.replaced(place, call)
+    if known is not None:
+        if _done(known) == "not done" and book.superseded(place, call):
+            return known  # it did nothing, and does nothing now
+        return _stands_for(book, node, call, name, known)
+    if other is None and book.unsure:
+        return _lost(book, node, call, name)
+    if other is None:
+        return None
+    said = book.confirmed(node, call, other)
+    if said is None:
+        raise replaced(node, name)
+    if said.kind == "repeat":
+        return None
+    assert other.ended is None or isinstance(other.ended, ToolReturned)
+    kept = (
+        other.ended.value if said.value is None and other.succeeded and other.ended else said.value
+    )
+    return ReportedResult(kept, other.where)
+
+
+def _stands_for(
+    book: CallHistory, node: NodeId, call: CallId, name: str, known: RecordedCall
+) -> RecordedCall | ReportedResult | None:
+    if _done(known) == "not done":
+        return None
+    final = known.succeeded and not known.by_word
+    said = None if final else book.confirmed(node, call)
+    if said is not None and known.succeeded and not said.corrects:
+        said = None  # it is about a call in its place
+    if said is not None:
+        return _word(said, node, call)
+    if _done(known) == "done" and not known.is_lost:
+        return known
+    raise unknown(known, node, name, book.redactor)
+
+
+def check_reported(
+    book: CallHistory, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
+) -> None:
+    """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
+    why = book.misfit(word.value, result)
+    if why is not None:
+        raise EffectUnknown(
+            f"{name} cannot have returned what was said of its call: {why}",
+            hint=f"resume with --confirm {word_for(node, 'done:JSON')}, "
+            f"what it returned as JSON{described(result)}",
+        )
+
+
+def described(result: JsonSchema) -> str:
+    """What a result is, behind a comma; empty where the schema says little."""
+    shown = {key: result[key] for key in ("type", "enum", "anyOf", "oneOf") if key in result}
+    return f", of {json.dumps(shown)}" if shown else ""
+
+
+def _lost(book: CallHistory, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
+    """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
+    said = book.confirmed(node, call)
+    if said is None:
+        raise EffectUnknown(
+            f"nobody knows whether {name} was carried out: the record of the run has lost calls",
+            hint=ask_for_word(node),
+        )
+    return _word(said, node, call)
+
+
+def _word(said: Confirmation, node: NodeId, call: CallId) -> ReportedResult | None:
+    where = f"{in_any_attempt(node)}@{call}"
+    return ReportedResult(said.value, where) if said.kind == "done" else None
+
+
+def stands_open(known: RecordedCall) -> bool:
+    """Whether a person has to say something of the call: it may have acted, without a result."""
+    return _done(known) != "not done" and not known.succeeded
+
+
+def has_acted(known: RecordedCall) -> bool:
+    """Whether the call was carried out, or may have been."""
+    return _done(known) != "not done"
+
+
+def value_of(known: RecordedCall) -> Any:
+    """What the call returned. Raises: what it raised."""
+    assert isinstance(known.ended, ToolReturned)
+    if known.ended.failure is not None:
+        raise error_of_failure(known.ended.failure)
+    return known.ended.value
+
+
+def unknown(known: RecordedCall, node: NodeId, name: str, redactor: Redactor) -> EffectUnknown:
+    """What is said of a call of the tool `name` by `node` whose end nobody knows."""
+    ended = known.ended
+    if known.is_lost:
+        return carried_out(node, f"{name} was carried out, but what it returned could not be kept")
+    why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
+    why = redactor.text(why)
+    return EffectUnknown(
+        f"nobody knows whether {name} was carried out when it was last called{why}",
+        hint=ask_for_word(node),
+    )
+
+
+def replaced(node: NodeId, name: str) -> EffectUnknown:
+    """What is said where `node` calls `name`, and called otherwise before."""
+    return EffectUnknown(
+        f"a call was made here with other arguments: to call {name} now would act twice",
+        hint=f"resume with --confirm {word_for(node, 'done')} to keep what was done, "
+        f"or {word_for(node, 'repeat')}",
+    )
+
+
+def _done(known: RecordedCall) -> Doneness:
+    return known.ended.done if isinstance(known.ended, ToolReturned) else "unknown"
+
+
+def _told(known: RecordedCall) -> OnceCall:
+    called = known.called
+    assert isinstance(called, ToolCalled)
+    failure = known.ended.failure if known.ended is not None else None
+    about = called.node, called.attempt, called.call, called.tool, called.arguments
+    return OnceCall(*about, _done(known), failure, called.at_s)

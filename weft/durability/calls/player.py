@@ -1,0 +1,223 @@
+"""Models and tools that are played from a cassette, in the time of the record.
+
+Knows neither a model nor a tool: nothing leaves the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
+from weft.core.errors import (
+    CassetteMiss,
+    Failure,
+    ModelError,
+    ModelOverloaded,
+    WeftError,
+    error_of_failure,
+)
+from weft.core.ports import (
+    Capabilities,
+    Clock,
+    ModelEvent,
+    ModelRequest,
+    Startable,
+    Tokenizing,
+    Warmable,
+)
+from weft.core.values import Message, ToolSpec
+from weft.durability.calls.cassette import Cassette
+from weft.durability.calls.history import RecordedCall, with_ports
+from weft.engine.scheduler.effects import CallSite, MadeCall, current_call_site
+
+
+class CassettePlayer:
+    """Plays `cassette` for one run: what was told at a second of the record comes at that second.
+
+    `now_s` are the seconds of the run that is played, by `clock`: a `FakeClock`, so that no time is
+    spent. What comes too late comes at once.
+    """
+
+    def __init__(self, cassette: Cassette, now_s: Callable[[], float], clock: Clock) -> None:
+        self.cassette = cassette
+        self._now_s = now_s
+        self._clock = clock
+
+    async def until(self, at_s: float) -> None:
+        """Wait until second `at_s` of the run."""
+        delay_s = at_s - self._now_s()
+        if delay_s > 0:
+            await self._clock.sleep(delay_s)
+
+    async def cut_off(self, what: str) -> CassetteMiss:
+        """A call has no end in the record: wait for whoever ended it then, else say so."""
+        await self.until(self.cassette.ended_s + 1.0)
+        return CassetteMiss(f"the record of {what} has no end: the run was cut off there")
+
+
+class ReplayingTools:
+    """Implements `ToolRunner` and `BatchRunner`: calls are answered by `player`.
+
+    Its tools are those of `specs`, or those that the server `source` had when it was recorded.
+    """
+
+    def __init__(
+        self,
+        player: CassettePlayer,
+        specs: Callable[[], tuple[ToolSpec, ...]] = tuple,
+        source: str = "",
+    ) -> None:
+        self._player = player
+        self._specs = specs
+        self._source = source
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        listed = self._player.cassette.listed(self._source) if self._source else None
+        return self._specs() if listed is None else listed
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        place = _here(f"the tool {name}")
+        known = self._player.cassette.tool(place, name, arguments)
+        made = _reported(known)
+        if (refused := self._player.cassette.refused(place, known)) is not None:
+            await self._player.until(refused[0])
+            raise refused[1]
+        if not isinstance(known.ended, ToolReturned):
+            raise await self._player.cut_off(name)
+        await self._player.until(self._player.cassette.given_s(known.ended))
+        if made is not None and known.ended.done == "done":
+            (made.close if known.ended.failure is None else made.carried_out)()
+        if known.ended.failure is not None:
+            raise error_of_failure(known.ended.failure)
+        return known.ended.value
+
+    async def call_batch(
+        self, name: str, calls: Sequence[Mapping[str, Any]]
+    ) -> Sequence[Any | WeftError]:
+        outcomes: list[Any] = []
+        for arguments in calls:
+            try:
+                outcomes.append(await self.call(name, arguments))
+            except CassetteMiss:
+                raise
+            except WeftError as error:
+                outcomes.append(error)
+        return outcomes
+
+
+class ReplayingClient:
+    """Implements `ModelClient`, and the optional ports that the recorded client had.
+
+    `name` is what the program calls the model.
+    """
+
+    def __new__(cls, player: CassettePlayer, name: str) -> ReplayingClient:
+        _, *ports = _introduction(player.cassette, name)
+        own = tuple(kind for port, kind in _PORTS.items() if port.__name__ in ports)
+        made: ReplayingClient = object.__new__(with_ports(cls, own))
+        return made
+
+    def __init__(self, player: CassettePlayer, name: str) -> None:
+        self._player = player
+        self._name = name
+
+    @property
+    def model(self) -> str:
+        return _introduction(self._player.cassette, self._name)[0]
+
+    async def capabilities(self) -> Capabilities:
+        found: Capabilities = self._player.cassette.told(self._name, ("capabilities",))
+        return found
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        what = f"the model {self._name}"
+        known = self._player.cassette.model(_here(what), self._name, request)
+        for at_s, piece in known.pieces:
+            await self._player.until(at_s)
+            yield piece
+        yield await self._end(known, what)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _end(self, known: RecordedCall, what: str) -> ModelEvent:
+        if not isinstance(known.ended, ModelAnswered):
+            raise await self._player.cut_off(what)
+        await self._player.until(self._player.cassette.given_s(known.ended))
+        if known.ended.failure is not None:
+            error = error_of_failure(known.ended.failure)
+            if isinstance(error, ModelOverloaded):
+                error.retry_after_s = known.ended.retry_after_s
+            if isinstance(error, ModelError):
+                error.usage = known.ended.usage
+            raise error
+        assert known.ended.completion is not None
+        return known.ended.completion
+
+
+class _StartableReplay(ReplayingClient):
+    async def start(self, show: Callable[[str], None] | None = None) -> None:
+        """Nothing has to be started."""
+
+
+class _WarmableReplay(ReplayingClient):
+    async def warm(self, request: ModelRequest) -> None:
+        """Nothing is computed."""
+
+
+class _TokenizingReplay(ReplayingClient):
+    async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        return self._ids(("encode", text, special))
+
+    async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return self._ids(("encode_chat", messages))
+
+    async def decode(self, token_ids: tuple[int, ...]) -> str:
+        text: str = self._told(("decode", token_ids))
+        return text
+
+    async def special_token(self, text: str) -> int | None:
+        token: int | None = self._told(("special_token", text))
+        return token
+
+    def _ids(self, question: tuple[Any, ...]) -> tuple[int, ...]:
+        ids: tuple[int, ...] = self._told(question)
+        return ids
+
+    def _told(self, question: tuple[Any, ...]) -> Any:
+        answer = self._player.cassette.told(self._name, question)
+        if isinstance(answer, Failure):
+            raise error_of_failure(answer)
+        return answer
+
+
+_PORTS: Final[Mapping[type, type]] = {
+    Startable: _StartableReplay,
+    Tokenizing: _TokenizingReplay,
+    Warmable: _WarmableReplay,
+}
+
+
+def _reported(known: RecordedCall) -> MadeCall | None:
+    """The call as its run knew it while it was made, if it could act and must not be repeated."""
+    called, ended = known.called, known.ended
+    if not isinstance(called, ToolCalled) or called.effect != "once":
+        return None
+    nothing = isinstance(ended, ToolReturned) and ended.done == "not done"
+    return None if nothing else MadeCall(called.tool)
+
+
+def _introduction(cassette: Cassette, name: str) -> tuple[str, ...]:
+    """The model's own name, and the names of the ports of its client."""
+    if not cassette.knows(name, ("is",)):
+        return (name,)
+    told: tuple[str, ...] = cassette.told(name, ("is",))
+    return told
+
+
+def _here(what: str) -> CallSite:
+    place = current_call_site()
+    if place is None:
+        raise CassetteMiss(f"{what} is called outside of a run: the record has calls of nodes only")
+    return place

@@ -1,0 +1,409 @@
+"""A journal in one SQLite file, written by any number of processes, each run by one of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from sqlite3 import Connection, Error
+
+from weft.core.codec import encode
+from weft.core.errors import StoreError
+from weft.core.ids import RunId
+from weft.core.ports.clock import Clock, SystemClock
+from weft.core.ports.journal import (
+    Claim,
+    Letter,
+    Losses,
+    LostRun,
+    NumberedRecord,
+    PruneResult,
+    Record,
+    RunHeader,
+    RunProgress,
+    RunSummary,
+    Salvage,
+)
+from weft.durability.journal.pruning import going
+from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, lost, unclaimed
+from weft.durability.journal.rows import Blobs, letter_in, node_of, sealed
+from weft.durability.journal.sqlite import batch_writer
+from weft.durability.journal.sqlite.batch_writer import (
+    ClaimedRun,
+    PreparedBatch,
+    WalCheckpointer,
+    insert,
+    synced,
+)
+from weft.durability.journal.sqlite.faults import (
+    BUSY_S,
+    DiskWait,
+    JournalInUse,
+    faults,
+    faults_of_pruning,
+    store_error,
+)
+from weft.durability.journal.sqlite.locks import FileLock, holder, is_locked, locked
+from weft.durability.journal.sqlite.once_log import (
+    OnceEntry,
+    OnceLog,
+    OnceState,
+    last_number,
+    losses,
+    lost_runs,
+    orphans,
+    read_once_file,
+)
+from weft.durability.journal.sqlite.pruning import prune
+from weft.durability.journal.sqlite.read_only import ReadOnlyConnection, only_read, reading_will_do
+from weft.durability.journal.sqlite.tables import SqliteTables, number, opened
+from weft.durability.journal.tables import RunRow, iter_records
+
+
+def claim_run(
+    tables: SqliteTables, row: RunRow, lock: FileLock, wall: Callable[[], datetime]
+) -> ClaimedRun:
+    """The run of `row`, which `lock` locks. Raises: `sqlite3.Error`, `OSError`, `StoreError`."""
+    db = tables.db
+    given = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
+    if given:
+        db.execute("UPDATE letters SET taken = 0 WHERE run = ?", (row.no,))
+    missing, path = losses(tables, row), tables.once_file(row.no)
+    before, progress = read_once_file(path) or OnceState(row.id), tables.progress_of(row)
+    seq = tables.last_seq(row)
+    chain = tables.chain_at(row, seq)
+    known = tuple(each for each in before.entries if tables.chain_at(row, each.seq) == each.chain)
+    state = OnceState(row.id, seq, chain, known, missing.notes, missing.unsure)
+    batch = None
+    if missing.calls:
+        batch = PreparedBatch(row.no, seq, chain, progress.part, missing.calls)
+        added = (OnceEntry(batch.seq, batch.chain, call) for call in missing.calls)
+        state = replace(state, seq=batch.seq, chain=batch.chain, entries=(*known, *added))
+    # First beside the database: who finds it half done does it again.
+    held = ClaimedRun(row.no, seq, progress, lock, OnceLog(path, state), chain, given)
+    try:
+        if batch is not None:
+            with synced(db):
+                insert(db, held, batch, wall)
+        if not row.logged or missing.notes:
+            query = "UPDATE runs SET logged = 1, end_seq = NULL WHERE no = ?"
+            db.execute(query, (row.no,))
+    except BaseException:
+        held.once.close()
+        raise
+    return held
+
+
+def complaints(tables: SqliteTables) -> list[str]:
+    """What is wrong, in sentences. Raises: `sqlite3.Error` where nothing can be read."""
+    db = tables.db
+    told = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
+    told += [
+        f"a row of {row[0]} belongs to no run" for row in db.execute("PRAGMA foreign_key_check")
+    ]
+    told += tables.complaints()
+    for row in tables.rows():
+        if not is_locked(tables.claim_file(row.no)):
+            told += [f"run {row.id!r}: {note}" for note in losses(tables, row).notes]
+    return told + list(orphans(tables))
+
+
+class SqliteJournal:
+    """Implements `Journal` in the file `path`, which is made when it is missing (mode 0600).
+
+    What was appended outlives the process; with `power_safe` also a power cut, at the price of
+    waiting for the disk each time. `to_read`: a file that may not be written is opened all the
+    same, and whatever would write to it raises. Raises: `StoreError` when it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        power_safe: bool = False,
+        to_read: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.quick = not power_safe  # else it waits for the disk
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._held: dict[RunId, ClaimedRun] = {}
+        self._version = self._seen = 0
+        self._closed = False
+        self._waits = True  # whether the connection waits where another process writes
+        self._reading: ReadOnlyConnection | None = None  # where it may not be written,
+        self._refusal: StoreError | None = None  # and why
+        self._db = self._opened(power_safe, to_read)
+        self._tables = SqliteTables(self._db, self.path)
+        self._merger = WalCheckpointer(self.path)
+
+    def begin(self, header: RunHeader) -> Claim:
+        blobs = Blobs()
+        body = sealed(encode(header, blobs.keep))
+        with self._writing() as tables:
+            lock = None
+            try:
+                with batch_writer.transaction(tables.db):
+                    no = self._begun(header, body, blobs)
+                    lock = self._locked(header.run, no)  # before anybody else sees the run
+                    once = OnceLog(tables.once_file(no), OnceState(header.run))
+            except BaseException:
+                if lock is not None:
+                    lock.release()
+                raise
+            self._held[header.run] = ClaimedRun(no, 0, RunProgress(), lock, once)
+        return HeldClaim(partial(self._let_go, header.run, lock))
+
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        with self._using() as tables:
+            return tables.taken(runs)
+
+    def claim(self, run: RunId) -> Claim:
+        with self._writing() as tables:
+            lock = self._locked(run, tables.row_of(run).no)
+            try:
+                self._held[run] = claim_run(tables, tables.row_of(run), lock, self._clock.wall)
+            except BaseException:
+                lock.release()
+                raise
+        return HeldClaim(partial(self._let_go, run, lock))
+
+    def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
+        self._enter(wait)  # what `_writing` does, in the shortest way: every step comes here
+        try:
+            if wait is not self._waits:
+                self._waiting(wait)
+            held = self._held.get(run)
+            if held is None:
+                raise self._refusal_to_write or unclaimed(run)
+            if records:
+                intent = batch_writer.has_intent(records)
+                if intent and not wait:
+                    raise DiskWait(self.path)
+                wall = self._clock.wall
+                self._merger.written(batch_writer.append(self._db, held, records, wall, intent))
+                self._version += 1
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
+        finally:
+            self._lock.release()
+
+    def header(self, run: RunId) -> RunHeader:
+        with self._using() as tables:
+            return tables.header(run)
+
+    def summary(self, run: RunId) -> RunSummary:
+        with self._using() as tables:
+            return tables.summaries([tables.row_of(run)])[0]
+
+    def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
+        with self._using() as tables:
+            return tables.summaries(tables.rows(flow, limit))
+
+    def records(
+        self, run: RunId, after: int = 0, limit: int | None = None
+    ) -> Iterator[NumberedRecord]:
+        with self._using() as tables:
+            row = tables.row_of(run)
+        return islice(iter_records(self._using, row, after, f"the journal {self.path}"), limit)
+
+    def losses(self, run: RunId) -> Losses:
+        with self._using() as tables:
+            row = tables.row_of(run)
+            held = is_locked(tables.claim_file(row.no))
+            return Losses() if held else losses(tables, row)
+
+    def lost_runs(self) -> Sequence[LostRun]:
+        with self._using() as tables:
+            return list(lost_runs(tables))
+
+    def salvage(self, run: RunId) -> Salvage:
+        with self._using() as tables:
+            return tables.salvage(tables.row_of(run))
+
+    def version(self) -> int:
+        with suppress(JournalInUse), self._using(wait=False) as tables:
+            seen = number(tables.db, "PRAGMA data_version")  # tells what other connections wrote
+            if seen != self._seen:
+                self._seen = seen
+                self._version += 1
+        return self._version
+
+    def send(self, run: RunId, letter: Letter) -> None:
+        body = sealed(encode(letter))
+        with self._writing() as tables:
+            query = "INSERT INTO letters (run, node, body) VALUES (?, ?, ?)"
+            tables.db.execute(query, (tables.row_of(run).no, node_of(letter), body))
+            self._version += 1
+
+    def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
+        with self._writing(wait) as tables:
+            query = "SELECT no, body FROM letters WHERE run = ? AND NOT taken ORDER BY no"
+            found = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
+            if not found:
+                return []
+            with batch_writer.transaction(tables.db):
+                taken = "UPDATE letters SET taken = 1 WHERE no = ?"
+                tables.db.executemany(taken, [(no,) for no, _ in found])
+            if run in self._held:
+                self._held[run].letters = True
+            return [letter_in(body) for _, body in found]
+
+    def prune(
+        self,
+        *,
+        keep: int | None = None,
+        older_than_s: float | None = None,
+        max_bytes: int | None = None,
+        runs: Sequence[RunId] | None = None,
+    ) -> PruneResult:
+        with self._writing():
+            pass
+        # On a connection of its own: whoever writes meanwhile is kept waiting at the end only.
+        with faults_of_pruning(self.path), closing(opened(self.path, power_safe=False)) as db:
+            tables, now = SqliteTables(db, self.path), self._clock.wall()
+            gone = going(tables, now, keep=keep, older_than_s=older_than_s, runs=runs)
+            return prune(tables, gone, max_bytes)
+
+    def check(self) -> Sequence[str]:
+        if self._reading is not None:
+            with self._using() as tables:
+                return complaints(tables)
+        with faults(self.path), closing(opened(self.path, power_safe=False)) as db:
+            return complaints(SqliteTables(db, self.path))
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for held in self._held.values():
+                    held.once.close()
+                    held.lock.release()
+                self._held.clear()
+                self._merger.close()
+                self._db.close()
+
+    def _let_go(self, run: RunId, lock: FileLock) -> None:
+        with self._lock:
+            held = self._held.get(run)
+            if held is not None and held.lock is lock:
+                del self._held[run]
+                self._end_log(held)
+            lock.release()
+
+    def _end_log(self, held: ClaimedRun) -> None:
+        """What has succeeded is never resumed: once its end is in the file its log is needless."""
+        held.once.close()
+        if held.progress.status == "succeeded":
+            with suppress(Error, OSError):  # it stays, then, until the run is pruned
+                if held.once.empty or batch_writer.checkpoint(self._db):
+                    held.once.remove()
+
+    def _enter(self, wait: bool) -> None:
+        if not self._lock.acquire(blocking=wait):
+            raise JournalInUse(self.path)
+        if self._closed:
+            self._lock.release()
+            raise closed(f"the journal {self.path}")
+
+    @contextmanager
+    def _using(self, wait: bool = True) -> Iterator[SqliteTables]:
+        self._enter(wait)
+        try:
+            if self._reading is not None:
+                with self._renewed(self._reading):
+                    yield self._waiting(wait)
+            else:
+                yield self._waiting(wait)
+        except (Error, OSError) as error:
+            raise store_error(self.path, error) from error
+        finally:
+            self._lock.release()
+
+    def _waiting(self, wait: bool) -> SqliteTables:
+        if wait is not self._waits:
+            self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
+            self._waits = wait
+        return self._tables
+
+    @property
+    def _refusal_to_write(self) -> StoreError | None:
+        return None if self._refusal is None else only_read(self._refusal)
+
+    def _writing(self, wait: bool = True) -> AbstractContextManager[SqliteTables]:
+        refusal = self._refusal_to_write
+        if refusal is not None:
+            raise refusal
+        return self._using(wait)
+
+    def _opened(self, power_safe: bool, to_read: bool) -> Connection:
+        try:
+            with faults(self.path):
+                return opened(self.path, power_safe=power_safe)
+        except StoreError as error:
+            if not to_read or not reading_will_do(self.path, error):
+                raise
+            self._refusal = error
+        with faults(self.path):
+            self._reading = ReadOnlyConnection(self.path)
+        return self._reading.db
+
+    def _renewed(self, reading: ReadOnlyConnection) -> AbstractContextManager[None]:
+        """Where others cannot be heard: look whether they wrote, now and at the end."""
+        if reading.renew():
+            self._db, self._waits = reading.db, True
+            self._tables = SqliteTables(self._db, self.path)
+            self._version += 1
+        return reading.undisturbed()
+
+    def _begun(self, header: RunHeader, body: bytes, blobs: Blobs) -> int:
+        if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (header.run,)).fetchone():
+            raise exists(f"the journal {self.path}", header.run)
+        for gone in lost_runs(self._tables):
+            if gone.run == header.run:
+                raise lost(gone)
+        batch_writer.keep(self._db, blobs.bodies)
+        query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'"
+        # What belongs to a run that was lost stays its own.
+        no = max(number(self._db, query), last_number(self._tables)) + 1
+        query = "INSERT INTO runs (no, id, flow, wall, header, logged) VALUES (?, ?, ?, ?, ?, 1)"
+        self._db.execute(query, (no, header.run, header.flow, header.wall, body))
+        self._version += 1
+        return no
+
+    def _locked(self, run: RunId, no: int) -> FileLock:
+        file = self._tables.claim_file(no)
+        lock = locked(file)
+        if lock is None:
+            raise busy(run, holder(file))
+        return lock
+
+
+_BESIDE = ("-wal", "-shm", ".claims", ".once")
+
+
+def set_aside(path: Path) -> Path:
+    """Rename the journal at `path` to `NAME.aside-N` and return that.
+
+    Raises: `StoreError` when a process has a run of it, or it cannot be renamed.
+    """
+    claims = path.with_name(f"{path.name}.claims")
+    if claims.is_dir() and any(is_locked(file) for file in claims.iterdir()):
+        raise StoreError(f"the journal {path} is in use: a process has one of its runs")
+    free = (path.with_name(f"{path.name}.aside-{number}") for number in count(1))
+    aside = next(name for name in free if not name.exists())
+    try:
+        for end in _BESIDE:
+            beside = path.with_name(path.name + end)
+            if beside.exists():
+                beside.rename(aside.with_name(aside.name + end))
+        path.rename(aside)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be moved away: {error}") from error
+    return aside

@@ -1,0 +1,250 @@
+"""The tables of a journal in SQLite: their versions, how they are opened and asked."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from weft.core.errors import StoreError
+from weft.core.ids import NodeId, RunId
+from weft.durability.journal.refusals import newer
+from weft.durability.journal.rows import START, RecordBatch
+from weft.durability.journal.sqlite.faults import BUSY_S, MOVE_IT, damaged
+from weft.durability.journal.sqlite.locks import holder, is_locked
+from weft.durability.journal.tables import PAGE, RunRow, Tables
+
+OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
+_LONGEST_LOG_PAGES = 1_500  # after which a writer merges the log itself; see `merging`
+_LOG_BYTES = 1 << 24  # what the write-ahead log may keep of the disk once it is written back
+MIGRATIONS: Sequence[Sequence[str]] = (
+    (
+        # `no` is never used again, since files and batches are named after it.
+        """CREATE TABLE runs (no INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+        flow TEXT NOT NULL, wall TEXT NOT NULL, ended_wall TEXT NOT NULL DEFAULT '',
+        part INTEGER NOT NULL DEFAULT 1, status TEXT, header BLOB NOT NULL)""",
+        # `key`: the run's number times 2^32 plus the `seq` of the last record in the body.
+        "CREATE TABLE batches (key INTEGER PRIMARY KEY, part INTEGER NOT NULL, body BLOB NOT NULL)",
+        "CREATE TABLE blobs (no INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, body NOT NULL)",
+        """CREATE TABLE asking (run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL, PRIMARY KEY (run, node))""",
+        """CREATE TABLE letters (no INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT, taken INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL)""",
+        "CREATE INDEX letters_of ON letters (run)",
+    ),
+    (
+        # See `weft.durability.journal.rows`; NULL in what was written before.
+        "ALTER TABLE batches ADD COLUMN chain BLOB",
+        # The number of the last record of a run that has ended, since its row cannot be lost alone.
+        "ALTER TABLE runs ADD COLUMN end_seq INTEGER",
+        # Whether there is a file of its `once` calls beside the database.
+        "ALTER TABLE runs ADD COLUMN logged INTEGER NOT NULL DEFAULT 0",
+    ),
+    # Records may be lists of fields (`weft.core.codec.classes`): an earlier weft cannot read them.
+    (),
+)
+"""The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+_READ_FROM = 2
+"""The first version that is read as it is, where a journal may not be written."""
+
+
+def opened(
+    path: Path, *, power_safe: bool, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> sqlite3.Connection:
+    """A connection to the journal at `path`, which is made (mode 0600) or brought up to date.
+
+    Raises: `StoreError` for a file of another program or of a newer weft, which stays as it is;
+    `sqlite3.Error`, `OSError`, such as `PermissionError` for a file that may not be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(path)
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(db, path, migrations)
+        db.execute(f"PRAGMA synchronous = {'FULL' if power_safe else 'NORMAL'}")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make(path: Path) -> None:
+    # A file that is there is not opened here: closing it would end the locks that SQLite has on it
+    # for other connections of this process, and the next process to close it would take their log.
+    if not path.exists():
+        with suppress(FileExistsError):
+            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
+            os.close(os.open(os.path.realpath(path), flags, 0o600))
+    if not os.access(path, os.W_OK):  # SQLite would open it, and fail when something is written
+        raise PermissionError(errno.EACCES, "this user may not write to it")
+
+
+def check_format(
+    db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> None:
+    """Refuse what cannot be read as it is. Raises: `StoreError`, `sqlite3.Error`."""
+    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    current, version = _is_current(db, path, migrations), number(db, "PRAGMA user_version")
+    if not current and version < _READ_FROM:
+        told = f"the journal {path} has format {version}, and this weft reads {len(migrations)}"
+        hint = "`weft runs`, by somebody who may write to it, brings it up to date"
+        raise StoreError(told, hint=hint)
+
+
+def _prepare(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> None:
+    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    if _is_current(db, path, migrations):
+        return
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded by empty files only
+    _patiently(db, "PRAGMA journal_mode = WAL")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if not _is_current(db, path, migrations):
+            _migrate(db, migrations)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _is_current(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> bool:
+    version, ours = number(db, "PRAGMA user_version"), number(db, "PRAGMA application_id") == OURS
+    if not ours and (version or number(db, "SELECT count(*) FROM sqlite_master")):
+        raise StoreError(f"{path} is a database of another program", hint=MOVE_IT)
+    if version > len(migrations):
+        raise newer(f"the journal {path}", version, len(migrations))
+    if ours and not version:
+        raise damaged(path, "it has no version")
+    return version == len(migrations)
+
+
+def _migrate(db: sqlite3.Connection, migrations: Sequence[Sequence[str]]) -> None:
+    for step in migrations[number(db, "PRAGMA user_version") :]:
+        for statement in step:
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id = {OURS}")
+    db.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> None:
+    # SQLite does not wait by itself where two processes turn one new file into a journal.
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def number(db: sqlite3.Connection, query: str, *parameters: object) -> int:
+    """The one number that a query gives; 0 for NULL."""
+    return int(db.execute(query, parameters).fetchone()[0] or 0)
+
+
+SEQ_BITS = 32
+_ROW = "SELECT no, id, flow, wall, ended_wall, part, status, end_seq, logged FROM runs"
+
+
+def base_of(no: int) -> int:
+    """The keys of a run's batches are larger, and no larger than that of the next run."""
+    return no << SEQ_BITS
+
+
+class SqliteTables(Tables):
+    """The tables in the file `path`."""
+
+    errors = (sqlite3.Error,)
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        super().__init__()
+        self.db = db
+        self._claims = path.with_name(f"{path.name}.claims")
+        self.once_files = path.with_name(f"{path.name}.once")
+
+    def claim_file(self, no: int) -> Path:
+        """What whoever has a run locks."""
+        return self._claims / str(no)
+
+    def once_file(self, no: int) -> Path:
+        """Where the `once` calls of a run are, beside the database."""
+        return self.once_files / str(no)
+
+    def found(self, run: RunId) -> RunRow | None:
+        found = self.db.execute(f"{_ROW} WHERE id = ?", (run,)).fetchone()
+        return None if found is None else RunRow(*found)
+
+    def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
+        """Those of some ids that there are runs of."""
+        places = ",".join("?" * len(runs))
+        query = f"SELECT id FROM runs WHERE id IN ({places})"  # noqa: S608 - question marks
+        return frozenset(run for (run,) in self.db.execute(query, tuple(runs)))
+
+    def has_number(self, no: int) -> bool:
+        """Whether a run has this number."""
+        return self.db.execute("SELECT 1 FROM runs WHERE no = ?", (no,)).fetchone() is not None
+
+    def having_runs(self, numbers: Iterable[int]) -> set[int]:
+        """Those of some numbers that runs have, asked for all at once."""
+        query = "SELECT no FROM runs WHERE no IN (SELECT value FROM json_each(?))"
+        return {no for (no,) in self.db.execute(query, (json.dumps(list(numbers)),))}
+
+    def rows(self, flow: str | None = None, limit: int | None = None) -> list[RunRow]:
+        query = f"{_ROW} WHERE ?1 IS NULL OR flow = ?1 ORDER BY no DESC LIMIT ?2"
+        found = self.db.execute(query, (flow, -1 if limit is None else limit))
+        return [RunRow(*row) for row in found]
+
+    def sealed_header(self, row: RunRow) -> bytes | None:
+        found = self.db.execute("SELECT header FROM runs WHERE no = ?", (row.no,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def asking(self, row: RunRow) -> list[NodeId]:
+        query = "SELECT node FROM asking WHERE run = ? ORDER BY rowid"
+        return [NodeId(node) for (node,) in self.db.execute(query, (row.no,))]
+
+    def last_seq(self, row: RunRow) -> int:
+        base, end = base_of(row.no), base_of(row.no + 1)
+        query = "SELECT max(key) FROM batches WHERE key > ? AND key < ?"
+        last = number(self.db, query, base, end)
+        return last - base if last else 0
+
+    def page_of(self, row: RunRow, after: int) -> list[RecordBatch]:
+        base, end = base_of(row.no), base_of(row.no + 1)
+        query = """SELECT key, part, body, chain FROM batches WHERE key > ? AND key < ?
+        ORDER BY key LIMIT ?"""
+        found = self.db.execute(query, (base + after, end, PAGE))
+        return [RecordBatch(key - base, *rest) for key, *rest in found]
+
+    def chain_at(self, row: RunRow, seq: int) -> bytes:
+        """The chain at the batch that ends with the record `seq`; empty where there is none."""
+        query = "SELECT chain FROM batches WHERE key = ?"
+        found = self.db.execute(query, (base_of(row.no) + seq,)).fetchone()
+        return START if found is None or found[0] is None else bytes(found[0])
+
+    def batches_after(self, row: RunRow, seq: int) -> int:
+        """How many batches end after the record `seq`."""
+        keys = base_of(row.no) + seq, base_of(row.no + 1)
+        return number(self.db, "SELECT count(*) FROM batches WHERE key > ? AND key < ?", *keys)
+
+    def fetch(self, digest: bytes) -> bytes | None:
+        row = self.db.execute("SELECT body FROM blobs WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
+
+    def bodies(self) -> Iterable[tuple[bytes, bytes]]:
+        return self.db.execute("SELECT digest, body FROM blobs")
+
+    def holders(self, rows: Sequence[RunRow]) -> dict[int, str]:
+        files = {row.no: self.claim_file(row.no) for row in rows}
+        return {no: holder(file) for no, file in files.items() if is_locked(file)}

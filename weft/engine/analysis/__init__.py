@@ -1,0 +1,1 @@
+"""What the events of a run tell: times, critical path, speed-up advice."""

@@ -1,0 +1,332 @@
+"""What a program is to the engine: nodes, edges, joins and policies. Immutable; runs nothing.
+
+A node's work is an async function. It returns the node's value, or one of these:
+
+    Skip      leave this node and what depends on it out, on purpose
+    Ask       pause until a person answers, then go on with `then`
+    Grow      append nodes, pause until they are joined, then go on with `then`
+    Partial   a value that is not all of it
+
+Map, loop, branch and sub-workflow are all works that return `Expand` (see `weft.engine.kinds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Literal, Protocol
+
+from weft.core.budget import Budget
+from weft.core.errors import Failure
+from weft.core.events import JoinMode, Outcome
+from weft.core.ids import NodeId
+from weft.core.ports import Program
+from weft.core.values import Denoised, Speculated, Usage, constructor
+
+
+class Missing(Enum):
+    """The type of `MISSING`, which tells "not given" from None."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+
+
+class NodeContext(Protocol):
+    """What a node's work may ask of the run it is part of."""
+
+    @property
+    def node(self) -> NodeId:
+        """The node's id."""
+
+    @property
+    def scope(self) -> NodeId:
+        """The prefix for ids of nodes this work appends; differs from `node` in a later attempt."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+
+    @property
+    def priority(self) -> int:
+        """How urgent the node is: its remaining critical path, in thousandths of a weight unit."""
+
+    @property
+    def program(self) -> Program:
+        """The run, the remaining critical path from this node and of the run, the work left."""
+
+    @property
+    def services(self) -> Any:
+        """What `Run` was given for the works of this run: nodes are shared between runs."""
+
+    def log(self, text: str) -> None:
+        """Show people a line (event `NodeLogged`)."""
+
+    def stream(self, text: str, tokens: int = 0) -> None:
+        """Show output while it is produced (event `NodeStreamed`)."""
+
+    def reroute(self, to: NodeId, failure: Failure) -> None:
+        """Say that `to` goes on in the place of what failed here (event `NodeRerouted`).
+
+        For a work that waits for nodes it appended.
+        """
+
+    def spend(self, usage: Usage) -> None:
+        """Report consumption; the budgets of the node, its scopes and the run are charged."""
+
+    def decoded(self, how: Speculated | Denoised | None) -> None:
+        """Show how an answer came several tokens a step, `NodeDecoded` or `NodeDenoised`, if so."""
+
+    def tokens_left(self) -> int | None:
+        """The smallest token allowance left in the budgets that this node is charged to."""
+
+    def time_left(self) -> float | None:
+        """Seconds until a timeout, a budget or the deadline ends this node; None: nothing does."""
+
+    def append(self, nodes: Sequence[Node]) -> None:
+        """Add nodes now, while this work goes on. They end before this node does.
+
+        All are taken in at once: to append more than a few hundred, return `Expand`.
+
+        Raises: `BuildError` when they do not fit the graph, `NodeLimit` when they are too many.
+        """
+
+    async def make_room(self, count: int, left: int | None = None) -> None:
+        """Wait until `count` nodes may be made for a `Expand`, of the `left` that are to come.
+
+        So that a large expansion holds up neither the run nor its end.
+
+        Raises: `NodeLimit` when the run may not have `left` nodes more.
+        """
+
+    def cancel(self, node: NodeId, reason: str) -> None:
+        """End `node`, which this work appended, and all inside it; what has ended stays as it is.
+
+        Raises: `UnknownReference` when this work did not append it.
+        """
+
+    async def outcome(self, node: NodeId) -> Outcome:
+        """Wait until `node` has ended. The work gives its slot back, and goes on without one.
+
+        Raises: `UnknownReference`, or `CycleError` when `node` cannot end before this one.
+        """
+
+    def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:
+        """The values of a streamed map in declared order, each once it and those before are done.
+
+        Raises: the item's failure as a `RunError`. Items left out on purpose do not appear.
+        """
+
+
+Inputs = Mapping[str, Any]
+NodeFn = Callable[[NodeContext, Inputs], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedItems:
+    """What a streaming edge delivers: the item nodes of a map that is still running, in order."""
+
+    nodes: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The node waits for `source`; its value arrives as `inputs[name]`. No name: order only.
+
+    `stream`: wait only until `source` has grown its items, and receive `StreamedItems` instead of
+    the list (or the list itself, when the source turns out to be complete or not a map).
+    """
+
+    source: NodeId
+    name: str = ""
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """When a node has enough of its inputs, or a growing node enough of its children.
+
+    all           every branch succeeded; a child left out on purpose is dropped, an input left
+                  out on purpose leaves the node out too (a failed input counts more than that)
+    any           one branch succeeded
+    quorum        `k` branches succeeded
+    first_valid   one branch succeeded with a value that `valid` accepts
+    best_effort   every branch ended; `default` stands in for those that failed (MISSING: they are
+                  dropped)
+
+    `cancel_rest`: branches that are no longer needed are cancelled as soon as the join is decided,
+    unless somebody else needs them. Branches decided in the same turn count in declared order.
+    `valid` must be a fast, pure function; when it raises, the value is not valid.
+    `counts` is for best_effort: what its branches are called where their losses count. What is
+    dropped then makes the value partial, and a failure where nothing succeeded; what `default`
+    stands in for is told.
+    """
+
+    mode: JoinMode = "all"
+    k: int = 1
+    valid: Callable[[Any], bool] | None = None
+    default: Any = None
+    cancel_rest: bool = False
+    counts: str = ""
+
+
+ALL: Final = Join()
+ANY: Final = Join("any")
+
+
+def quorum(k: int, *, cancel_rest: bool = True) -> Join:
+    """`k` branches must succeed; the others are cancelled."""
+    return Join("quorum", k=k, cancel_rest=cancel_rest)
+
+
+def first_valid(valid: Callable[[Any], bool] | None = None) -> Join:
+    """The first branch whose value `valid` accepts (without it: any); losers are cancelled."""
+    return Join("first_valid", valid=valid, cancel_rest=True)
+
+
+def best_effort(default: Any = MISSING, *, counts: str = "") -> Join:
+    """Whatever succeeded, with `default` for what failed; without a default that is dropped."""
+    return Join("best_effort", default=default, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Repeat a node when its error is `retryable`.
+
+    `attempts` counts the first one. Attempt n+1 waits delay_s * factor**(n-1), at most
+    `max_delay_s`, varied by up to `jitter` of itself, and never less than an error's own
+    `retry_after_s`.
+    """
+
+    attempts: int = 3
+    delay_s: float = 0.5
+    factor: float = 2.0
+    max_delay_s: float = 30.0
+    jitter: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCache:
+    """Reuse a result for equal inputs. `identity` names the definition of the work itself."""
+
+    identity: str
+    ttl_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimit:
+    """A budget and what happens when it is spent.
+
+    stop      nothing that it pays for starts any more, what runs is cancelled
+    degrade   what runs goes on; nodes that spend take their `degrade` node, their default, or are
+              left out; nodes that do not spend go on
+    """
+
+    budget: Budget
+    on_reached: Literal["stop", "degrade"] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What happens around a node's work.
+
+    `timeout_s` bounds one attempt, with everything the node appends. When the last attempt fails:
+    `fallback` runs in the node's place; else `default` becomes its value; else the node fails, and
+    what depends on it is skipped. `on_failure`: "fail" also marks the run as failed, "skip" not.
+
+    `resource` is the class of slot the work takes while it runs (None: only a general slot).
+    `spends` marks work that costs tokens or money. `degrade` runs instead once a budget is spent.
+    `weight` is the expected duration in any unit; it only orders nodes that wait for slots.
+    """
+
+    timeout_s: float | None = None
+    retry: Retry | None = None
+    fallback: Node | None = None
+    default: Any = MISSING
+    on_failure: Literal["fail", "skip"] = "fail"
+    resource: str | None = None
+    cache: NodeCache | None = None
+    limit: BudgetLimit | None = None
+    spends: bool = False
+    degrade: Node | None = None
+    weight: float = 1.0
+
+
+DEFAULT_POLICY: Final = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One unit of the program.
+
+    `work` receives the values of `edges` under their names, and `given` (constants) beside them.
+    With a join other than "all", only the branches that won are among the inputs.
+    `kind` is a word for people: "tool", "model", "map" and so on. `identity` names the definition
+    of the work itself: what an earlier part of a run came to holds while it is the same. It never
+    does for a work that tells what it came to by other ways than its value: not `recallable`, nor
+    what it appends without an identity.
+    """
+
+    id: NodeId
+    work: NodeFn
+    edges: tuple[Edge, ...] = ()
+    given: Inputs = field(default_factory=dict)
+    join: Join = ALL
+    policy: Policy = DEFAULT_POLICY
+    kind: str = "call"
+    identity: str = ""
+    recallable: bool = True
+
+
+make_node: Final = constructor(Node)
+"""A `Node`, for who makes very many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Returned by a work: leave this node out on purpose; not a failure."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Returned by a work: a value of which something is missing, and what that is.
+
+    The node succeeds with the value; the run is partial, and the value is not cached.
+    """
+
+    value: Any
+    missing: Failure
+
+
+Then = Callable[[NodeContext, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskHuman:
+    """Returned by a work: wait for a person. `then` gets the answer, else it is the value."""
+
+    question: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    then: Then | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Returned by a work: append `nodes`, join `results` (ids among them, in order), go on.
+
+    With the modes any, quorum and first_valid, the children left over are cancelled. `then` gets
+    the list of the joined values in declared order; without it the list is the value.
+    "any" and "first_valid" deliver a list of one. At most `width` of `results` are under way at
+    once. `items` offers `results` to streaming consumers.
+    """
+
+    nodes: tuple[Node, ...]
+    results: tuple[NodeId, ...]
+    then: Then | None = None
+    join: Join = ALL
+    width: int | None = None
+    items: bool = False

@@ -1,0 +1,217 @@
+"""Node functions that expand or wait: map, reduce, fold, loop, branch, ask a person."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from weft.core.errors import LoopLimit, TypeMismatch, UnknownReference
+from weft.core.ids import NodeId, inside, is_name, item, iteration
+from weft.engine.graph.node import (
+    ALL,
+    AskHuman,
+    Edge,
+    Expand,
+    Inputs,
+    Join,
+    Node,
+    NodeContext,
+    NodeFn,
+    Skip,
+    StreamedItems,
+    Then,
+)
+from weft.engine.kinds.body import Body, grow_one, instances, subgraph
+
+
+def map_over(
+    over: str,
+    body: Body,
+    *,
+    join: Join = ALL,
+    width: int | None = None,
+    bound: Mapping[str, str] | None = None,
+) -> NodeFn:
+    """A work that runs `body` for every item of the list `inputs[over]`, at most `width` at once.
+
+    The body gets the bindings "item" and "index"; `bound` renames them. The value is the list of
+    results in the order of the items, whatever order they finish in; `join` decides how many are
+    needed. When the list is itself a running map on a streaming edge, each item starts as soon as
+    its own source is done.
+
+    Raises, in the node: `TypeMismatch` when the input is not a list.
+    """
+    names = {"item": "item", "index": "index", **(bound or {})}
+
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+        scope = context.scope
+
+        def instance(index: int, value: Any) -> Node:
+            bindings = {names["item"]: value, names["index"]: index}
+            return _item_node(body, item(scope, index), bindings)
+
+        nodes = await instances(context, _items(inputs[over], context.node), instance)
+        results = tuple([node.id for node in nodes])
+        return Expand(nodes, results, join=join, width=width, items=True)
+
+    return work
+
+
+def _item_node(body: Body, node: NodeId, bindings: Mapping[str, Any]) -> Node:
+    """One node for the whole item, so that it is counted, held back and cancelled as one."""
+    fragment = body(node, bindings)
+    if len(fragment.nodes) == 1 and fragment.nodes[0].id == node:
+        return fragment.nodes[0]
+    edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
+    given = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
+    return Node(node, subgraph(body), edges, given, kind="item")
+
+
+def _items(value: object, node: NodeId) -> Sequence[Any]:
+    if isinstance(value, StreamedItems):
+        return [Edge(source) for source in value.nodes]
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return value if isinstance(value, list | tuple) else list(value)
+    raise TypeMismatch(
+        f"a map needs a list, not {type(value).__name__}",
+        node=node,
+        hint="give it a list, or wrap the value in one",
+    )
+
+
+def reduce_with(function: Callable[[list[Any]], Any], over: str) -> NodeFn:
+    """A work whose value is `function` of the complete list `inputs[over]`."""
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        async with aclosing(_values(context, inputs[over])) as source:
+            values = [value async for value in source]
+        result = function(values)
+        return await result if inspect.isawaitable(result) else result
+
+    return work
+
+
+def fold(step: Callable[[Any, Any], Any], initial: Any, over: str) -> NodeFn:
+    """A work that folds `step(accumulated, item)` over `inputs[over]`, item by item.
+
+    On a streaming edge it takes each item as soon as that item and those before it are done, so
+    that folding and producing overlap; the order, and so the result, is that of the items.
+    """
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        accumulated = initial
+        async with aclosing(_values(context, inputs[over])) as source:
+            async for value in source:
+                accumulated = step(accumulated, value)
+                if inspect.isawaitable(accumulated):
+                    accumulated = await accumulated
+        return accumulated
+
+    return work
+
+
+async def _values(context: NodeContext, source: Any) -> AsyncGenerator[Any, None]:
+    if isinstance(source, StreamedItems):
+        async with aclosing(context.items(source)) as items:
+            async for value in items:
+                yield value
+    else:
+        for value in source:
+            yield value
+
+
+Until = Callable[[Any, int], bool]
+
+
+def loop(
+    body: Body,
+    *,
+    until: Until,
+    max_iterations: int,
+    start: Callable[[Inputs], Any] | None = None,
+    on_limit: str = "last",
+    bound: Mapping[str, str] | None = None,
+) -> NodeFn:
+    """A work that repeats `body` until `until(value, iteration)` is true (iterations from 1).
+
+    The body gets the bindings "value", first `start(inputs)` or None, then what the iteration
+    before came to, and "iteration"; `bound` renames them. The value is that of the last iteration.
+    `on_limit`: after `max_iterations`, "last" takes the last value, "fail" raises `LoopLimit`.
+    """
+    if max_iterations < 1:
+        raise ValueError(f"a loop runs at least once, got {max_iterations}")
+    names = {"value": "value", "iteration": "iteration", **(bound or {})}
+
+    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+        return await repeat(context, start(inputs) if start else None, 1)
+
+    async def repeat(context: NodeContext, value: Any, number: int) -> Expand:
+        async def then(context: NodeContext, values: list[Any]) -> Any:
+            outcome = values[0] if values else None
+            if until(outcome, number):
+                return outcome
+            if number < max_iterations:
+                return await repeat(context, outcome, number + 1)
+            if on_limit == "last":
+                return outcome
+            raise LoopLimit(
+                f"the condition did not hold after {number} iterations",
+                node=context.node,
+                hint="raise the limit, or take the last value (on_limit: last)",
+            )
+
+        bindings = {names["value"]: value, names["iteration"]: number}
+        scope = iteration(context.scope, number)
+        return await grow_one(context, scope, body, bindings, then)
+
+    return work
+
+
+def branch(
+    choose: Callable[[Inputs], str],
+    cases: Mapping[str, Body],
+    *,
+    otherwise: Body | None = None,
+    skip_unmatched: bool = False,
+) -> NodeFn:
+    """A work that runs the body of the case that `choose(inputs)` names; its value is the value.
+
+    Without a matching case `otherwise` runs; without that the node is left out on purpose when
+    `skip_unmatched`, else it fails with `UnknownReference`, which lists the cases.
+    """
+    places = {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+
+    async def work(context: NodeContext, inputs: Inputs) -> Expand | Skip:
+        chosen = choose(inputs)
+        body = cases.get(chosen, otherwise)
+        if body is not None:
+            scope = inside(context.scope, places.get(chosen, "otherwise"))
+            return await grow_one(context, scope, body, {})
+        if skip_unmatched:
+            return Skip(f"no case for {chosen!r}")
+        raise UnknownReference(
+            f"no case for {chosen!r}",
+            node=context.node,
+            hint=f"the cases are {', '.join(map(repr, cases))}; add one, or a default",
+        )
+
+    return work
+
+
+def ask(
+    question: Callable[[Inputs], str],
+    schema: Mapping[str, Any] | None = None,
+    then: Then | None = None,
+) -> NodeFn:
+    """A work that asks `question(inputs)`; the answer, through `then` if given, is the value.
+
+    `schema` is the JSON Schema of an answer. The engine hands on what it is given: whoever takes
+    the answer from a person checks it.
+    """
+
+    async def work(_: NodeContext, inputs: Inputs) -> AskHuman:
+        return AskHuman(question(inputs), schema or {}, then)
+
+    return work

@@ -1,0 +1,1 @@
+"""Runs a graph: the async shell that performs the scheduler's commands."""

@@ -1,0 +1,237 @@
+"""What a running node sees of its run; implements `NodeContext`."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Protocol
+
+from weft.core.errors import Failure, RunError, UnknownReference
+from weft.core.events import (
+    Event,
+    NodeDecoded,
+    NodeDenoised,
+    NodeLogged,
+    NodeRerouted,
+    NodeStreamed,
+    Outcome,
+)
+from weft.core.ids import NodeId, RunId, attempt, stem
+from weft.core.ports import Program
+from weft.core.values import Denoised, Speculated, Usage
+from weft.engine.graph.node import Node, StreamedItems
+from weft.engine.graph.slices import ExpansionPacer
+from weft.engine.scheduler.commands import CancelRequested, Command, Signal
+from weft.engine.scheduler.scheduler import Scheduler
+from weft.engine.scheduler.state import NodeState
+
+
+class ContextHost(Protocol):
+    """The run, as far as a node may reach it."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the run started."""
+
+    def emit(self, event: Event) -> None:
+        """Tell the listeners."""
+
+    def spend(self, state: NodeState, usage: Usage) -> None:
+        """Charge consumption."""
+
+    def tokens_left(self, state: NodeState) -> int | None:
+        """The smallest token allowance left."""
+
+    def time_left(self, state: NodeState) -> float | None:
+        """Seconds until something ends a node."""
+
+    def program(self, state: NodeState) -> Program:
+        """Where a node stands in the run."""
+
+    @property
+    def services(self) -> object:
+        """What the works of the run share."""
+
+    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
+        """Add nodes to a node that is running."""
+
+    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
+        """Wait until a node may make some of the nodes that it expands into."""
+
+    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
+        """End a node that `parent` appended."""
+
+    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
+        """Wait for the end of a node."""
+
+
+class AttemptContext:
+    """Use it in the event loop's thread only, and only while the node's work runs.
+
+    It belongs to one attempt: code that refuses to be cancelled cannot act for the next.
+    """
+
+    __slots__ = ("_attempt", "_epoch", "_run", "_state")
+
+    def __init__(self, run: ContextHost, state: NodeState, epoch: int) -> None:
+        self._run = run
+        self._state = state
+        self._epoch = epoch
+        self._attempt = state.attempt
+
+    @property
+    def node(self) -> NodeId:
+        return self._state.node.id
+
+    @property
+    def scope(self) -> NodeId:
+        return attempt(self._state.node.id, max(1, self._attempt))
+
+    @property
+    def attempt(self) -> int:
+        return self._attempt
+
+    @property
+    def priority(self) -> int:
+        return int(self._state.rank * 1000)
+
+    @property
+    def program(self) -> Program:
+        return self._run.program(self._state)
+
+    @property
+    def services(self) -> Any:
+        return self._run.services
+
+    def log(self, text: str) -> None:
+        self._run.emit(NodeLogged(self.node, text, self._run.elapsed_s))
+
+    def stream(self, text: str, tokens: int = 0) -> None:
+        self._run.emit(NodeStreamed(self.node, text, tokens, self._run.elapsed_s))
+
+    def reroute(self, to: NodeId, failure: Failure) -> None:
+        self._must_run()
+        self._run.emit(NodeRerouted(self.node, to, failure, self._run.elapsed_s))
+
+    def spend(self, usage: Usage) -> None:
+        self._run.spend(self._state, usage)
+
+    def decoded(self, how: Speculated | Denoised | None) -> None:
+        if isinstance(how, Denoised):
+            self._run.emit(NodeDenoised(self.node, how, self._run.elapsed_s))
+        elif how is not None:
+            self._run.emit(NodeDecoded(self.node, how, self._run.elapsed_s))
+
+    def tokens_left(self) -> int | None:
+        return self._run.tokens_left(self._state)
+
+    def time_left(self) -> float | None:
+        return self._run.time_left(self._state)
+
+    def append(self, nodes: Sequence[Node]) -> None:
+        self._must_run()
+        self._run.append(self._state, nodes)
+
+    async def make_room(self, count: int, left: int | None = None) -> None:
+        self._must_run()
+        await self._run.make_room(self._state, count, count if left is None else left)
+
+    def cancel(self, node: NodeId, reason: str) -> None:
+        self._must_run()
+        self._run.cancel_inside(self._state, node, reason)
+
+    async def outcome(self, node: NodeId) -> Outcome:
+        self._must_run()
+        return await self._run.outcome(self._state, node)
+
+    async def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:
+        for node in streamed.nodes:
+            outcome = await self.outcome(node)
+            if outcome.ok:
+                yield outcome.value
+            elif outcome.failure is not None:
+                raise RunError(f"item {node} {outcome.status}: {outcome.failure.message}")
+
+    def _must_run(self) -> None:
+        if self._state.epoch != self._epoch:
+            raise RunError(
+                f"attempt {self._attempt} is over", node=self.node, hint="let cancellation pass"
+            )
+
+
+class RunHost(ABC):
+    """The part of a run that its node functions reach. Decides nothing: the scheduler does."""
+
+    def __init__(
+        self, run: RunId, flow: str, scheduler: Scheduler, services: object = None
+    ) -> None:
+        self.id = run
+        self.services = services
+        self._flow = flow
+        self._scheduler = scheduler
+        self._pace = ExpansionPacer()
+        self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
+
+    @property
+    @abstractmethod
+    def elapsed_s(self) -> float:
+        """Seconds since the run started."""
+
+    @abstractmethod
+    def _perform(self, commands: Sequence[Command]) -> None:
+        """Carry out what the scheduler decided."""
+
+    @abstractmethod
+    def _signal(self, signal: Signal) -> None:
+        """Have the scheduler told in the next turn."""
+
+    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
+        """Add nodes to a node that is running, all of them at once."""
+        self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
+
+    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
+        """Wait until `parent` may make `count` of the `left` nodes that it expands into."""
+        await self._pace.take(count)
+        self._scheduler.check_room(parent, left)
+
+    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
+        """End a node that `parent` appended."""
+        state = self._scheduler.states.get(node)
+        if state is None or state.parent is not parent:
+            raise UnknownReference(f"{node!r} was not appended here", node=parent.node.id)
+        state.tolerated |= state.outcome is None
+        self._signal(CancelRequested(reason, node))
+
+    def spend(self, state: NodeState, usage: Usage) -> None:
+        """Charge consumption."""
+        self._perform(self._scheduler.spend(state, usage, self.elapsed_s))
+
+    def tokens_left(self, state: NodeState) -> int | None:
+        """The smallest token allowance left for a node."""
+        return self._scheduler.tokens_left(state)
+
+    def time_left(self, state: NodeState) -> float | None:
+        """Seconds until something ends a node."""
+        return self._scheduler.time_left(state, self.elapsed_s)
+
+    def program(self, state: NodeState) -> Program:
+        """Where a node stands in this run."""
+        path, work = self._scheduler.remaining()
+        place = f"{self._flow}/{stem(state.node.id)}"
+        return Program(self.id, state.rank, max(state.rank, path), work, place)
+
+    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
+        """Wait, in the work of `waiting`, for the end of a node."""
+        state = self._scheduler.states.get(node)
+        if state is None:
+            raise UnknownReference(f"there is no node {node!r}", node=waiting.node.id)
+        if state.outcome is not None:
+            return state.outcome
+        self._perform(self._scheduler.rest(waiting, state, self.elapsed_s))
+        ended: Outcome | None = self._scheduler.states[node].outcome
+        if ended is not None:  # with the slot given back it was recalled at once
+            return ended
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(node, []).append(waiter)
+        return await waiter

@@ -1,0 +1,56 @@
+"""Results of earlier runs in the place of work: what a run's store has, and what it is to keep.
+
+Knows no scheduling. A store that fails costs a log line, never a node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from weft.core.events import NodeFinished
+from weft.core.ids import NodeId
+from weft.core.ports import ResultStore, StoreEntry
+from weft.engine.graph import content_digest
+from weft.engine.graph.node import NodeCache
+from weft.engine.scheduler.commands import Start
+
+
+class NodeResultCache:
+    """The results of one run's nodes that have a cache policy. `log` shows people a line."""
+
+    def __init__(self, store: ResultStore, log: Callable[[NodeId, str], None]) -> None:
+        self._store = store
+        self._log = log
+        self._keys: dict[NodeId, tuple[str, float | None]] = {}
+
+    async def find(self, start: Start, cache: NodeCache) -> StoreEntry | None:
+        """What the store has for these inputs; where it has nothing, the result is awaited."""
+        key = content_digest.key(cache, start.argument)
+        node = start.state.node.id
+        entry = None if key is None else await self._look_up(node, key)
+        if entry is None and key is not None and start.state.epoch == start.epoch:
+            self._keys[node] = (key, cache.ttl_s)
+        return entry
+
+    def ended(self, event: NodeFinished) -> Coroutine[None, None, None] | None:
+        """What keeps the result of a node that has ended, where it is awaited and worth it."""
+        outcome, awaited = event.outcome, self._keys.pop(event.node, None)
+        if awaited is None or not outcome.ok or outcome.via or outcome.partial:
+            return None
+        return self._keep(event.node, outcome.value, *awaited)
+
+    async def _keep(self, node: NodeId, value: object, key: str, ttl_s: float | None) -> None:
+        try:
+            await self._store.put(key, value, ttl_s)
+        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
+            self._log(node, f"the result is not cached: {error}")
+
+    async def _look_up(self, node: NodeId, key: str) -> StoreEntry | None:
+        try:
+            return await self._store.get(key)
+        except asyncio.CancelledError:
+            return None
+        except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
+            self._log(node, f"the cache cannot be read: {error}")
+            return None

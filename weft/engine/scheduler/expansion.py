@@ -1,0 +1,180 @@
+"""How nodes are appended: checked, within the run's limit, and many of them a slice at a time.
+
+Knows neither how nodes start nor how they end.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterable, Mapping, Sequence
+
+from weft.core.errors import Failure, NodeLimit, RunError, WeftError, convert
+from weft.core.events import Outcome
+from weft.core.ids import NodeId
+from weft.engine.graph.content_digest import DigestTexts
+from weft.engine.graph.graph import Graph, RunOptions, check_growth, checking, grew, ranking
+from weft.engine.graph.join import Verdict
+from weft.engine.graph.node import Expand, Node
+from weft.engine.graph.slices import SLICE, finish, slices
+from weft.engine.scheduler.effects import EffectLedger
+from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
+from weft.engine.scheduler.state import ExpandState, NodePhase, NodeState
+from weft.engine.scheduler.termination import NodeTermination
+
+_Steps = Generator[None, None, None]
+_Checking = Generator[None, None, dict[NodeId, float]]
+
+
+class NodeExpansion(NodeTermination):
+    """The nodes of one run, as far as nodes append them.
+
+    Of many nodes each step takes in a slice; nothing of them starts before all are there. What
+    ends or repeats the node that appends them ends that too.
+    """
+
+    def __init__(
+        self, graph: Graph, options: RunOptions, recall: ResumeState | None, effects: EffectLedger
+    ) -> None:
+        super().__init__(graph, options, recall, effects)
+        self._recall = recall
+        self._expansions: deque[tuple[NodeState, int, _Steps]] = deque()
+        self._most = options.max_nodes
+        self.texts = DigestTexts()  # what digests of the nodes are made of
+
+    @abstractmethod
+    def _joined(self, state: NodeState, growth: ExpandState, verdict: Verdict) -> None:
+        """The children of `state` are enough, or can never be."""
+
+    @abstractmethod
+    def _come_to(
+        self, state: NodeState, outcome: Outcome, digest: str = "", *, by_name: bool
+    ) -> None:
+        """End `state` as it ended in an earlier part."""
+
+    @abstractmethod
+    def attempt_failed(self, state: NodeState, error: WeftError) -> None:
+        """One attempt failed."""
+
+    def end_all(self, failure: Failure) -> None:
+        """Cancel every node that has not ended, and expand none."""
+        self._expansions.clear()
+        super().end_all(failure)
+
+    def add(self, parent: NodeState, nodes: Sequence[Node]) -> None:
+        """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and adds none then."""
+        self.check_room(parent, len(nodes))
+        longest = finish(self._checked(parent, nodes))
+        if not self.quiet:
+            self.out.append(grew(parent.node.id, nodes, None, self.now))
+        self._effects.decides(parent.node.id)
+        added = self._enter(parent, nodes, longest)
+        self.frontier.decide(added, [self.frontier.connect(each) for each in added])
+
+    def check_room(self, parent: NodeState, count: int) -> None:
+        """Raise `NodeLimit` when the run may not have `count` nodes more, which `parent` wants.
+
+        Once the run has ended it has no node more: `RunError`.
+        """
+        if self.run_ended:
+            raise RunError("the run has ended", node=parent.node.id)
+        if self._most is None or len(self.states) + count <= self._most:
+            return
+        raise NodeLimit(
+            f"it expands into {count:,} nodes, the run has {len(self.states):,}, and may have no "
+            f"more than {self._most:,}",
+            node=parent.node.id,
+            hint="give it fewer items or rounds, or raise the limit (run: {max_nodes: N})",
+        )
+
+    def _checked(self, parent: NodeState, nodes: Sequence[Node]) -> _Checking:
+        """The ranks of `nodes`, if they can be appended to `parent`; changes nothing."""
+        order = yield from checking(nodes, self.states)
+        self.frontier.refuse_deadlock(nodes, parent)
+        return (yield from ranking(nodes, order, parent.rank))
+
+    def _enter(
+        self, parent: NodeState, nodes: Sequence[Node], longest: Mapping[NodeId, float]
+    ) -> list[NodeState]:
+        self.open += len(nodes)
+        self._left -= len(nodes)
+        added = self.frontier.enter(nodes, longest, parent)
+        self._call_off(nodes)
+        return added
+
+    def _call_off(self, nodes: Iterable[Node]) -> None:
+        """End those of `nodes`, just added, that somebody cancelled before they had started."""
+        if self._recall is None or self._recall is NO_HISTORY:
+            return
+        for node in nodes:
+            state, end = self.states[node.id], self._recall.called_off(node.id)
+            if end is not None and state.phase is not NodePhase.ENDED:
+                self._come_to(state, end, by_name=True)
+
+    def _begin_expansion(self, state: NodeState, grow: Expand) -> None:
+        if (unknown := self._unknown_inside(state)) is not None:
+            self.attempt_failed(state, unknown)
+            return
+        if state.via:
+            self._effects.decides(state.node.id)
+        self._expansions.append((state, state.epoch, self._expand(state, grow)))
+        if len(self._expansions) == 1:
+            self._expand_on()
+
+    def _expand_on(self) -> None:
+        """Go on with the expansions, one after another, as far as this step allows.
+
+        Few nodes are taken in at once. One whose node has been ended or repeated meanwhile is over.
+        """
+        while self._expansions:
+            state, epoch, steps = self._expansions[0]
+            while state.epoch == epoch:
+                try:
+                    next(steps)
+                except StopIteration:
+                    break
+                self._left -= SLICE
+                if self._left <= 0:
+                    return
+            self._expansions.popleft()
+            if self._left <= 0:
+                return
+
+    def _expand(self, state: NodeState, grow: Expand) -> _Steps:
+        """Take in what `state` appends. Nothing of it starts before all of it is there."""
+        try:
+            self.check_room(state, len(grow.nodes))
+            longest = yield from self._checked(state, grow.nodes)
+            check_growth(grow, state.node.id)
+            self.check_room(state, len(grow.nodes))
+            growth = ExpandState(grow, self.frontier.count(state.node.id, grow.join, grow.results))
+        except Exception as error:  # noqa: BLE001 - what a work returns may be anything
+            self.attempt_failed(state, convert(error, state.node.id))
+            return
+        state.growth = growth
+        added: list[NodeState] = []
+        for part in slices(grow.nodes):
+            if not self.quiet:
+                self.out.append(grew(state.node.id, part, grow, self.now, len(added)))
+            added += self._enter(state, part, longest)
+            if len(part) < len(grow.nodes):
+                yield
+        yield from self._connect(added)
+        self.frontier.grew(state)
+        verdict = growth.count.start()
+        if verdict is not None:
+            self._joined(state, growth, verdict)
+
+    def _connect(self, added: Sequence[NodeState]) -> _Steps:
+        """Have nodes that were taken in wait for their inputs, or start."""
+        arrived: list[Sequence[NodeState]] = []
+        for part in slices(added):
+            arrived += [self.frontier.connect(state) for state in part]
+            if len(part) < len(added):
+                yield
+        start = 0
+        for part in slices(added):
+            self.frontier.decide(part, arrived[start : start + len(part)])
+            start += len(part)
+            if len(part) < len(added):
+                yield

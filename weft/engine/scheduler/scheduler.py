@@ -1,0 +1,326 @@
+"""Decides what happens next in a run: (state, signals, time) -> commands. No clock, I/O or
+tasks.
+
+Signals of one step are taken in the order given. With a slice, one call does so much at most;
+signals of the run itself, such as its deadline, go before what is left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop
+from itertools import islice
+
+from weft.core.errors import (
+    BudgetExceeded,
+    Cancelled,
+    DeadlineExceeded,
+    Failure,
+    NodeLimit,
+    NodeTimeout,
+)
+from weft.core.events import BudgetReached, NodeSpent
+from weft.core.ids import NodeId
+from weft.core.values import Usage
+from weft.engine.graph.graph import Graph, RunOptions
+from weft.engine.graph.node import AskHuman, Node
+from weft.engine.graph.slices import UNLIMITED
+from weft.engine.scheduler.commands import (
+    Answered,
+    CancelRequested,
+    Command,
+    JournalLost,
+    Raised,
+    RestoreResult,
+    Returned,
+    SetTimer,
+    Signal,
+    TimerFired,
+    declared_order,
+)
+from weft.engine.scheduler.effects import EffectLedger
+from weft.engine.scheduler.frontier import Frontier
+from weft.engine.scheduler.lifecycle import NodeLifecycle
+from weft.engine.scheduler.policies import UsageLedger
+from weft.engine.scheduler.resume_state import ResumeState
+from weft.engine.scheduler.state import Account, NodePhase, NodeState
+
+
+class CriticalPathEstimate:
+    """The view ahead from one run, which may grow and go on between two questions."""
+
+    def __init__(self, frontier: Frontier, ledger: UsageLedger) -> None:
+        self._frontier = frontier
+        self._states = frontier.states
+        self._ledger = ledger
+        self._longest: list[tuple[float, int, NodeState]] = []
+        self._seen = 0
+
+    def remaining(self) -> float:
+        """The heaviest way from any node that has not ended to a sink, in weights."""
+        longest = self._longest
+        if len(self._states) > self._seen:
+            news = islice(self._states.values(), self._seen, None)
+            longest += ((-state.rank, state.order, state) for state in news)
+            heapify(longest)
+            self._seen = len(self._states)
+        while longest and longest[0][2].phase is NodePhase.ENDED:
+            heappop(longest)
+        return -longest[0][0] if longest else 0.0
+
+    def work(self) -> float:
+        """The weight of all nodes that spend and have not ended. What is to grow is not known."""
+        return max(0.0, self._frontier.work)
+
+    def time_left(self, state: NodeState, now_s: float, deadline_s: float | None) -> float | None:
+        """Seconds until something ends `state`: a timeout, a budget or the run's deadline."""
+        ends = [] if deadline_s is None else [deadline_s]
+        ends += (scope.due_s for scope in _scopes(state) if scope.due_s is not None)
+        for account in self._ledger.accounts(state):
+            seconds, degrades = account.budget.seconds, account.limit.on_reached == "degrade"
+            if seconds is not None and not degrades:
+                ends.append(account.since_s + seconds)
+        return max(0.0, min(ends) - now_s) if ends else None
+
+
+def _scopes(state: NodeState | None) -> Iterator[NodeState]:
+    while state is not None:
+        yield state
+        state = state.parent
+
+
+_NO_USAGE = Usage()
+_UNDER_WAY = frozenset((NodePhase.RUNNING, NodePhase.WAITING, NodePhase.ASKING))
+
+
+class Scheduler:
+    """One run's decisions: note what happened, tell who waited for it, start whoever may start.
+
+    `slice_nodes`: in one step so many nodes are taken in or ended, and as many started, at most.
+    While it is `busy`, `advance` goes on with what is left, without a signal too.
+
+    Raises: `NodeLimit` for a graph that has more nodes than a run may have.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: RunOptions,
+        recall: ResumeState | None = None,
+        effects: EffectLedger | None = None,
+        *,
+        slice_nodes: float = UNLIMITED,
+    ) -> None:
+        self.ended_by: Failure | None = None
+        self.reasons: list[str] = []
+        if options.max_nodes is not None and len(graph.nodes) > options.max_nodes:
+            few = f"{graph.name} has {len(graph.nodes):,} nodes, and a run {options.max_nodes:,}"
+            raise NodeLimit(few, hint="raise the limit (run: {max_nodes: N})")
+        self._options = options
+        self._slice = slice_nodes
+        self._signals: deque[Signal] = deque()
+        self._nodes = NodeLifecycle(graph, options, recall, effects or EffectLedger())
+        self._outlook = CriticalPathEstimate(self._nodes.frontier, self._nodes.ledger)
+
+    @property
+    def states(self) -> dict[NodeId, NodeState]:
+        """Every node of the run; read only."""
+        return self._nodes.states
+
+    @property
+    def questions(self) -> dict[NodeId, AskHuman]:
+        """The nodes that wait for a person; read only."""
+        return self._nodes.questions
+
+    @property
+    def usage(self) -> Usage:
+        """All that was consumed so far."""
+        return self._nodes.ledger.total
+
+    @property
+    def done(self) -> bool:
+        """True once every node has its outcome."""
+        return not self._nodes.open
+
+    @property
+    def busy(self) -> bool:
+        """True while `advance` has something left to do, whatever happens."""
+        return bool(self._signals) or self._nodes.busy
+
+    def begin(self, now_s: float = 0.0, *, quiet: bool = False) -> list[Command]:
+        """The first commands of the run, or of the part of it that begins `now_s` into it.
+
+        `quiet`: no `NodeStarted`, `GraphGrew` and `NodeFinished` are wanted, but for the end of a
+        node that another waits for.
+        """
+        nodes = self._nodes
+        nodes.now, nodes.quiet = now_s, quiet
+        nodes.renew(self._slice)
+        if self._options.deadline_s is not None:
+            nodes.out.append(SetTimer(None, 0, "deadline", self._options.deadline_s - now_s))
+        if nodes.ledger.run is not None:
+            nodes.watch_seconds(nodes.ledger.run)
+        nodes.begin()
+        return nodes.settle()
+
+    def advance(self, signals: Sequence[Signal], now_s: float) -> list[Command]:
+        """Take note of `signals` in order; return what to do now."""
+        nodes = self._nodes
+        nodes.now = now_s
+        nodes.renew(self._slice)
+        ahead, behind = self._signals, self.busy
+        for signal in signals:
+            if type(signal) is Returned or (
+                declared_order(signal) >= 0 and not (behind and _ends_waiting(signal))
+            ):
+                ahead.append(signal)
+            elif not nodes.run_ended:
+                self._interrupt(signal)
+        while ahead and not nodes.run_ended and nodes.take():
+            signal = ahead.popleft()
+            if type(signal) is Returned:
+                state = signal.state
+                if signal.epoch == state.epoch:
+                    nodes.returned(state, signal.value, signal.cached)
+            elif type(signal) is Raised:
+                if signal.epoch == signal.state.epoch:
+                    nodes.attempt_failed(signal.state, signal.error)
+            else:
+                self._interrupt(signal)
+        if nodes.run_ended:
+            ahead.clear()
+        return nodes.settle()
+
+    def append(self, parent: NodeState, nodes: Sequence[Node], now_s: float) -> list[Command]:
+        """`parent`, which is running, adds `nodes`.
+
+        Raises: `BuildError` or `NodeLimit`, and adds none then.
+        """
+        self._nodes.now = now_s
+        self._nodes.add(parent, nodes)
+        return self._nodes.settle()
+
+    def check_room(self, parent: NodeState, count: int) -> None:
+        """Raise `NodeLimit` when `parent` may not append `count` nodes."""
+        self._nodes.check_room(parent, count)
+
+    def spend(self, state: NodeState, usage: Usage, now_s: float) -> list[Command]:
+        """`state` consumed `usage`."""
+        nodes = self._nodes
+        nodes.now = now_s
+        nodes.out.append(NodeSpent(state.node.id, usage, now_s))
+        self._charge(state, usage, now_s)
+        return nodes.settle()
+
+    def looked(self, found: Sequence[RestoreResult], now_s: float) -> list[Command]:
+        """What was found out about nodes that are about to start."""
+        nodes = self._nodes
+        nodes.now = now_s
+        for each in found:
+            if nodes.run_ended:
+                break
+            usage = nodes.looked(each)
+            if usage is not None and usage != _NO_USAGE:
+                nodes.out.append(NodeSpent(each.state.node.id, usage, now_s, recalled=True))
+                self._charge(each.state, usage, now_s)
+            nodes.tell()
+        return nodes.settle()
+
+    def rest(self, state: NodeState, until: NodeState, now_s: float) -> list[Command]:
+        """`state`, which is running, waits for the end of `until`, and holds no slot any more.
+
+        Raises: `CycleError` when `until` cannot end before `state`.
+        """
+        self._nodes.now = now_s
+        self._nodes.rest(state, until)
+        return self._nodes.settle()
+
+    def tokens_left(self, state: NodeState) -> int | None:
+        """The smallest token allowance left for `state`; None when there is no limit."""
+        return self._nodes.ledger.tokens_left(state)
+
+    def remaining(self) -> tuple[float, float]:
+        """The run's remaining critical path, and the work left for what spends; in weights."""
+        return self._outlook.remaining(), self._outlook.work()
+
+    def time_left(self, state: NodeState, now_s: float) -> float | None:
+        """Seconds until a timeout, a budget or the deadline ends `state`; None: nothing does."""
+        return self._outlook.time_left(state, now_s, self._options.deadline_s)
+
+    def _interrupt(self, signal: Signal) -> None:
+        """Timers, cancellations and answers: what does not come from a node's own work."""
+        match signal:
+            case TimerFired(state=None, kind="deadline"):
+                passed = f"the deadline of {self._options.deadline_s:g} s passed"
+                self._end_run(DeadlineExceeded(passed).failure())
+            case TimerFired(state=None) if self._nodes.ledger.run is not None:
+                self._seconds_up(self._nodes.ledger.run)
+            case TimerFired(state=state, epoch=epoch, kind=kind) if state is not None:
+                self._timer(state, epoch, kind)
+            case JournalLost(failure=failure):
+                self._end_run(failure)
+            case CancelRequested(reason=reason, node=None):
+                self._end_run(Cancelled(reason).failure())
+            case CancelRequested(reason=reason, node=node) if node in self.states:
+                state = self.states[node]
+                failure = Cancelled(reason).failure()
+                # What is tolerated already is cancelled by the work that appended it.
+                by_name = not state.tolerated
+                self._nodes.cancel([*state.inside(), state], failure, by_name=by_name)
+            case Answered(node=node, value=value) if node in self.questions:
+                self._nodes.answered(self.states[node], value)
+
+    def _charge(self, state: NodeState, usage: Usage, now_s: float) -> None:
+        for account in self._nodes.ledger.charge(state, usage, now_s):
+            self._budget_reached(account)
+
+    def _timer(self, state: NodeState, epoch: int, kind: str) -> None:
+        if kind == "retry" and epoch == state.epoch:
+            self._nodes.line_up(state)
+        elif kind == "timeout" and epoch == state.attempt and _in_attempt(state):
+            self._nodes.stop(state)
+            limit = f"no result within {state.node.policy.timeout_s:g} s"
+            self._nodes.attempt_failed(state, NodeTimeout(limit))
+        elif kind == "budget" and state.account is not None and state.phase is not NodePhase.ENDED:
+            self._seconds_up(state.account)
+
+    def _seconds_up(self, account: Account) -> None:
+        if account.reached is None:
+            self._nodes.ledger.time_up(account)
+            self._budget_reached(account)
+
+    def _budget_reached(self, account: Account) -> None:
+        degrade = account.limit.on_reached == "degrade"
+        scope, reason = account.scope, account.reached or "spent"
+        owner = scope.node.id if scope is not None else None
+        self.reasons.append(f"the budget of {owner or 'the run'} is reached: {reason}")
+        self._nodes.out.append(BudgetReached(owner, reason, degrade, self._nodes.now))
+        if degrade or self._nodes.run_ended:
+            return
+        error = BudgetExceeded(f"budget reached: {reason}", node=owner)
+        if scope is None:
+            self._end_run(error.failure())
+        elif scope.phase is not NodePhase.ENDED:
+            self._nodes.stop(scope)
+            self._nodes.attempt_failed(scope, error)
+
+    def _end_run(self, failure: Failure) -> None:
+        if self.done or self._nodes.run_ended:
+            return
+        self.ended_by = self.ended_by or failure
+        self._nodes.end_all(failure)
+
+
+def _ends_waiting(signal: Signal) -> bool:
+    """Whether that is a timer of a node that waits for nodes inside it."""
+    return (
+        isinstance(signal, TimerFired)
+        and signal.state is not None
+        and signal.state.phase is NodePhase.WAITING
+    )
+
+
+def _in_attempt(state: NodeState) -> bool:
+    """Whether an attempt of the node's own is under way, and not what stands in for it."""
+    return state.phase in _UNDER_WAY and not state.via

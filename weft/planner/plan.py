@@ -1,0 +1,150 @@
+"""A plan as values: numbered calls that refer to one another. Knows no text and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+Here = Literal["item", "index"]
+"""Inside a step that is done for each item of a list: the item, and its place from 0."""
+
+Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """`$3.prices[0]`: the result of step 3, or what lies at `path` in it; `$item.name` likewise.
+
+    `path` holds property names and list indexes.
+    """
+
+    source: int | Here
+    path: tuple[str | int, ...] = ()
+
+
+Value = Any
+"""An argument: a JSON value (lists as tuples), in which a `Ref` may stand anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCondition:
+    """When a step is done: `ref` compared with a JSON literal, or (`""`, `not`) taken by itself.
+
+    By itself, what is null, false, 0 or empty counts as no.
+    """
+
+    ref: Ref
+    operator: Operator = ""
+    literal: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One call. Its result is what the tool returns; of a map, the list of what it returned.
+
+    `over`: the call is made for each item of that list, where arguments may use `$item` and
+    `$index`. `when`: else it is left out, and so is what refers to it. `thought` is what was
+    written before it; `line` where it stands in the text, from 1.
+    """
+
+    number: int
+    tool: str
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    over: Ref | None = None
+    when: StepCondition | None = None
+    thought: str = ""
+    line: int = field(default=1, compare=False)
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """Every reference in it, in the order of the text."""
+        found = [*refs_in(dict(self.arguments))]
+        found += [self.over] if self.over is not None else []
+        found += [self.when.ref] if self.when is not None else []
+        return tuple(found)
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The numbers of the steps it refers to, each once, ascending."""
+        return tuple(sorted({ref.source for ref in self.refs if isinstance(ref.source, int)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in the order written, and what `join` names: the results that answer the question.
+
+    No `results` means those of all steps. `thought` is what was written before the join.
+    """
+
+    steps: tuple[PlanStep, ...] = ()
+    results: tuple[Ref, ...] = ()
+    thought: str = ""
+
+
+def refs_in(value: Value) -> Iterator[Ref]:
+    """The references inside `value`, in order."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from refs_in(inner)
+    elif isinstance(value, (tuple, list)):
+        for inner in value:
+            yield from refs_in(inner)
+
+
+__all__ = ["Here", "Operator", "Plan", "PlanStep", "Ref", "StepCondition", "Value", "refs_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """Bounds of one plan: what is larger is refused, whoever wrote it.
+
+    `steps` in one plan; `text` characters of a plan and `step` characters of one step or thought,
+    as text; `depth` of nested lists and objects, and of the path of a reference.
+
+    Raises: `ValueError` where one is not positive.
+    """
+
+    steps: int = 64
+    text: int = 200_000
+    step: int = 20_000
+    depth: int = 16
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.text, self.step, self.depth) < 1:
+            raise ValueError("every limit of a plan is at least 1")
+
+
+LIMITS: Final = PlanLimits()
+"""The limits where nobody asks for others."""
+
+
+def renumber_step(step: PlanStep, numbers: Mapping[int, int]) -> PlanStep:
+    """`step`, and all it refers to, with the numbers that `numbers` gives; others stay."""
+    arguments = {name: _value(value, numbers) for name, value in step.arguments.items()}
+    when = step.when
+    return replace(
+        step,
+        number=numbers.get(step.number, step.number),
+        arguments=arguments,
+        over=None if step.over is None else renumber_ref(step.over, numbers),
+        when=None if when is None else replace(when, ref=renumber_ref(when.ref, numbers)),
+    )
+
+
+def renumber_ref(ref: Ref, numbers: Mapping[int, int]) -> Ref:
+    """`ref` to the step by the number that `numbers` gives it."""
+    source = ref.source
+    return replace(ref, source=numbers.get(source, source)) if isinstance(source, int) else ref
+
+
+def _value(value: Value, numbers: Mapping[int, int]) -> Value:
+    if isinstance(value, Ref):
+        return renumber_ref(value, numbers)
+    if isinstance(value, Mapping):
+        return {name: _value(item, numbers) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return tuple(_value(item, numbers) for item in value)
+    return value

@@ -1,0 +1,261 @@
+"""A planner: a model that writes a plan, held to the language of plans as firmly as it can be.
+
+Runs nothing: every step is given as soon as it is written.
+
+Both ways to hold it are exact. One grammar for the whole plan takes one request; it remembers the
+kinds of the results before in 64 bits, so that the plan is short where tools return many kinds.
+Line by line there is no such bound: each line has a grammar made from the types of all results
+before it, and goes on with the unfinished answer, so that the server's prefix cache holds. "auto"
+takes one grammar if it has room for enough steps, or if the model cannot go on with an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final, Literal
+
+from weft.core.errors import (
+    BuildError,
+    CapabilityError,
+    ModelRequestError,
+    PlanError,
+)
+from weft.core.ports.model import ModelClient, ModelRequest, Sampling
+from weft.core.values import JsonSchema, Message, ToolSpec, Usage
+from weft.planner.draft import PlanDraft, PlanHooks, unchanged
+from weft.planner.grammar import GrammarLimits, loosened, most_steps, plan_grammar, step_grammar
+from weft.planner.grammar.limits import Constrain, reached_limits
+from weft.planner.plan import LIMITS, Plan, PlanLimits, PlanStep
+from weft.planner.text.reader import PlanReader
+
+Known = Mapping[int, JsonSchema | None]
+Mode = Literal["line", "plan", "never"]
+
+_SAMPLING: Final = Sampling(max_tokens=1024, temperature=0.0)
+_GRAMMAR: Final = GrammarLimits()
+_MAX_TOKENS: Final = 1024
+_JOIN_TOKENS: Final = 48
+_LAST_RESULTS: Final = 4
+_ENOUGH_STEPS: Final = 12
+_SEEDS: Final = 2**31
+
+
+class Planner:
+    """Writes plans with `model`; stateless, so that many can be written at once.
+
+    `sampling.max_tokens` bounds a plan, over all requests that it takes; 1,024 where it is None.
+    Held to a grammar, a model that can go on with an unfinished answer keeps some of them for the
+    join. `constrain`: see `weft.planner.grammar.limits`. With "auto", a model that cannot be held
+    to a grammar writes freely, and `on_note` of `stream` is told so.
+    """
+
+    def __init__(
+        self,
+        model: ModelClient,
+        *,
+        constrain: Constrain = "auto",
+        sampling: Sampling = _SAMPLING,
+        limits: PlanLimits = LIMITS,
+        grammar: GrammarLimits = _GRAMMAR,
+    ) -> None:
+        self.model = model
+        self.constrain = constrain
+        self.sampling = sampling
+        self.limits = limits
+        self.grammar = grammar
+
+    async def stream(
+        self,
+        messages: tuple[Message, ...],
+        tools: Sequence[ToolSpec],
+        known: Known | None = None,
+        *,
+        first: int | None = None,
+        extras: Callable[[ModelRequest], ModelRequest] = unchanged,
+        on_text: Callable[[str, int], None] | None = None,
+        on_usage: Callable[[Usage], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
+    ) -> AsyncGenerator[PlanStep | Plan, None]:
+        """Each step of the plan that answers `messages` as soon as it is complete; last, the plan.
+
+        `known` are the schemas of earlier results that may be referred to, by number; the plan's
+        own numbers begin with `first`, by default behind those. `extras` adds to each request what
+        only the caller knows, `on_text` gets each piece of text and its number of tokens,
+        `on_usage` what each request cost. Closing the generator cancels the request.
+
+        Raises: `PlanError` for a plan that is malformed or was cut off, with the text so far;
+            what `ModelClient.generate` raises.
+        """
+        known = dict(known or {})
+        hooks = PlanHooks(extras, on_text, on_usage, on_note)
+        job = _PlanRun(self, messages, tools, known, first or max(known, default=0) + 1, hooks)
+        async with aclosing(job.steps()) as steps:
+            async for step in steps:
+                yield step
+        yield job.plan()
+
+
+class _PlanRun:
+    """One plan on its way."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        messages: tuple[Message, ...],
+        tools: Sequence[ToolSpec],
+        known: Known,
+        first: int,
+        hooks: PlanHooks,
+    ) -> None:
+        self._planner = planner
+        self._tools = tools
+        self._known = known
+        self._first = first
+        self._hooks = hooks
+        self._continues = False
+        self._is_held = False
+        self._most = planner.sampling.max_tokens or _MAX_TOKENS
+        self._draft = PlanDraft(planner.model, messages, self._reader(), hooks)
+
+    def plan(self) -> Plan:
+        """The plan, when all is written. Raises: `PlanError`."""
+        try:
+            if self._draft.cut:
+                raise PlanError(
+                    f"the plan was cut off after {self._draft.tokens} tokens",
+                    line=self._draft.text.count("\n") + 1,
+                    hint=f"raise max_tokens, or ask for less{self._bounds()}",
+                )
+            return self._draft.reader.close()
+        except PlanError as error:
+            error.written = self._draft.text
+            raise
+
+    def _bounds(self) -> str:
+        """What bounds a value, where the model was held to a grammar."""
+        if not self._is_held:
+            return ""
+        return f"; its grammar allows {self._planner.grammar}, which `grammar` sets"
+
+    async def steps(self) -> AsyncGenerator[PlanStep, None]:
+        """Write it all."""
+        try:
+            async with aclosing(self._held()) as steps:
+                async for step in steps:
+                    yield step
+            return
+        except (BuildError, CapabilityError, ModelRequestError) as error:
+            begun = bool(self._draft.text) or isinstance(error, PlanError)
+            if self._planner.constrain != "auto" or begun:
+                raise
+            self._is_held = False
+            self._note(f"the plan is not held to a grammar: {error}")
+        async with aclosing(self._draft.write(self._sampling(self._most))) as steps:
+            async for step in steps:
+                yield step
+
+    async def _held(self) -> AsyncGenerator[PlanStep, None]:
+        """Write it as the planner is told to.
+
+        Raises: `BuildError` and `ModelError` where that cannot be done.
+        """
+        mode = await self._mode()
+        self._is_held = mode != "never"
+        match mode:
+            case "line":
+                writing = self._by_line()
+            case "plan":
+                writing = self._at_once()
+            case "never":
+                writing = self._draft.write(self._sampling(self._most))
+        async with aclosing(writing) as steps:
+            async for step in steps:
+                for told in reached_limits(step, self._planner.grammar) if self._is_held else ():
+                    self._note(told)
+                yield step
+
+    async def _mode(self) -> Mode:
+        planner = self._planner
+        offered = await planner.model.capabilities()
+        self._continues = offered.continuation
+        if planner.constrain == "line" and not offered.continuation:
+            raise CapabilityError(
+                f"{planner.model.model} cannot go on with an unfinished answer, and so it cannot"
+                " be held to a grammar line by line",
+                hint="constrain='plan' takes one request",
+            )
+        if planner.constrain != "never" and offered.grammar:
+            for told in loosened(self._tools, planner.grammar):
+                self._note(told)
+        if planner.constrain != "auto":
+            return planner.constrain
+        if not offered.grammar:
+            self._note(f"{planner.model.model} cannot be held to a grammar: plans are checked only")
+            return "never"
+        roomy = most_steps(self._tools) >= min(planner.limits.steps, _ENOUGH_STEPS)
+        return "plan" if roomy or not offered.continuation else "line"
+
+    async def _at_once(self) -> AsyncGenerator[PlanStep, None]:
+        """One request; and where it runs out of tokens, another one for the join."""
+        most = min(self._planner.limits.steps, most_steps(self._tools))
+        grammar = plan_grammar(
+            self._tools, most, self._known, self._planner.grammar, first=self._first
+        )
+        kept = self._kept() if self._continues else 0
+        async with aclosing(self._draft.write(self._sampling(self._most - kept), grammar)) as steps:
+            async for step in steps:
+                yield step
+        if self._draft.cut and self._continues:
+            self._draft.back_to_last_line(self._reader())
+            async with aclosing(self._line(calls=False)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def _by_line(self) -> AsyncGenerator[PlanStep, None]:
+        """A request for each line; the join, when steps or tokens run out."""
+        draft = self._draft
+        while not draft.reader.complete:
+            before = len(draft.reader.steps)
+            left = self._most - draft.tokens - self._kept()
+            calls = not draft.cut and left > 0 and before < self._planner.limits.steps
+            async with aclosing(self._line(calls=calls)) as steps:
+                async for step in steps:
+                    yield step
+            if draft.cut and calls:
+                draft.back_to_last_line(self._reader())
+            elif len(draft.reader.steps) == before:
+                return  # the join, or something that no grammar holds
+
+    async def _line(self, *, calls: bool) -> AsyncGenerator[PlanStep, None]:
+        """The next line, a call or the join, or the join only."""
+        draft = self._draft
+        written = draft.reader.steps
+        number = written[-1].number + 1 if written else self._first
+        limits = self._planner.grammar
+        # Where tokens run out the join has to be short: it names whole results, and few of them.
+        limits = limits if calls else replace(limits, path_steps=0, results=_LAST_RESULTS)
+        grammar = step_grammar(self._tools, draft.reader.known, number, limits, calls=calls)
+        left = self._most - draft.tokens
+        sampling = self._sampling(max(1, left - self._kept() if calls else left), line=number)
+        async with aclosing(draft.write(sampling, grammar)) as steps:
+            async for step in steps:
+                yield step
+
+    def _sampling(self, tokens: int, line: int = 0) -> Sampling:
+        """`line` gives each line random numbers of its own."""
+        sampling = self._planner.sampling
+        seed = None if sampling.seed is None else (sampling.seed + line) % _SEEDS
+        return replace(sampling, max_tokens=tokens, seed=seed)
+
+    def _kept(self) -> int:
+        """The tokens that are kept for the join."""
+        return min(_JOIN_TOKENS, self._most // 2)
+
+    def _reader(self) -> PlanReader:
+        return PlanReader(self._tools, known=self._known, limits=self._planner.limits)
+
+    def _note(self, text: str) -> None:
+        if self._hooks.on_note is not None:
+            self._hooks.on_note(text)

@@ -1,1 +1,0 @@
-"""Abstraction-of-Thought prompting: first what to do in general, then what it comes to here."""

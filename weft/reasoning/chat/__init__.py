@@ -1,0 +1,1 @@
+"""Threads over a chat model: each request is a whole prompt."""

@@ -1,0 +1,162 @@
+"""What models are told by Abstraction-of-Thought. Knows no model.
+
+The two levels follow Hong et al. (arXiv 2406.12442); the words are ours. Change a word, and the
+version changes with it: figures name the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ports import ModelClient
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.answers import answer_text
+from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.thread import ChatThread, stop_before
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.parsing import fence, read_labels, read_points
+from weft.reasoning.question import Question, conversation, question_text
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
+from weft.reasoning.thought import Thought
+
+PROMPT_VERSION: Final = "abstraction-1"
+
+_RULES: Final = """\
+You solve a question on two levels: first in general, then in this very case.
+
+The general level names kinds of things, not the things of the question: no numbers, names or \
+results of this case. For "A train goes 60 km in 45 minutes. How fast is it in km/h?" it is:
+1. Bring the time to the unit that is asked for
+2. Divide the distance by the time
+3. State the speed with its unit"""
+
+_OUTLINE: Final = """\
+Question:
+{question}
+
+Write the general level only: at most {most} numbered lines."""
+
+_CONCRETE: Final = """\
+Now write the other level. Take the lines one after the other: repeat each, and under it do what \
+it says with the numbers and names of the question. End with a line that begins with Answer: and \
+holds nothing but the answer."""
+
+ANSWER: Final = "Write the answer to the question, and nothing else."
+
+
+def outline_messages(question: Question, most: int) -> tuple[Message, ...]:
+    """Asks for the general level, in at most `most` lines."""
+    text = _OUTLINE.format(question=fence(question_text(question)), most=most)
+    return conversation(question, _RULES, text)
+
+
+def concrete_message() -> Message:
+    """Asks, after the general level, for the other."""
+    return Message("user", _CONCRETE)
+
+
+def direct_messages(question: Question) -> tuple[Message, ...]:
+    """Asks for a solution without the general level, which nobody wrote."""
+    text = "End with a line that begins with Answer: and holds nothing but the answer."
+    return conversation(question, "", f"{question_text(question)}\n\n{text}")
+
+
+_LOST: Final = "the model was told to write on two levels, not trained on such solutions"
+_TOKENS_PER_STEP: Final = 40
+_STEP_CHARS: Final = 300
+_LEAST_STEPS: Final = 2
+
+
+class AbstractionStrategy:
+    """`make_strategy("abstraction", ...)`. Setting: `steps`, lines of the outline at most.
+
+    Raises: `BuildError` for settings that are none.
+    """
+
+    name = "abstraction"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        self._steps: int = read_settings(self.name, options.settings, {"steps": 6})["steps"]
+        if self._steps < 1:
+            raise BuildError("abstraction: steps must be at least 1")
+        self._model = model
+        self._options = options
+
+    def work(self, question: Question) -> NodeFn:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            thread = await ChatThread.begin(context, self._model, self._options)
+            return await self._answer(thread, question)
+
+        return work
+
+    async def _answer(self, thread: ChatThread, question: Question) -> Thought:
+        messages, why = await self._outlined(thread, question)
+        solved = await thread.ask("concrete", messages, keep=thread.kept)
+        answer = (read_labels(solved.text, ("Answer",)).get("Answer") or [""])[-1]
+        answer = answer or answer_text(solved.text, whole=False) or ""
+        cut = not answer and solved.cut
+        if question.schema is not None or not answer or solved.status != "finished":
+            last = await self._last(thread, question, messages, solved)
+            if last.ok:
+                answer, cut = last.text, last.cut
+            if not answer and not solved.ok:
+                why, spent = last.reason or solved.reason, last.cut or solved.cut
+                raise ReasoningError(
+                    f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
+                )
+        tree, counts = thread.finish(answer or solved.text, why)
+        return Thought(
+            answer or solved.text,
+            tree=tree,
+            counts=counts,
+            fidelity="approximate",
+            lost=_LOST,
+            why=why,
+            cut=cut,
+        )
+
+    async def _outlined(
+        self, thread: ChatThread, question: Question
+    ) -> tuple[tuple[Message, ...], str]:
+        """The conversation that asks for the solution, and how it came about."""
+        opening = outline_messages(question, self._steps)
+        said = await thread.ask(
+            "outline",
+            opening,
+            max_tokens=min(self._options.max_tokens, self._steps * _TOKENS_PER_STEP),
+            keep=thread.kept,
+            lead="1.",
+            amend=stop_before(f"\n{self._steps + 1}."),
+        )
+        steps = read_points(said.text, most=self._steps, chars=_STEP_CHARS).points
+        if len(steps) < _LEAST_STEPS:
+            why = f"no outline: {said.reason or f'the model wrote {len(steps)} lines of it'}"
+            return direct_messages(question), why
+        outline = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+        messages = (*opening, Message("assistant", outline), concrete_message())
+        return messages, f"solved along {len(steps)} general steps"
+
+    async def _last(
+        self,
+        thread: ChatThread,
+        question: Question,
+        messages: Sequence[Message],
+        solved: Generation,
+    ) -> Generation:
+        """The answer alone, asked for where the solution does not end with one."""
+        return await thread.ask(
+            "answer",
+            [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],
+            max_tokens=self._options.answer_tokens,
+            schema=question.schema,
+        )
+
+
+def make(model: ModelClient, options: ThinkOptions) -> AbstractionStrategy:
+    """See `weft.reasoning.strategies`."""
+    return AbstractionStrategy(model, options)

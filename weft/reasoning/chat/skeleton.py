@@ -1,0 +1,251 @@
+"""What models are told by Skeleton-of-Thought. Knows no model.
+
+The steps follow Ning et al. (arXiv 2307.15337); the words are ours. Change a word, and the version
+changes with it: figures name the version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ports import ModelClient
+from weft.core.values import Message
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.thread import ChatThread, Job, stop_before
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.parsing import fence, read_points
+from weft.reasoning.question import Question, conversation, question_text
+from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
+from weft.reasoning.thought import Thought
+
+PROMPT_VERSION: Final = "skeleton-1"
+
+_ROUTE: Final = """\
+You decide how a question is best answered. Reply with one letter.
+A: by several points that can be written independently of one another, such as tips, reasons, \
+aspects or a comparison
+B: in one go, because each step needs the one before (a calculation, a proof, code, a story), or \
+because a word or a sentence is enough"""
+
+_SKELETON: Final = """\
+You plan an answer. You do not write it: you write only its skeleton, {least} to {most} numbered \
+points of 3 to 5 words each that together cover the question and do not overlap.
+
+For the question "How do I keep bread fresh?" a skeleton is:
+1. Store it in paper
+2. Keep it off the fridge
+3. Freeze what is left"""
+
+_POINT: Final = """\
+You write one point of an answer that several writers share. The skeleton says what each writer \
+covers. Write only the point you are given, in one or two short sentences, and nothing that \
+belongs to another point: no introduction, no conclusion."""
+
+
+def route_messages(question: Question) -> tuple[Message, ...]:
+    """Asks whether points suit the question: the answer is the letter A or B."""
+    return conversation(question, _ROUTE, f"Question:\n{fence(question_text(question))}\n\nA or B?")
+
+
+def skeleton_messages(question: Question, most: int) -> tuple[Message, ...]:
+    """Asks for a skeleton of at most `most` points."""
+    rules = _SKELETON.format(least=min(3, most), most=most)
+    text = f"Question:\n{fence(question_text(question))}\n\nWrite the skeleton of the answer."
+    return conversation(question, rules, text)
+
+
+def point_messages(question: Question, points: Sequence[str], number: int) -> tuple[Message, ...]:
+    """Asks for point `number`, from 1. All of the prompt but its last line is the same for each."""
+    listed = "\n".join(f"{place}. {point}" for place, point in enumerate(points, 1))
+    text = (
+        f"Question:\n{fence(question_text(question))}\n\nSkeleton:\n{fence(listed)}\n\n"
+        f"Write point {number}: {points[number - 1]}"
+    )
+    return conversation(question, _POINT, text)
+
+
+def direct_messages(question: Question) -> tuple[Message, ...]:
+    """The question as it is."""
+    return conversation(question, "", question_text(question))
+
+
+_CODE: Final = (
+    r"```|\bdef \w+\(|\b(?:in|using) (?:python|java|rust|sql|c\+\+)(?!\w)"
+    r"|\b(?:write|implement|debug|refactor)\b.{0,60}"
+    r"\b(?:code|function|program|script|class|query|regex)\b"
+)
+_CALCULATION: Final = (
+    r"\d\s*[-+*/^=\u00d7\u00f7]\s*\d|\bhow (?:many|much|old|far|fast)\b|\\(?:frac|sum|int)\b"
+    r"|\b(?:calculate|compute|solve|equation|probability that)\b"
+)
+_CHAIN: Final = r"\b(?:prove|proof|derive|step[- ]by[- ]step)\b"
+_FLOWING: Final = r"\b(?:write|tell)\b.{0,30}\b(?:story|poem|song|novel|joke)\b"
+_GIVEN: Final = r"\b(?:translate|summari[sz]e|rewrite|proofread)\b"
+_SHORT: Final = r"\A\s*(?:who|when|where|which|is|are|was|were|does|do|did)\b.{0,80}\Z"
+_UNSUITABLE: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), why)
+    for pattern, why in (
+        (_CODE, "code"),
+        (_CALCULATION, "a calculation"),
+        (_CHAIN, "steps that need one another"),
+        (_FLOWING, "one flowing text"),
+        (_GIVEN, "work on a given text"),
+        (_SHORT, "a short answer"),
+    )
+)
+_LETTER: Final = re.compile(r"\b([AB])\b")
+
+
+def unsuitable(question: Question) -> str:
+    """Why points do not suit `question`, in words; empty: nothing speaks against them."""
+    if question.schema is not None:
+        return "it asks for one value of a given form"
+    for pattern, why in _UNSUITABLE:
+        if pattern.search(question.text):
+            return f"it asks for {why}"
+    return ""
+
+
+def read_route(text: str) -> bool | None:
+    """Whether a model says that points suit the question; None: it does not say."""
+    letter = _LETTER.search(text)
+    return None if letter is None else letter[1] == "A"
+
+
+_ROUTERS: Final = ("model", "rules", "off")
+_LEAST_POINTS: Final = 2
+_TOKENS_PER_POINT: Final = 24
+_POINT_CHARS: Final = 160
+_ROUTE_TOKENS: Final = 8
+
+
+class SkeletonStrategy:
+    """`make_strategy("skeleton", ...)`.
+
+    Settings: `points`, how many at most; `router`: "rules" (patterns of the question), "model"
+    (the rules, and then the model), or "off". A question that does not suit points, and one whose
+    skeleton has fewer than two, is answered in one go.
+
+    Raises: `BuildError` for settings that are none.
+    """
+
+    name = "skeleton"
+
+    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
+        settings = read_settings(self.name, options.settings, {"points": 10, "router": "model"})
+        if settings["router"] not in _ROUTERS:
+            raise BuildError(
+                f"skeleton has no router {settings['router']!r}",
+                hint=f"there are: {', '.join(_ROUTERS)}",
+            )
+        if settings["points"] < _LEAST_POINTS:
+            raise BuildError(f"a skeleton has {_LEAST_POINTS} points or more")
+        self._model = model
+        self._options = options
+        self._points: int = settings["points"]
+        self._router: str = settings["router"]
+
+    def work(self, question: Question) -> NodeFn:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            thread = await ChatThread.begin(context, self._model, self._options)
+            return await self._answer(thread, question)
+
+        return work
+
+    async def _answer(self, thread: ChatThread, question: Question) -> Thought:
+        against = await self._against(thread, question)
+        if against:
+            return await self._direct(thread, question, f"no skeleton: {against}")
+        tokens = min(self._options.max_tokens, self._points * _TOKENS_PER_POINT)
+        skeleton = await thread.ask(
+            "skeleton",
+            skeleton_messages(question, self._points),
+            max_tokens=tokens,
+            lead="1.",
+            amend=stop_before(f"\n{self._points + 1}."),
+        )
+        read = read_points(skeleton.text, most=self._points, chars=_POINT_CHARS)
+        if len(read.points) < _LEAST_POINTS:
+            why = skeleton.reason or f"the model's skeleton has {len(read.points)} points"
+            return await self._direct(thread, question, f"no skeleton: {why}")
+        share = min(self._options.max_tokens, thread.tokens_left // len(read.points))
+        jobs = [
+            (f"point{number}", _writing(question, read.points, number, share))
+            for number in range(1, len(read.points) + 1)
+        ]
+        points = await thread.fork("points", jobs, role="point")
+        texts = ["" if point is None else point.text for point in points]
+        written = sum(map(bool, texts))
+        if not written:
+            reasons = dict.fromkeys(point.reason for point in points if point and point.reason)
+            raise ReasoningError(
+                f"no point was written: {'; '.join(reasons)}", hint=OUT_OF_TOKENS_HINT
+            )
+        why = f"{written} of {len(read.points)} points were written"
+        if read.left_out:
+            why += f"; {read.left_out} more were left out"
+        if read.duplicates:
+            why += f"; {read.duplicates} said again what another says"
+        cut = written < len(texts) or any(point is None or point.cut for point in points)
+        return _thought(thread, _joined(read.points, texts), why, cut=cut)
+
+    async def _against(self, thread: ChatThread, question: Question) -> str:
+        """Why the question is answered in one go; empty: it is not."""
+        if self._router == "off":
+            return ""
+        against = unsuitable(question)
+        if against or self._router == "rules":
+            return against
+        said = await thread.ask(
+            "route", route_messages(question), max_tokens=_ROUTE_TOKENS, temperature=0.0
+        )
+        return "the model says that points do not suit it" if read_route(said.text) is False else ""
+
+    async def _direct(self, thread: ChatThread, question: Question, why: str) -> Thought:
+        said = await thread.ask("answer", direct_messages(question), schema=question.schema)
+        if not said.ok:
+            hint = OUT_OF_TOKENS_HINT if said.cut else None
+            raise ReasoningError(f"there is no answer: {said.reason}", hint=hint)
+        return _thought(thread, said.text, why, cut=said.cut)
+
+
+def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
+    """See `weft.reasoning.strategies`."""
+    return SkeletonStrategy(model, options)
+
+
+def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[Generation]:
+    async def write(thread: ChatThread) -> Generation:
+        lead = f"{number}. {points[number - 1]}:"
+        said = await thread.ask(
+            "write",
+            point_messages(question, points, number),
+            max_tokens=share,
+            lead=lead,
+            amend=stop_before(f"\n{number + 1}."),
+        )
+        text = said.text.removeprefix(lead).strip()
+        thread.returns(text)
+        return replace(said, text=text)
+
+    return write
+
+
+def _joined(points: Sequence[str], texts: Sequence[str]) -> str:
+    """The answer: every point with what was written for it, or alone where nothing was."""
+    return "\n\n".join(
+        f"{number}. **{point}**" + (f"\n{text}" if text else "")
+        for number, (point, text) in enumerate(zip(points, texts, strict=True), 1)
+    )
+
+
+def _thought(thread: ChatThread, answer: str, why: str, *, cut: bool) -> Thought:
+    tree, counts = thread.finish(answer, why)
+    return Thought(answer, tree=tree, counts=counts, why=why, cut=cut)

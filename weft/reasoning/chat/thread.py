@@ -1,0 +1,389 @@
+"""Threads that ask with fresh prompts: one after the other, or side by side. Knows no protocol.
+
+For strategies that orchestrate whole conversations; those that work inside one context of tokens
+have the runtime. All threads of one thought pay from one purse.
+"""
+
+from __future__ import annotations
+
+import zlib
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from weft.core.errors import ModelRequestError
+from weft.core.events import Outcome
+from weft.core.ids import NodeId, inside
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelRequest,
+    Sampling,
+    Startable,
+    Tokenizing,
+)
+from weft.core.values import JsonSchema, Message, Usage
+from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
+from weft.reasoning.chat.call import (
+    ChatCall,
+    Generation,
+    Watch,
+    count_tokens,
+    encode_prompt,
+    generation_of,
+    prompt_estimate,
+)
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.thought import (
+    ThoughtCounts,
+    ThreadFork,
+    ThreadRecord,
+    ThreadSegment,
+    ThreadState,
+    tree_counts,
+)
+from weft.reasoning.token_budget import BudgetLedger
+
+T = TypeVar("T")
+Job = Callable[["ChatThread"], Awaitable[T]]
+"""What a thread does; it returns what its parent gets."""
+Amend = Callable[[ModelRequest], ModelRequest]
+"""Changes a request before it is sent, but for how many tokens it may generate."""
+
+
+def stop_before(*texts: str) -> Amend:
+    """Ends an answer before any of `texts`."""
+    return lambda request: replace(request, sampling=replace(request.sampling, stop=texts))
+
+
+UNKNOWN_WINDOW: Final = 8192
+"""The window of a model that does not tell how many tokens it can hold."""
+
+_RETRY: Final = Retry()
+_LEAST_ROOM: Final = 64
+_OPENING_TOKENS: Final = 8
+
+
+@dataclass(slots=True)
+class _ThoughtState:
+    """What the threads of one thought share."""
+
+    model: ModelClient
+    options: ThinkOptions
+    capabilities: Capabilities
+    allowance: BudgetLedger
+    root: str
+    usage: Usage = field(default_factory=Usage)
+    tokens: int = 0
+    lost_tokens: int = 0
+
+
+class _ChatPrompt(NamedTuple):
+    """A conversation, as token ids too where the model takes them. It ends with `lead`."""
+
+    messages: tuple[Message, ...]
+    ids: tuple[int, ...]
+    lead: str = ""
+
+
+class ChatThread:
+    """One thread. `ChatThread.begin` makes the first of a thought, `fork` the others.
+
+    Neither a call that fails nor an empty purse raises: `Generation` tells.
+    """
+
+    def __init__(
+        self,
+        tree: _ThoughtState,
+        role: str,
+        key: str = "",
+        depth: int = 0,
+        context: NodeContext | None = None,
+        before: Callable[[], int] = int,
+    ) -> None:
+        self._tree = tree
+        self._before = before
+        self._granted = 0
+        self._role = role
+        self._key = key
+        self._depth = depth
+        self._context = context
+        self._state = ThreadState.READY
+        self._reason = "it was not started"
+        self._result = ""
+        self._prompt_tokens = 0
+        self._parts: list[ThreadSegment | tuple[ChatThread, ...] | ChatThread] = []
+
+    @classmethod
+    async def begin(
+        cls, context: NodeContext, model: ModelClient, options: ThinkOptions, role: str = "thought"
+    ) -> ChatThread:
+        """The first thread of a thought, in the node of `context`; starts the model if need be.
+
+        Raises: `ModelError`, `ServeError`.
+        """
+        if isinstance(model, Startable):
+            await model.start(context.log)
+        capabilities = await model.capabilities()
+        tree = _ThoughtState(
+            model, options, capabilities, BudgetLedger(options.cap), str(context.node)
+        )
+        return cls(tree, role, context=context)
+
+    @property
+    def context(self) -> NodeContext:
+        """The node that this thread is."""
+        assert self._context is not None, "the thread has not begun"
+        return self._context
+
+    @property
+    def constrains(self) -> bool:
+        """Whether the model can be held to a schema."""
+        return self._tree.capabilities.structured_output
+
+    @property
+    def window(self) -> int:
+        """How many tokens the model can hold, prompt and answer together."""
+        return self._tree.capabilities.max_context_tokens or UNKNOWN_WINDOW
+
+    @property
+    def kept(self) -> int:
+        """How many tokens a strategy should leave for its answer: at most half of all."""
+        return self._tree.options.kept
+
+    @property
+    def tokens_left(self) -> int:
+        """How many tokens are left in the purse of all threads."""
+        return self._tree.allowance.left
+
+    @property
+    def path_left(self) -> int | None:
+        """How many tokens this thread may add to the critical path now; None: no cap."""
+        options = self._tree.options
+        if options.path_tokens is None:
+            return None
+        return options.path_left(self._path_tokens() + self._granted)
+
+    def _path_tokens(self, parts: int | None = None) -> int:
+        """The critical path from the beginning of the thought to here, or to the first `parts`."""
+        own = ThreadRecord("", segments=tuple(map(_recorded, self._parts[:parts])))
+        return self._before() + own.critical_path_tokens
+
+    async def measure(self, text: str) -> int:
+        """How many tokens `text` has, or rather more. Raises: `ModelError`."""
+        return await count_tokens(self._tree.model, text)
+
+    async def ask(
+        self,
+        name: str,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        keep: int = 0,
+        schema: JsonSchema | None = None,
+        temperature: float | None = None,
+        amend: Amend | None = None,
+        watch: Watch | None = None,
+        lead: str = "",
+    ) -> Generation:
+        """What the model answers to `messages`, asked in the node `name` of this thread.
+
+        At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
+        the purse or on the critical path. A `schema` is left out where the model cannot be held to
+        one. `amend` may change the request, `watch` is told of each piece of the answer. `lead` is
+        what the answer begins with, and part of it, where the model can be made to go on with it.
+        """
+        tree = self._tree
+        wanted = tree.options.max_tokens if max_tokens is None else max_tokens
+        path_left = self.path_left
+        longest = wanted if path_left is None else path_left - keep
+        granted = tree.allowance.reserve(max(0, min(wanted, longest, self.tokens_left - keep)))
+        if granted < 1:
+            return Generation("", "refused", 0, "no tokens are left for it")
+        call: ChatCall | None = None
+        self._granted += granted
+        try:
+            try:
+                prompt = await self._prompt(tuple(messages), lead)
+            except ModelRequestError as error:
+                return Generation("", "failed", 0, str(error))
+            request = self._request(name, prompt, schema, temperature, granted)
+            if request is None:
+                return Generation("", "failed", 0, "its prompt fills the model's window")
+            if prompt.lead:
+                self._parts.append(ThreadSegment((), prompt.lead, forced=True, role=name))
+            call = ChatCall(tree.model, amend(request) if amend else request, watch)
+            outcome = await self._node(name, call.work)
+            answer = generation_of(outcome, call.spent, prompt.lead)
+        finally:
+            self._granted -= granted
+            tree.allowance.settle(granted, 0 if call is None else min(granted, call.spent.tokens))
+            if call is not None:
+                self._note(name, call)
+        return answer
+
+    async def fork(
+        self, name: str, jobs: Sequence[tuple[str, Job[T]]], *, role: str = "thread"
+    ) -> tuple[T | None, ...]:
+        """Do all `jobs`, each a key and what its thread does, side by side; the results in order.
+
+        At most `width` threads of the options run at once, and below its `depth` one. None stands
+        for a job that failed.
+        """
+        tree, place = self._tree, inside(self.context.scope, name)
+        threads = self.branch([key for key, _ in jobs], role=role)
+        nodes = tuple(
+            thread.node(place, job) for thread, (_, job) in zip(threads, jobs, strict=True)
+        )
+        ids = tuple(node.id for node in nodes)
+        width = tree.options.width if self._depth < max(1, tree.options.depth) else 1
+
+        async def begin(_: NodeContext, __: Inputs) -> Expand:
+            return Expand(nodes, ids, ended, best_effort(), width)
+
+        async def ended(group: NodeContext, _: object) -> tuple[Outcome, ...]:
+            return tuple([await group.outcome(node) for node in ids])
+
+        outcome = await self._node(name, begin, kind="fork", spends=False)
+        if not outcome.ok:
+            return tuple(None for _ in jobs)
+        return tuple(end.value if end.ok else None for end in outcome.value)
+
+    def branch(self, keys: Sequence[str], *, role: str = "thread") -> tuple[ChatThread, ...]:
+        """The threads of a fork whose nodes the caller appends, awaits and may cancel by itself."""
+        before = partial(self._path_tokens, len(self._parts))
+        threads = tuple(
+            ChatThread(self._tree, role, key, self._depth + 1, before=before) for key in keys
+        )
+        self._parts.append(threads)
+        return threads
+
+    def aside(self, key: str, *, role: str = "thread") -> ChatThread:
+        """A thread that asks beside this one, in the same node; it lengthens nobody's path."""
+        before = partial(self._path_tokens, len(self._parts))
+        thread = ChatThread(self._tree, role, key, self._depth + 1, self._context, before)
+        thread._end(ThreadState.DONE, "")
+        self._parts.append(thread)
+        return thread
+
+    def node(self, place: NodeId, job: Job[T]) -> Node:
+        """This thread as a node inside `place`; its value is that of `job`."""
+
+        async def work(context: NodeContext, _: Inputs) -> T:
+            self._context, self._state, self._reason = context, ThreadState.DECODING, ""
+            try:
+                value = await job(self)
+            except CancelledError:
+                self._end(ThreadState.CANCELLED, "it was cancelled")
+                raise
+            except Exception as error:
+                self._end(ThreadState.FAILED, str(error))
+                raise
+            self._end(ThreadState.DONE, "")
+            return value
+
+        return Node(inside(place, self._key), work, kind="thread", recallable=False)
+
+    def returns(self, result: str) -> None:
+        """What this thread came to, for the record."""
+        self._result = result
+
+    def record(self) -> ThreadRecord:
+        """This thread and all below it, as they are now."""
+        parts = tuple(map(_recorded, self._parts))
+        place = self._key if self._context is None else str(self._context.node)
+        return ThreadRecord(
+            place,
+            self._role,
+            self._key,
+            self._state,
+            self._reason,
+            self._prompt_tokens,
+            parts,
+            self._result,
+        )
+
+    def finish(self, result: str, why: str) -> tuple[ThreadRecord, ThoughtCounts]:
+        """End the first thread: its record, and what all threads cost."""
+        self.returns(result)
+        self._end(ThreadState.DONE, why)
+        record, tree = self.record(), self._tree
+        return record, tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+
+    async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
+        """`messages` with the beginning of their answer, where the model takes one."""
+        model = self._tree.model
+        ids = await encode_prompt(model, messages)
+        if ids and lead and isinstance(model, Tokenizing):
+            if (await model.decode(ids[-_OPENING_TOKENS:])).rstrip().endswith("<think>"):
+                return _ChatPrompt(messages, ids)  # its answer begins later
+            return _ChatPrompt(messages, ids + await model.encode(lead), lead)
+        if lead and not ids and self._tree.capabilities.continuation:
+            return _ChatPrompt((*messages, Message("assistant", lead)), ids, lead)
+        return _ChatPrompt(messages, ids)
+
+    def _request(
+        self,
+        name: str,
+        prompt: _ChatPrompt,
+        schema: JsonSchema | None,
+        temperature: float | None,
+        granted: int,
+    ) -> ModelRequest | None:
+        """The request for at most `granted` tokens; None where the window has no room for any."""
+        options, ids = self._tree.options, prompt.ids
+        room = self.window - (len(ids) or prompt_estimate(prompt.messages))
+        if not ids:  # an estimate is no reason to refuse
+            room = max(room, _LEAST_ROOM)
+        if room < 1:
+            return None
+        self._prompt_tokens = self._prompt_tokens or len(ids)
+        path = f"{str(self.context.node).removeprefix(self._tree.root)}/{name}"
+        sampling = Sampling(
+            max_tokens=min(granted, room),
+            temperature=options.temperature if temperature is None else temperature,
+            top_p=options.top_p,
+            seed=(options.seed + zlib.crc32(path.encode())) % 2**31,
+        )
+        constraint = schema if self.constrains else None
+        if ids:
+            return ModelRequest(prompt_token_ids=ids, sampling=sampling, schema=constraint)
+        return ModelRequest(prompt.messages, sampling=sampling, schema=constraint)
+
+    async def _node(
+        self, name: str, work: NodeFn, *, kind: str = "model", spends: bool = True
+    ) -> Outcome:
+        """The outcome of `work`, done in the node `name` of this thread."""
+        resource = self._tree.model.model if spends else None
+        retry = _RETRY if spends else None
+        policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
+        place = inside(self.context.scope, name)
+        self.context.append([Node(place, work, policy=policy, kind=kind, recallable=False)])
+        return await self.context.outcome(place)
+
+    def _note(self, name: str, call: ChatCall) -> None:
+        """Put a call that is over, in whatever way, into the record and the counts."""
+        tree, spent = self._tree, call.spent
+        tree.tokens += spent.tokens
+        tree.lost_tokens += spent.tokens - spent.kept
+        tree.usage += spent.usage
+        self._prompt_tokens = self._prompt_tokens or spent.usage.prompt_tokens
+        text, ids = "".join(spent.text), tuple(spent.token_ids)
+        self._parts.append(ThreadSegment(ids, text, role=name, tokens=spent.tokens))
+
+    def _end(self, state: ThreadState, reason: str) -> None:
+        self._state, self._reason = state, reason
+
+
+def _recorded(
+    part: ThreadSegment | tuple[ChatThread, ...] | ChatThread,
+) -> ThreadSegment | ThreadFork:
+    if isinstance(part, ThreadSegment):
+        return part
+    if isinstance(part, ChatThread):
+        record = part.record()
+        own = replace(record, id=f"{record.id}/{record.key}")
+        return ThreadFork((own,), (own.critical_path_tokens,))
+    return ThreadFork(tuple(child.record() for child in part))

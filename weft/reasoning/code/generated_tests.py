@@ -1,0 +1,92 @@
+"""Inputs and tests that a model makes up. What does not fit the problem is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from weft.reasoning.chat.thread import ChatThread
+from weft.reasoning.code.bench import ProgramBench, passes
+from weft.reasoning.code.problem import CodeExample, CodeProblem, example
+from weft.reasoning.code.prompts import (
+    INPUTS_SCHEMA,
+    TESTS_SCHEMA,
+    Messages,
+    inputs_messages,
+    tests_messages,
+)
+from weft.reasoning.parsing import object_with
+from weft.reasoning.question import Question
+from weft.reasoning.thought import Sample
+
+_MOST_CHARS: Final = 20_000
+
+
+async def made_inputs(thread: ChatThread, problem: CodeProblem, number: int) -> Sequence[str]:
+    """At most `number` different inputs that `thread` asks the model for."""
+    return (await asked_inputs(thread, "inputs", problem, inputs_messages(problem, number)))[
+        :number
+    ]
+
+
+async def asked_inputs(
+    thread: ChatThread, name: str, problem: CodeProblem, messages: Messages
+) -> Sequence[str]:
+    """The inputs in the model's answer to `messages`."""
+    said = await thread.ask(name, messages, schema=INPUTS_SCHEMA)
+    listed = _listed("inputs", said.text)
+    return [each.given for each in _fitting(problem, ((given, None) for given in listed))]
+
+
+async def made_tests(
+    thread: ChatThread, problem: CodeProblem, number: int
+) -> Sequence[CodeExample]:
+    """At most `number` tests with different inputs that `thread` asks the model for."""
+    said = await thread.ask("tests", tests_messages(problem, number), schema=TESTS_SCHEMA)
+    tests = [test for test in _listed("tests", said.text) if isinstance(test, dict)]
+    pairs = ((test.get("input"), test.get("expected")) for test in tests)
+    return [each for each in _fitting(problem, pairs) if each.expected is not None][:number]
+
+
+def _listed(name: str, text: str) -> list[object]:
+    found = (object_with((name,), text) or {}).get(name)
+    return found if isinstance(found, list) else []
+
+
+def _fitting(problem: CodeProblem, pairs: Iterable[tuple[object, object]]) -> Sequence[CodeExample]:
+    """Examples of the problem's kind, of a size that is worth a run, with different inputs."""
+    found: dict[str, CodeExample] = {}
+    for given, expected in pairs:
+        read = example(given, expected, called=bool(problem.function))
+        if read is not None and len(read.given) <= _MOST_CHARS:
+            found.setdefault(read.given, read)
+    return tuple(found.values())
+
+
+class GeneratedTestScorer:
+    """Implements `Scorer`: every candidate runs every test of a matrix; its score is its passes.
+
+    The tests may be wrong: a wrong one is passed by few candidates, and so decides little.
+    """
+
+    def __init__(self, bench: ProgramBench, problem: CodeProblem, number: int) -> None:
+        self._bench = bench
+        self._problem = problem
+        self._number = number
+
+    async def score(
+        self, thread: ChatThread, _: Question, samples: Sequence[Sample]
+    ) -> Sequence[float | None]:
+        """See `Scorer.score`: None for each where the model made no test.
+
+        Raises: `SandboxError`.
+        """
+        tests = await made_tests(thread, self._problem, self._number)
+        if not tests:
+            return [None] * len(samples)
+        programs, inputs = [sample.text for sample in samples], [test.given for test in tests]
+        table = await self._bench.table(thread.context, "tested", programs, inputs)
+        return [
+            float(sum(passes(out, test.expected) for out, test in zip(row, tests, strict=True)))
+            for row in table
+        ]

@@ -1,0 +1,277 @@
+"""A thread that writes a program, runs it on the public tests and mends it. Knows no selection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from weft.core.errors import BuildError, ReasoningError, SandboxError
+from weft.core.ports import ModelClient
+from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.thread import ChatThread, Job
+from weft.reasoning.code.bench import ProgramBench, ProgramRunner, key_by_output
+from weft.reasoning.code.generated_tests import GeneratedTestScorer, made_inputs
+from weft.reasoning.code.problem import CodeProblem, digest, problem_of, program_in
+from weft.reasoning.code.prompts import Messages, mend_messages
+from weft.reasoning.code.sandbox.request import SandboxLimits
+from weft.reasoning.code.sandbox.sandbox import CodeSandbox
+from weft.reasoning.code.separation import SeparationSelector
+from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.question import Question
+from weft.reasoning.selection.best_of import BestOf
+from weft.reasoning.selection.majority import Majority
+from weft.reasoning.selection.selector import Selection, Selector
+from weft.reasoning.thought import Sample, SampleStatus, Thought
+
+_MOST_FAILURES = 3
+_NO_PROGRAM = "There is no program in your answer: write it in one block that begins with ```python"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDraft:
+    """A program and how it did. `program` None: the model wrote none.
+
+    `failed` of the public tests; `rounds` of mending it took; `tokens` of all that was written for
+    it. `text` is the model's last answer; `reason`, why there is none.
+    """
+
+    program: str | None
+    failed: int
+    rounds: int
+    tokens: int
+    text: str
+    status: SampleStatus = "finished"
+    reason: str = ""
+
+    def sample(self, index: int, tests: int) -> Sample:
+        """As a sample: its text is the program, its key the program's digest."""
+        score = (tests - self.failed) / tests if tests and self.program else None
+        key = digest(self.program) if self.program else None
+        return Sample(index, self.program or "", key, self.tokens, self.status, score)
+
+
+def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
+    """A job that answers `messages` with a program, mended at most `rounds` times.
+
+    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the purse are
+    left alone.
+    """
+
+    async def write(thread: ChatThread) -> ProgramDraft:
+        best: ProgramDraft | None = None
+        asked, tokens = messages, 0
+        for number in range(rounds + 1):
+            name = f"mend{number}" if number else "write"
+            said = await thread.ask(name, asked, keep=keep)
+            tokens += said.tokens
+            if not said.ok:
+                best = best or ProgramDraft(None, bench.tests, 0, tokens, "", "failed", said.reason)
+                break
+            draft, failures = await _tried(bench, said, number, tokens)
+            if best is None or draft.failed < best.failed or best.program is None:
+                best = draft
+            if not failures:
+                break
+            asked = mend_messages(messages, said.text, failures)
+        assert best is not None
+        thread.returns(best.program or best.text)
+        return best
+
+    return write
+
+
+async def _tried(
+    bench: ProgramBench, said: Generation, number: int, tokens: int
+) -> tuple[ProgramDraft, Sequence[str]]:
+    """What the model wrote, and what is wrong with it in words."""
+    program = program_in(said.text)
+    status: SampleStatus = "length" if said.status == "length" else "finished"
+    if program is None:
+        return ProgramDraft(None, bench.tests, number, tokens, said.text, status), [_NO_PROGRAM]
+    failures = await bench.failures(program)
+    draft = ProgramDraft(program, len(failures), number, tokens, said.text, status)
+    return draft, failures[:_MOST_FAILURES]
+
+
+Make = Callable[[ProgramBench, CodeProblem, Sequence[str]], Selector]
+_MADE: Final = 8
+"""How many inputs, or tests, the model is asked for."""
+_COMPARING: Final[Mapping[str, Make]] = {
+    "majority": lambda _, __, ___: Majority(),
+    "tests": lambda bench, problem, _: BestOf(GeneratedTestScorer(bench, problem, _MADE)),
+    "sstar": SeparationSelector,
+}
+CHOICES: Final = ("first", *_COMPARING)
+"""Ways to choose: the first; the one whose outputs most others have; by tests that the model
+makes; by pairs, which an input tells apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramChoice:
+    """The chosen sample, or none, and all samples with the keys that they were compared by."""
+
+    selected: Selection
+    samples: tuple[Sample, ...]
+
+
+async def choose(
+    thread: ChatThread,
+    bench: ProgramBench,
+    question: Question,
+    problem: CodeProblem,
+    samples: Sequence[Sample],
+    how: str,
+) -> ProgramChoice:
+    """Choose one of `samples`, whose texts are programs, as `CHOICES` have it.
+
+    Only those that pass the most public tests are compared. Raises: `SandboxError`.
+    """
+    best = _best(samples)
+    if len({sample.text for sample in best}) < 2 or how not in _COMPARING:
+        return ProgramChoice(_first(samples, best, problem), tuple(samples))
+    made = await made_inputs(thread, problem, _MADE)
+    inputs = tuple(dict.fromkeys((*(test.given for test in problem.tests), *made)))
+    compared = await key_by_output(thread.context, "outputs", bench, best, inputs)
+    selector = _COMPARING[how](bench, problem, inputs)
+    selected = await selector.select(thread, question, compared)
+    why = f"{_passing(best, samples, problem)}; {how}: {selected.why}"
+    by_index = {sample.index: sample for sample in compared}
+    return ProgramChoice(
+        replace(selected, why=why), tuple(by_index.get(each.index, each) for each in samples)
+    )
+
+
+def _best(samples: Sequence[Sample]) -> list[Sample]:
+    programs = [sample for sample in samples if sample.text]
+    most = max((sample.score or 0.0 for sample in programs), default=0.0)
+    return [sample for sample in programs if (sample.score or 0.0) == most]
+
+
+def _first(samples: Sequence[Sample], best: Sequence[Sample], problem: CodeProblem) -> Selection:
+    if not best:
+        return Selection(None, None, f"none of {len(samples)} answers holds a program")
+    chosen = best[0]
+    return Selection(chosen.index, chosen.key, f"{_passing(best, samples, problem)}; the first")
+
+
+def _passing(best: Sequence[Sample], samples: Sequence[Sample], problem: CodeProblem) -> str:
+    tests = len(problem.tests)
+    if not tests:
+        return f"{len(best)} of {len(samples)} answers hold a program"
+    passed = round((best[0].score or 0.0) * tests)
+    return f"{len(best)} of {len(samples)} programs pass {passed} of {tests} public tests"
+
+
+SETTINGS: Final[Mapping[str, Any]] = {
+    "debug": 3,
+    "select": "sstar",
+    "wall_s": 10.0,
+    "memory_mib": 512,
+    "allow": [],
+}
+"""Settings of all strategies for code: rounds of mending, the choice (see `CHOICES`), the limits of
+one run, and the protections that may be missing (see `CodeSandbox`)."""
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTask:
+    """What drafts are written for. `keep` tokens of the purse are kept back for the choice."""
+
+    problem: CodeProblem
+    bench: ProgramBench
+    system: str
+    keep: int
+
+
+Write = Callable[[ChatThread, CodeTask], Awaitable[Sequence[ProgramDraft | None]]]
+
+
+class CodeSolver:
+    """How drafts become a thought. Raises: `BuildError` for settings that are none."""
+
+    def __init__(
+        self,
+        name: str,
+        model: ModelClient,
+        options: ThinkOptions,
+        defaults: Mapping[str, Any],
+        runner: ProgramRunner | None = None,
+    ) -> None:
+        self.settings = read_settings(name, options.settings, {**SETTINGS, **defaults})
+        self._name = name
+        self._model = model
+        self._options = options
+        how = self.settings["select"]
+        if how not in CHOICES:
+            hint = f"there are: {', '.join(CHOICES)}"
+            raise BuildError(f"{name}: there is no choice {how!r}", hint=hint)
+        if self.settings["debug"] < 0:
+            raise BuildError(f"{name}: debug must not be negative")
+        self._runner = runner or _sandbox(name, self.settings)
+
+    def work(self, question: Question, write: Write) -> NodeFn:
+        """The work that has drafts written by `write`, and chooses. Raises: `BuildError`."""
+        problem = problem_of(question)
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            bench = ProgramBench(self._runner, problem)
+            await bench.check()
+            thread = await ChatThread.begin(context, self._model, self._options)
+            task = CodeTask(problem, bench, question.system, self._options.answer_tokens)
+            drafts = await write(thread, task)
+            return await self._thought(thread, task, question, drafts)
+
+        return work
+
+    async def _thought(
+        self,
+        thread: ChatThread,
+        task: CodeTask,
+        question: Question,
+        drafts: Sequence[ProgramDraft | None],
+    ) -> Thought:
+        written = [
+            draft or ProgramDraft(None, 0, 0, 0, "", "failed", "its thread failed")
+            for draft in drafts
+        ]
+        if not any(draft.text for draft in written):
+            reasons = dict.fromkeys(draft.reason for draft in written if draft.reason)
+            raise ReasoningError(f"{self._name}: nothing was written: {'; '.join(reasons)}")
+        samples = _samples(written, task.problem)
+        choice = await choose(
+            thread, task.bench, question, task.problem, samples, self.settings["select"]
+        )
+        index = choice.selected.index
+        if index is not None:
+            answer, cut = choice.samples[index].text, _is_cut(choice.samples[index])
+        else:
+            first = next(draft for draft in written if draft.text)
+            answer, cut = first.text, first.status == "length"
+        tree, counts = thread.finish(answer, choice.selected.why)
+        key, why = choice.selected.key, choice.selected.why
+        return Thought(answer, key, tree, counts, choice.samples, why=why, cut=cut)
+
+
+def _is_cut(chosen: Sample) -> bool:
+    """Whether a program may lack its end: it was cut off, and no test says that it is all there."""
+    return chosen.status == "length" and chosen.score != 1.0
+
+
+def _samples(drafts: Sequence[ProgramDraft], problem: CodeProblem) -> tuple[Sample, ...]:
+    tests = len(problem.tests)
+    return tuple(draft.sample(index, tests) for index, draft in enumerate(drafts))
+
+
+def _sandbox(name: str, settings: Mapping[str, Any]) -> CodeSandbox:
+    try:
+        limits = SandboxLimits(
+            wall_s=settings["wall_s"],
+            cpu_s=max(1, round(settings["wall_s"])),
+            memory_bytes=settings["memory_mib"] * _MIB,
+        )
+        return CodeSandbox(limits, allow=settings["allow"])
+    except (ValueError, SandboxError) as error:
+        raise BuildError(f"{name}: {error}") from error

@@ -1,0 +1,1 @@
+"""Workers that read one another while they write: Hogwild! and Group Think."""

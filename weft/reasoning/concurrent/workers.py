@@ -1,0 +1,273 @@
+"""Finds the end of a boxed answer in text that arrives in pieces. Reads each character once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from weft.core.errors import BuildError, ReasoningError
+from weft.core.ids import inside
+from weft.core.ports import ConcurrentAttention, Delta, ModelClient, ModelRequest, TextDelta
+from weft.engine import Inputs, Node, NodeContext, NodeFn
+from weft.reasoning.answers import answer_key
+from weft.reasoning.chat.call import CallProgress, Generation
+from weft.reasoning.chat.thread import ChatThread, Job
+from weft.reasoning.options import ThinkOptions
+from weft.reasoning.parsing import fence
+from weft.reasoning.question import Question, conversation, question_text
+from weft.reasoning.thought import Fidelity, Sample, SampleStatus, Thought
+
+_BOX: Final = "\\boxed{"
+
+
+class BoxScanner:
+    r"""Feed it a text in pieces of any size: it says when a \boxed{...} that is not empty ends.
+
+    Of nested boxes the innermost counts, since its end comes first.
+    """
+
+    def __init__(self) -> None:
+        self._begun = 0  # how much of `_BOX` the text ends with
+        self._depth = 0  # of braces inside a box; 0: outside
+        self._filled = False
+
+    def feed(self, text: str) -> bool:
+        """Whether a box that is not empty ends in `text`."""
+        found = False
+        for character in text:
+            found = self._ends(character) or found
+        return found
+
+    def _ends(self, character: str) -> bool:
+        """Take one character; whether it ends a box that is not empty."""
+        self._begun = self._begun + 1 if character == _BOX[self._begun] else character == _BOX[0]
+        if self._begun == len(_BOX):
+            self._begun, self._depth, self._filled = 0, 1, False
+            return False
+        if not self._depth:
+            return False
+        self._depth += (character == "{") - (character == "}")
+        if self._depth:
+            self._filled = self._filled or not character.isspace()
+            return False
+        return self._filled
+
+
+_ALONE: Final = """\
+You are worker {number} of {count} on this task. Each works by itself and sees nothing of the
+others. Where the task can be divided, do the part that has your number; else try an approach of
+your own. Put the final answer into \\boxed{{}} once you have found it."""
+_ANSWER: Final = """\
+Several workers have written about this task at the same time. What they wrote is below; some of it
+may be unfinished or wrong. Answer the task now from what they found, as briefly as it allows. A
+final answer that is a value belongs into \\boxed{}."""
+_LOST: Final = "the workers did not see one another: {model} does not take the layout {layout!r}"
+_BYTES_PER_TOKEN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGroupSpec:
+    """How the workers of a group are told of one another.
+
+    All read the question with `rules`, and begin their answers with `lead`; `attention` gives a
+    worker its place in the group of that name.
+    """
+
+    rules: str
+    lead: str
+    attention: Callable[[str, int], ConcurrentAttention]
+
+
+@dataclass(slots=True)
+class _GroupWorker:
+    """One of them, while it writes and afterwards."""
+
+    index: int
+    thread: ChatThread
+    spent: CallProgress = field(default_factory=CallProgress)
+    said: Generation | None = None
+    found: bool = False
+    boxes: BoxScanner = field(default_factory=BoxScanner)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.spent.text)
+
+    @property
+    def sample(self) -> Sample:
+        status: SampleStatus = "cancelled"
+        if self.found:
+            status = "finished"
+        elif self.said is not None:
+            status = "failed" if self.said.status == "refused" else self.said.status
+        key = answer_key(self.text, status == "finished") if self.text else None
+        return Sample(self.index, self.text, key, self.spent.tokens, status)
+
+
+class WorkerGroupStrategy:
+    """`workers` write at most `options.max_tokens` each, together.
+
+    The first that puts an answer into a box ends it, unless the answer has a schema. Without one
+    the model is asked for the answer, and shown what all of them wrote.
+
+    Raises: `BuildError` for a number of workers that is below one or above the width.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: ModelClient,
+        options: ThinkOptions,
+        workers: int,
+        manner: WorkerGroupSpec,
+    ) -> None:
+        if not 1 <= workers <= options.width:
+            raise BuildError(
+                f"{name} cannot have {workers} workers side by side",
+                hint=f"from 1 to the width, which is {options.width}",
+            )
+        self.name = name
+        self._model = model
+        self._options = options
+        self._count = workers
+        self._manner = manner
+
+    def work(self, question: Question) -> NodeFn:
+        """See `Strategy.work`."""
+
+        async def work(context: NodeContext, _: Inputs) -> Thought:
+            root = await ChatThread.begin(context, self._model, self._options)
+            layout = self._manner.attention("", 0).layout
+            sees = layout in (await self._model.capabilities()).layouts
+            lost = "" if sees else _LOST.format(model=self._model.model, layout=layout)
+            workers = await self._write(root, question, sees=sees)
+            answer, why, cut = await self._answer(root, question, workers)
+            tree, counts = root.finish(answer, why)
+            samples = tuple(worker.sample for worker in workers)
+            fidelity: Fidelity = "exact" if sees else "approximate"
+            key = answer_key(answer, whole=not cut)
+            cut = cut and key is None
+            return Thought(answer, key, tree, counts, samples, fidelity, lost, why, cut=cut)
+
+        return work
+
+    async def _write(
+        self, root: ChatThread, question: Question, *, sees: bool
+    ) -> list[_GroupWorker]:
+        """Let them write until each is at its end, or one has found the answer."""
+        place = inside(root.context.scope, "workers")
+        threads = root.branch([str(index) for index in range(self._count)], role="worker")
+        workers = [_GroupWorker(index, thread) for index, thread in enumerate(threads)]
+        found = asyncio.Event()
+        make = self._beside if sees else self._alone
+        nodes = [
+            worker.thread.node(place, make(root, worker, question, found)) for worker in workers
+        ]
+        root.context.append(nodes)
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(_stop(root, nodes, found))
+            for node in nodes:
+                await root.context.outcome(node.id)
+            stopping.cancel()
+        return workers
+
+    def _beside(
+        self, root: ChatThread, worker: _GroupWorker, question: Question, found: asyncio.Event
+    ) -> Job[None]:
+        program, scope = root.context.program, root.context.scope
+        place = self._manner.attention(f"{program.id} {scope}", worker.index)
+
+        def amend(request: ModelRequest) -> ModelRequest:
+            return replace(request, attention=place)
+
+        return self._job(worker, question, found, self._manner.rules, self._manner.lead, amend)
+
+    def _alone(
+        self, _: ChatThread, worker: _GroupWorker, question: Question, found: asyncio.Event
+    ) -> Job[None]:
+        rules = _ALONE.format(number=worker.index + 1, count=self._count)
+        return self._job(worker, question, found, rules)
+
+    def _job(
+        self,
+        worker: _GroupWorker,
+        question: Question,
+        found: asyncio.Event,
+        rules: str,
+        lead: str = "",
+        amend: Callable[[ModelRequest], ModelRequest] | None = None,
+    ) -> Job[None]:
+        def watch(spent: CallProgress, delta: Delta) -> None:
+            worker.spent = spent
+            if question.schema is not None or not isinstance(delta, TextDelta):
+                return
+            if len(spent.text) == 1:  # the first piece, of a further attempt too
+                worker.boxes = BoxScanner()
+            if worker.boxes.feed(delta.text) and not found.is_set():
+                worker.found = True
+                found.set()
+
+        async def write(thread: ChatThread) -> None:
+            worker.said = await thread.ask(
+                "write",
+                conversation(question, rules, question_text(question)),
+                max_tokens=self._share,
+                amend=amend,
+                watch=watch,
+                lead=lead,
+            )
+            thread.returns(worker.text)
+
+        return write
+
+    @property
+    def _share(self) -> int:
+        """How many tokens a worker may write; the rest of the budget is for the answer."""
+        options = self._options
+        share = max(1, (options.cap - options.kept) // self._count)
+        path_left = options.path_left(options.kept)
+        return min(options.max_tokens, share if path_left is None else min(share, path_left))
+
+    async def _answer(
+        self, root: ChatThread, question: Question, workers: Sequence[_GroupWorker]
+    ) -> tuple[str, str, bool]:
+        """The answer, how it came about, and whether it is cut off."""
+        for worker in workers:
+            if worker.found:
+                return worker.text.strip(), f"worker {worker.index} found an answer", False
+        wrote = [worker for worker in workers if worker.text.strip()]
+        reasons = {worker.said.reason: None for worker in workers if worker.said is not None}
+        if not wrote:
+            raise ReasoningError(f"no worker wrote anything: {'; '.join(reasons)}")
+        said = await root.ask(
+            "answer",
+            conversation(question, _ANSWER, await self._shown(root, question, wrote)),
+            max_tokens=self._options.answer_tokens,
+            schema=question.schema,
+            temperature=0.0,
+        )
+        if said.ok:
+            why = f"asked for the answer after {len(wrote)} workers had written"
+            return said.text, why, said.cut
+        longest = max(wrote, key=lambda worker: len(worker.text))
+        cut = longest.said is None or longest.said.status != "finished"
+        return longest.text.strip(), f"what worker {longest.index} wrote: {said.reason}", cut
+
+    async def _shown(
+        self, root: ChatThread, question: Question, wrote: Sequence[_GroupWorker]
+    ) -> str:
+        """The question and the end of what each wrote, as far as there is room."""
+        text = question_text(question)
+        used = await root.measure(_ANSWER + question.system + text)
+        room = max(0, root.window - self._options.answer_tokens - used)
+        most = _BYTES_PER_TOKEN * room // len(wrote)
+        parts = (worker.text.strip()[-most:] if most else "" for worker in wrote)
+        return "\n\n".join((text, *map(fence, parts)))
+
+
+async def _stop(root: ChatThread, nodes: Sequence[Node], found: asyncio.Event) -> None:
+    await found.wait()
+    for node in nodes:
+        root.context.cancel(node.id, "one of the workers has found an answer")

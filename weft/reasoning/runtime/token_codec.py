@@ -1,0 +1,341 @@
+"""Texts that models wrote as token ids, without what their vocabulary has no tokens for.
+
+A model may write a special token whose text is made of characters that no other token spells: as a
+text it cannot be encoded. What is left of the text can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from weft.core.errors import CapabilityError, ContextLengthExceeded, ModelRequestError
+from weft.core.ports import Capabilities, ModelClient, Tokenizing
+from weft.core.values import Completion, Message
+from weft.reasoning.runtime.context import TokenContext
+from weft.reasoning.runtime.grammar import ProtocolGrammar
+from weft.reasoning.runtime.moves import (
+    ControlTag,
+    Ended,
+    Opening,
+    Parts,
+    Piece,
+    ProtocolText,
+    UntrustedText,
+)
+from weft.reasoning.runtime.special_tokens import SpecialTokens
+
+_WORDS: Final = re.compile(r"\s*\S+|\s+")
+_MOST_LEFT_OUT: Final = 16
+"""Words after which the text itself is not to blame."""
+
+
+class EncodedText(NamedTuple):
+    """Token ids, and the text that they spell."""
+
+    ids: tuple[int, ...]
+    text: str
+
+
+async def encode_spellable(client: Tokenizing, text: str) -> EncodedText:
+    """`text` encoded, without the words that cannot be. Raises: `ModelError`."""
+    try:
+        return EncodedText(await client.encode(text), text) if text else EncodedText((), "")
+    except ContextLengthExceeded:
+        raise
+    except ModelRequestError as error:
+        found = await _WordBisection(client, error).of(_WORDS.findall(text))
+        if not found.ids:
+            raise
+        return found
+
+
+async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    """`messages` as a prompt, without the words that cannot be encoded. Raises: `ModelError`."""
+    try:
+        return await client.encode_chat(messages)
+    except ContextLengthExceeded:
+        raise
+    except ModelRequestError:
+        texts = [(await encode_spellable(client, message.content)).text for message in messages]
+        left = tuple(
+            replace(message, content=text) for message, text in zip(messages, texts, strict=True)
+        )
+        if left == messages:
+            raise
+        return await client.encode_chat(left)
+
+
+class _WordBisection:
+    """Finds the words to blame by halves. Raises `error` where there are too many of them."""
+
+    def __init__(self, client: Tokenizing, error: ModelRequestError) -> None:
+        self._client = client
+        self._error = error
+        self._left_out = 0
+
+    async def of(self, words: Sequence[str]) -> EncodedText:
+        """What can be encoded of `words`, which cannot be as a whole."""
+        if len(words) < 2:
+            self._left_out += 1
+            if self._left_out > _MOST_LEFT_OUT:
+                raise self._error
+            return EncodedText((), "")
+        ids: tuple[int, ...] = ()
+        text = ""
+        middle = len(words) // 2
+        for half in (words[:middle], words[middle:]):
+            whole = "".join(half)
+            try:
+                found = EncodedText(await self._client.encode(whole), whole)
+            except ModelRequestError:
+                found = await self.of(half)
+            ids, text = ids + found.ids, text + found.text
+        return EncodedText(ids, text)
+
+
+_NEAR: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedParts:
+    """What the runtime writes. `runs`: (tokens, whether they are its own words) one by one."""
+
+    ids: tuple[int, ...]
+    text: str
+    runs: tuple[tuple[int, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOutput:
+    """What a model wrote: its `ids`, without a token that only says that it ended; their text."""
+
+    ids: tuple[int, ...]
+    text: str
+    ended: Ended
+    stop: str | None = None
+
+
+class TokenCodec:
+    """The tokens of one model, for a protocol with `marks`."""
+
+    def __init__(self, client: Tokenizing, marks: SpecialTokens) -> None:
+        self._client = client
+        self._special: dict[int, bool] = {}
+        self.marks = marks
+
+    @classmethod
+    async def of(
+        cls, model: ModelClient, grammar: ProtocolGrammar, capabilities: Capabilities
+    ) -> TokenCodec:
+        """The tokens of `model`; asks it which tags of `grammar` are special tokens.
+
+        Raises: `CapabilityError` when it takes no token ids; `ModelError`.
+        """
+        if not isinstance(model, Tokenizing) or not capabilities.prompt_token_ids:
+            raise CapabilityError(
+                f"{model.model} takes no token ids, which threads need",
+                hint="use a completion server (vLLM) or the local model, or a strategy by messages",
+            )
+        ids: dict[str, int] = {}
+        for tag in (*grammar.marks, *grammar.also) if capabilities.stop_token_ids else ():
+            number = await model.special_token(tag)
+            if number is not None:
+                ids[tag] = number
+        return cls(model, SpecialTokens(grammar.marks, ids, grammar.also))
+
+    # -- writing -----------------------------------------------------------------------------
+
+    async def open(
+        self, opening: Opening, *, generated: bool = False
+    ) -> tuple[tuple[int, ...], EncodedParts]:
+        """The prompt of a conversation, and what comes after it. Raises: `ModelError`.
+
+        Where models have written its messages, `generated`, they lose what cannot be encoded.
+        """
+        chat: tuple[int, ...] = ()
+        if opening.messages:
+            encode = partial(encoded_chat, self._client) if generated else self._client.encode_chat
+            chat = await encode(opening.messages)
+        return chat, await self.write(opening.parts)
+
+    async def write(self, parts: Parts) -> EncodedParts:
+        """`parts` as token ids; words that meet are encoded together. Raises: `ModelError`."""
+        writer = _PartsEncoder(self._client)
+        for part in parts:
+            if isinstance(part, tuple):
+                await writer.add(part, await self.decode(part), own=False)
+            elif isinstance(part, UntrustedText):
+                await writer.add(*await self._said(part), own=False)
+            elif isinstance(part, ControlTag) and part.text in self.marks.ids:
+                await writer.add((self.marks.ids[part.text],), part.text, own=True)
+            else:
+                writer.words.append(part.text)
+        return await writer.written()
+
+    async def _said(self, said: UntrustedText) -> tuple[tuple[int, ...], str]:
+        ids, text = await encode_spellable(self._client, self.marks.guarded(said.text))
+        if said.max_tokens is None or len(ids) <= said.max_tokens:
+            return ids, text
+        ids = ids[len(ids) - said.max_tokens :]
+        return ids, await self.decode(ids)
+
+    def stops(self, texts: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The stop token ids and the stop texts for `texts`."""
+        ids = tuple(self.marks.ids[text] for text in texts if text in self.marks.ids)
+        return ids, tuple(text for text in texts if text not in self.marks.ids)
+
+    # -- reading -----------------------------------------------------------------------------
+
+    async def read(self, completion: Completion, stops: Sequence[str]) -> TokenOutput:
+        """What `completion` says, which was asked to stop at `stops`. Raises: `ModelError`."""
+        stop = self._stopped_by(completion, stops)
+        ids = completion.token_ids
+        if not ids:
+            return await self._read_text(completion, stop)
+        if stop is not None and stop not in self.marks.ids:
+            text = await self._client.decode(ids)
+            at = text.find(stop)
+            wanted = completion.text + stop if at < 0 else text[: at + len(stop)]
+            kept, tail = await self.fit(ids, wanted)
+            return TokenOutput(ids[:kept] + tail, wanted, "stop", stop)
+        if stop is None and completion.finish_reason != "length" and await self._ends(ids[-1]):
+            ids = ids[:-1]
+        text = await self._client.decode(ids) if ids else ""
+        return TokenOutput(ids, text, _ended(completion, stop), stop)
+
+    async def _read_text(self, completion: Completion, stop: str | None) -> TokenOutput:
+        """From a server that hides token ids."""
+        tag = (ControlTag(stop),) if stop is not None else ()
+        try:
+            written = await self.write((ProtocolText(completion.text), *tag))
+        except ModelRequestError:
+            text = (await encode_spellable(self._client, completion.text)).text
+            written = await self.write((ProtocolText(text), *tag))
+        return TokenOutput(written.ids, written.text, _ended(completion, stop), stop)
+
+    def _stopped_by(self, completion: Completion, stops: Sequence[str]) -> str | None:
+        stop = completion.stop
+        if stop is None and completion.token_ids:
+            stop = completion.token_ids[-1]
+        if stop is None or isinstance(stop, str):
+            return stop
+        return next((tag for tag in stops if self.marks.ids.get(tag) == stop), None)
+
+    async def _ends(self, token: int) -> bool:
+        """Whether `token` is no word: a special token that ended an answer."""
+        if token not in self._special:
+            spelt_out = await self._client.decode((token,))
+            number = await self._client.special_token(spelt_out) if spelt_out else token
+            self._special[token] = number == token
+        return self._special[token]
+
+    async def decode(self, ids: tuple[int, ...]) -> str:
+        """The text of `ids`. Raises: `ModelError`."""
+        return await self._client.decode(ids) if ids else ""
+
+    async def encode(self, text: str) -> tuple[int, ...]:
+        """The ids of a text that a model wrote, as far as it has any. Raises: `ModelError`."""
+        return (await encode_spellable(self._client, text)).ids
+
+    async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
+        """What a model wrote, taken apart: special tags by their ids, the others by their text."""
+        found: list[Piece] = []
+        for stretch in self.marks.stretches(ids):
+            if isinstance(stretch, ControlTag):
+                found.append(stretch)
+            else:
+                found += self.marks.pieces(await self._client.decode(stretch))
+        return tuple(found)
+
+    # -- cutting -----------------------------------------------------------------------------
+
+    async def fit(self, ids: tuple[int, ...], text: str) -> tuple[int, tuple[int, ...]]:
+        """How many of `ids` spell the beginning of `text`, and the ids of the rest of it."""
+        lengths = _PrefixTexts(self._client, ids)
+        low, high = await self._bounds(lengths, len(ids), len(text))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if len(await lengths.text(middle)) <= len(text):
+                low = middle
+            else:
+                high = middle - 1
+        while low and not text.startswith(await lengths.text(low)):
+            low -= 1
+        rest = text[len(await lengths.text(low)) :]
+        return low, await self.encode(rest)
+
+    async def _bounds(self, lengths: _PrefixTexts, most: int, chars: int) -> tuple[int, int]:
+        """Where to look for so many characters: most often near the end, which is asked first."""
+        for count in range(most, max(0, most - _NEAR), -1):
+            if len(await lengths.text(count)) <= chars:
+                return count, count
+        return 0, max(0, most - _NEAR)
+
+    async def back_to(self, context: TokenContext, since: str) -> TokenContext:
+        """`context` before the last `since` that was written in it; all of it without one."""
+        if since in self.marks.ids:
+            number = self.marks.ids[since]
+            if number not in context.ids:
+                return context
+            kept = len(context.ids) - 1 - context.ids[::-1].index(number)
+            return context.cut(kept, await self.decode(context.ids[:kept]))
+        at = context.text.rfind(since)
+        if at < 0:
+            return context
+        kept, tail = await self.fit(context.ids, context.text[:at])
+        before = context.cut(kept, await self.decode(context.ids[:kept]))
+        return before.plus(tail, context.text[len(before.text) : at])
+
+
+class _PartsEncoder:
+    """Collects what is written; words that meet are encoded together."""
+
+    def __init__(self, client: Tokenizing) -> None:
+        self._client = client
+        self._ids: list[int] = []
+        self._texts: list[str] = []
+        self._runs: list[tuple[int, bool]] = []
+        self.words: list[str] = []
+
+    async def add(self, ids: tuple[int, ...], text: str, *, own: bool) -> None:
+        await self._flush()
+        self._put(ids, text, own=own)
+
+    async def written(self) -> EncodedParts:
+        await self._flush()
+        return EncodedParts(tuple(self._ids), "".join(self._texts), tuple(self._runs))
+
+    async def _flush(self) -> None:
+        text = "".join(self.words)
+        self.words.clear()
+        if text:
+            self._put(await self._client.encode(text), text, own=True)
+
+    def _put(self, ids: tuple[int, ...], text: str, *, own: bool) -> None:
+        self._ids += ids
+        self._texts.append(text)
+        self._runs.append((len(ids), own))
+
+
+class _PrefixTexts:
+    """The texts of the beginnings of `ids`, decoded when they are asked for."""
+
+    def __init__(self, client: Tokenizing, ids: tuple[int, ...]) -> None:
+        self._client = client
+        self._ids = ids
+        self._texts: dict[int, str] = {0: ""}
+
+    async def text(self, count: int) -> str:
+        if count not in self._texts:
+            self._texts[count] = await self._client.decode(self._ids[:count])
+        return self._texts[count]
+
+
+def _ended(completion: Completion, stop: str | None) -> Ended:
+    if stop is not None:
+        return "stop"
+    return "length" if completion.finish_reason == "length" else "end"

@@ -1,0 +1,360 @@
+"""What one sample's stream tells: its tokens, its confidence, when it is due for a probe.
+
+Knows no sampler; writes into its `SampleState`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from weft.core.errors import ModelError
+from weft.core.ids import NodeId, inside
+from weft.core.ports import Delta, ModelRequest, TextDelta
+from weft.core.values import JsonSchema, Message
+from weft.reasoning.answers import Reader
+from weft.reasoning.chat.call import CallProgress, Generation
+from weft.reasoning.chat.thread import Amend, ChatThread, Job
+from weft.reasoning.samplers.deepconf import ConfidenceWindows, proxy_confidence, token_confidence
+from weft.reasoning.samplers.parallel_probe import Prober
+from weft.reasoning.samplers.sampler import SamplePool, Sampler, SamplerDecision, SampleState
+from weft.reasoning.thought import Sample
+
+Measure = Literal["tail", "bottom", "lowest"]
+"""A sample's confidence: that of its last window, the mean of the lowest tenth of its windows, or
+the lowest window."""
+
+
+class SampleMonitor:
+    """Follows the call that writes `branch`.
+
+    `window`: tokens in a window of confidence (None: it is not measured). `every`: at each multiple
+    of so many tokens `due` is called with the text and the token ids so far. `changed` is called
+    when a sampler may have something to decide. `proxy` says whether any confidence came from the
+    sampled token alone.
+    """
+
+    def __init__(
+        self,
+        branch: SampleState,
+        changed: Callable[[], None],
+        *,
+        window: int | None = None,
+        every: int | None = None,
+        due: Callable[[str, tuple[int, ...]], None] | None = None,
+    ) -> None:
+        self._branch = branch
+        self._changed = changed
+        self._track = None if window is None else ConfidenceWindows(window)
+        self._every = every
+        self._due = due
+        self._probes = 0
+        self._spent: CallProgress | None = None
+        self.proxy = False
+
+    @property
+    def text(self) -> str:
+        """What came so far."""
+        return "" if self._spent is None else "".join(self._spent.text)
+
+    def watch(self, spent: CallProgress, delta: Delta) -> None:
+        """One more piece of the answer."""
+        first = not self._branch.tokens
+        self._spent = spent
+        self._branch.tokens = spent.tokens
+        if isinstance(delta, TextDelta) and self._track is not None:
+            self._measure(delta, self._track)
+        while self._every is not None and spent.tokens >= self._every * (self._probes + 1):
+            self._probes += 1
+            if self._due is not None:
+                self._due("".join(spent.text), tuple(spent.token_ids))
+        if first:
+            self._changed()
+
+    def confidence(self, measure: Measure) -> float | None:
+        """The sample's confidence; None: no log probability came."""
+        track = self._track
+        if track is None or not track.tokens:
+            return None
+        if measure == "bottom":
+            return track.bottom()
+        return track.tail if measure == "tail" else track.lowest_of_all
+
+    def ended(self) -> None:
+        """The sample is over: one that is shorter than a window has the confidence of all of it."""
+        if self._track is not None:
+            self._branch.lowest_confidence = self._track.lowest_of_all
+
+    def _measure(self, delta: TextDelta, track: ConfidenceWindows) -> None:
+        if delta.top_logprobs:
+            found = [token_confidence(top) for top in delta.top_logprobs]
+        else:
+            found = [proxy_confidence(logprob) for logprob in delta.logprobs]
+            self.proxy |= bool(found)
+        for value in found:
+            track.add(value)
+        if track.lowest != self._branch.lowest_confidence:
+            self._branch.lowest_confidence = track.lowest
+            self._changed()
+
+
+LONG_PROMPT: Final = 1024
+"""Characters of a prompt that are worth being computed once, before siblings need them."""
+
+_PLACE: Final = "samples"
+_PART: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """What is drawn: the prompt, how answers are read, how many run side by side.
+
+    Of the purse `keep` tokens are left alone. `measure`: which confidence samples get (None: none,
+    unless the sampler reads it), over windows of `window` tokens. `amend` asks for log
+    probabilities.
+    """
+
+    messages: Sequence[Message]
+    read: Reader
+    width: int
+    max_tokens: int
+    keep: int = 0
+    schema: JsonSchema | None = None
+    measure: Measure | None = None
+    window: int = 2048
+    amend: Amend | None = None
+    prober: Prober | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSet:
+    """What came of it: all samples in order, the indices of those that vote, and why it ended.
+
+    `weights` of voters, where the sampler gives them. `failures`: why samples failed. `proxy`:
+    confidences are those of sampled tokens alone. `cut`: some samples were cut off.
+    """
+
+    samples: tuple[Sample, ...]
+    voters: tuple[int, ...]
+    weights: Mapping[int, float] | None
+    why: str
+    failures: tuple[str, ...] = ()
+    proxy: bool = False
+    cut: bool = False
+
+
+@dataclass(slots=True)
+class _SampleDraw:
+    """One sample: its branch, its thread, what was heard of it, what it said."""
+
+    branch: SampleState
+    thread: ChatThread
+    listening: SampleMonitor
+    node: NodeId | None = None
+    said: Generation | None = None
+    asked: bool = False
+    due: asyncio.Queue[tuple[str, tuple[int, ...]] | None] = field(default_factory=asyncio.Queue)
+
+
+class SampleRun:
+    """Draws samples in threads below `root` as `sampler` decides."""
+
+    def __init__(self, root: ChatThread, sampler: Sampler, order: SampleRequest) -> None:
+        self._root = root
+        self._sampler = sampler
+        self._order = order
+        self._pool = SamplePool()
+        self._draws: list[_SampleDraw] = []
+        self._queue: deque[_SampleDraw] = deque()
+        self._in_flight = 0
+        self._changed = asyncio.Event()
+
+    async def run(self) -> SampleSet:
+        """Draw until the sampler stops, or nothing is left that could be drawn."""
+        decision = self._sampler.decide(self._pool)
+        async with asyncio.TaskGroup() as waiting:
+            self._apply(decision)
+            while not decision.stop:
+                if self._fill(waiting):
+                    await self._changed.wait()
+                    self._changed.clear()
+                    decision = self._sampler.decide(self._pool)
+                else:
+                    why = "the budget is spent" if self._queue else "nothing more could be drawn"
+                    decision = SamplerDecision(stop=True, why=why)
+                self._apply(decision)
+        return self._drawn(decision)
+
+    # -- what was decided --------------------------------------------------------------------
+
+    def _apply(self, decision: SamplerDecision) -> None:
+        gone = decision.cancel
+        if decision.stop:
+            gone = tuple(branch.index for branch in self._pool.running)
+        for index in gone:
+            self._cancel(self._draws[index], decision.why)
+        if decision.start:
+            self._begin(decision.start)
+
+    def _begin(self, count: int) -> None:
+        """A wave of `count` samples begins to wait for its turn; it is one fork of the root."""
+        branches = self._pool.start(count)
+        threads = self._root.branch([str(branch.index) for branch in branches], role="sample")
+        for branch, thread in zip(branches, threads, strict=True):
+            draw = _SampleDraw(branch, thread, self._listening(branch))
+            self._draws.append(draw)
+            self._queue.append(draw)
+
+    def _listening(self, branch: SampleState) -> SampleMonitor:
+        window = self._sampler.confidence
+        if window is None and self._order.measure is not None:
+            window = self._order.window
+
+        def due(text: str, ids: tuple[int, ...]) -> None:
+            self._draws[branch.index].due.put_nowait((text, ids))
+
+        every = self._sampler.probe_tokens
+        return SampleMonitor(branch, self._changed.set, window=window, every=every, due=due)
+
+    def _cancel(self, draw: _SampleDraw, why: str) -> None:
+        if not draw.branch.running:
+            return
+        draw.branch.status = "cancelled"
+        if draw.node is None:
+            self._queue.remove(draw)
+        else:
+            self._root.context.cancel(draw.node, why)
+
+    # -- what runs ---------------------------------------------------------------------------
+
+    def _fill(self, waiting: asyncio.TaskGroup) -> bool:
+        """Start what may run now; whether anything will change by itself."""
+        place = inside(self._root.context.scope, _PLACE)
+        while self._queue and self._in_flight < self._room():
+            draw = self._queue.popleft()
+            node = draw.thread.node(place, self._job(draw))
+            draw.node = node.id
+            self._in_flight += 1
+            self._root.context.append([node])
+            waiting.create_task(self._wait(draw, node.id))
+        return self._in_flight > 0
+
+    def _room(self) -> int:
+        """How many samples may run side by side: the width, and what the purse pays in full.
+
+        One more may run with a part of its tokens, if that is a quarter or it is the first. The
+        first of a long prompt runs alone until the prompt is in the server's cache.
+        """
+        if self._in_flight and self._unprimed():
+            return 1
+        promised = sum(d.node is not None and not d.asked and d.branch.running for d in self._draws)
+        free = max(0, self._root.tokens_left - self._order.keep)
+        affordable = self._in_flight - promised + free // self._order.max_tokens
+        least = 1 if self._draws[0].node is None else max(1, self._order.max_tokens // _PART)
+        if not self._in_flight and free >= least:
+            affordable = max(1, affordable)
+        return min(self._order.width, affordable)
+
+    def _unprimed(self) -> bool:
+        long = sum(len(message.content) for message in self._order.messages) >= LONG_PROMPT
+        return long and all(not d.branch.tokens and d.said is None for d in self._draws)
+
+    async def _wait(self, draw: _SampleDraw, node: NodeId) -> None:
+        """Wait for the end of a sample, and say what it came to."""
+        outcome = await self._root.context.outcome(node)
+        draw.said = outcome.value if outcome.ok else draw.said
+        self._in_flight -= 1
+        draw.listening.ended()
+        self._end(draw.branch, draw.said)
+        self._changed.set()
+
+    def _end(self, branch: SampleState, said: Generation | None) -> None:
+        branch.tokens = max(branch.tokens, 0 if said is None else said.tokens)
+        if not branch.running:
+            return
+        if said is None or not said.ok:
+            branch.status = "failed"
+            return
+        branch.status = "finished" if said.status == "finished" else "length"
+        branch.key = self._order.read(said.text, said.status == "finished")
+
+    def _job(self, draw: _SampleDraw) -> Job[Generation]:
+        order = self._order
+
+        async def job(thread: ChatThread) -> Generation:
+            async with asyncio.TaskGroup() as beside:
+                probing = None
+                if order.prober is not None:
+                    probing = beside.create_task(self._probe(draw, order.prober))
+                draw.asked = True
+                said = await thread.ask(
+                    "sample",
+                    order.messages,
+                    max_tokens=order.max_tokens,
+                    keep=order.keep,
+                    schema=order.schema,
+                    amend=order.amend,
+                    watch=draw.listening.watch,
+                )
+                draw.said = said
+                if probing is not None:
+                    draw.due.put_nowait(None)
+            thread.returns(said.text)
+            return said
+
+        return job
+
+    async def _probe(self, draw: _SampleDraw, prober: Prober) -> None:
+        aside: ChatThread | None = None
+        while (due := await draw.due.get()) is not None:
+            if draw.said is not None:
+                continue
+            aside = aside or draw.thread.aside("probes", role="probe")
+            number = len(draw.branch.probes) + 1
+            found = None
+            with suppress(ModelError):
+                found = await prober.probe(aside, number, self._order.messages, *due)
+            draw.branch.probes.append(found)
+            self._changed.set()
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _drawn(self, decision: SamplerDecision) -> SampleSet:
+        samples = tuple(self._sample(draw) for draw in self._draws)
+        voters = decision.voters
+        if voters is None:
+            voters = tuple(branch.index for branch in self._pool.ended)
+        return SampleSet(
+            samples,
+            voters,
+            decision.weights,
+            decision.why,
+            tuple(d.said.reason for d in self._draws if d.said is not None and d.said.reason),
+            any(draw.listening.proxy for draw in self._draws),
+            any(draw.said is not None and draw.said.cut for draw in self._draws),
+        )
+
+    def _sample(self, draw: _SampleDraw) -> Sample:
+        branch, said = draw.branch, draw.said
+        measure = self._order.measure
+        return Sample(
+            branch.index,
+            draw.listening.text if said is None else said.text,
+            branch.opinion,
+            branch.tokens,
+            "failed" if branch.status == "running" else branch.status,
+            confidence=None if measure is None else draw.listening.confidence(measure),
+        )
+
+
+def ask_logprobs(count: int) -> Amend:
+    """Asks for the `count` largest log probabilities of each token; 0: for the sampled one's."""
+
+    def amend(request: ModelRequest) -> ModelRequest:
+        return replace(request, logprobs=True, top_logprobs=count)
+
+    return amend

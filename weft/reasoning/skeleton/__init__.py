@@ -1,1 +1,0 @@
-"""Skeleton-of-Thought: a skeleton of points, each point written out beside the others."""

@@ -1,1 +1,0 @@
-"""Threads of a thought over token ids: their records, contexts and marks."""

@@ -1,0 +1,1 @@
+"""Batches of requests to a model that writes left to right."""

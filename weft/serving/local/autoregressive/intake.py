@@ -1,0 +1,188 @@
+"""From a request to a row that can run: checked, templated, tokenised, its grammar compiled.
+
+Foreign text and schemas come in here; what does not fit is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from weft.core.errors import ModelRequestError
+from weft.core.ports.model import ModelRequest
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec
+from weft.decoding.network.network import ModelGenerationConfig
+from weft.decoding.network.segments import shares_steps
+from weft.decoding.network.visibility import Placement
+from weft.decoding.sampling import CounterRng
+from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.decoding.worker_steps import WorkerSteps
+from weft.serving.local.answer import AnswerText
+from weft.serving.local.autoregressive.row import AnswerLimits, AnswerRow
+from weft.serving.local.autoregressive.token_choice import TokenChooser
+from weft.serving.local.autoregressive.worker_group import GroupWorker
+from weft.serving.local.grammar import AnswerGrammar, GrammarCompiler
+from weft.serving.local.options import LocalOptions
+from weft.serving.local.request import (
+    check_request,
+    given,
+    prompt_of,
+    room_after,
+    seed_of,
+    shaping_of,
+)
+from weft.serving.local.ticket import Ticket
+from weft.serving.local.vocabulary import Vocabulary
+
+Speculate = Callable[[DecodeSpec, DraftRequest], SpeculativeSequence | None]
+"""The drafts of one sequence, by the decoder that is asked for; None: plain decoding."""
+_Beginning = tuple[list[int], list[int], list[int]]
+
+
+class Intake:
+    """Makes rows for one model. `context_tokens` bounds prompt and answer together."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        habits: ModelGenerationConfig,
+        context_tokens: int,
+        options: LocalOptions,
+        speculate: Speculate,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._speculate = speculate
+        self._habits = habits
+        self._context_tokens = context_tokens
+        self._default_max_tokens = options.default_max_tokens
+        self._grammars = GrammarCompiler(vocabulary, options)
+
+    def row(self, ticket: Ticket) -> AnswerRow:
+        """Raises: `ModelRequestError` for a request that this model cannot answer as it is."""
+        request = ticket.request
+        _check(request)
+        prompt = prompt_of(request, self._vocabulary, self._context_tokens)
+        if not request.placement:
+            return self._row(ticket, prompt, self._room(len(prompt)))
+        placement = Placement(request.placement)
+        return self._row(ticket, prompt, self._room(placement.next_position), placement=placement)
+
+    def workers(self, tickets: Sequence[Ticket]) -> list[GroupWorker]:
+        """The workers of one group, in order. Raises: as `row` does."""
+        begun = [self._beginning(ticket.request) for ticket in tickets]
+        longest = max(sum(map(len, parts)) for parts in begun)
+        widest = max(len(own) for *_, own in begun)
+        share = self._room(longest + (len(begun) - 1) * widest) // len(begun)
+        return [
+            self._worker(ticket, parts, share) for ticket, parts in zip(tickets, begun, strict=True)
+        ]
+
+    def _worker(self, ticket: Ticket, parts: _Beginning, most: int) -> GroupWorker:
+        attention = ticket.request.attention
+        assert attention is not None
+        encode = self._vocabulary.encode_plain
+        steps = WorkerSteps(
+            self._vocabulary.bytes_of,
+            lambda number: encode(attention.opening.replace("{step}", str(number))),
+            encode(attention.nudge),
+            attention.nudge_tokens,
+            shared=shares_steps(attention.layout),
+        )
+        row = self._row(ticket, [token for part in parts for token in part], most, steps=steps)
+        if len(row.tokens) - row.prompt_tokens >= row.limits.max_tokens:
+            raise ModelRequestError(
+                f"worker {attention.index} may write {row.limits.max_tokens} tokens, which its"
+                " opening fills",
+                hint="raise max_tokens, or shorten the prompt",
+            )
+        prompt, others, own = map(len, parts)
+        return GroupWorker(attention.index, row, steps, prompt, others, own)
+
+    def _beginning(self, request: ModelRequest) -> _Beginning:
+        """What a worker reads before it may write: the prompt, `others` and `own`."""
+        assert request.attention is not None
+        _check(request)
+        encode = self._vocabulary.encode_plain
+        others, own = encode(request.attention.others), encode(request.attention.own)
+        return prompt_of(request, self._vocabulary, self._context_tokens), others, own
+
+    def _row(
+        self,
+        ticket: Ticket,
+        prompt: list[int],
+        most: int,
+        *,
+        placement: Placement | None = None,
+        steps: WorkerSteps | None = None,
+    ) -> AnswerRow:
+        """A row that writes at most `most` tokens."""
+        request = ticket.request
+        sampling = request.sampling
+        shaping = shaping_of(sampling, self._habits)
+        seed = seed_of(sampling)
+        grammar = self._grammar(request)
+        speculation = None
+        if steps is None:
+            speculation = self._speculate(
+                request.decode, DraftRequest(shaping, seed, _label(request))
+            )
+        ignore_end = bool(request.extra.get("ignore_eos", False))
+        return AnswerRow(
+            ticket,
+            prompt,
+            AnswerLimits(
+                max_tokens=min(given(sampling.max_tokens, self._default_max_tokens), most),
+                end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
+                stop_ids=frozenset(sampling.stop_token_ids),
+            ),
+            TokenChooser(
+                shaping,
+                CounterRng(seed),
+                grammar,
+                steps.follow if steps is not None else None,
+                draws_all=request.logprobs or request.top_logprobs > 0,
+            ),
+            AnswerText(self._vocabulary.bytes_of, sampling.stop),
+            grammar,
+            repeatable=shaping.greedy or sampling.seed is not None,
+            speculation=speculation,
+            placement=placement,
+            begun=steps.begin() if steps is not None else (),
+        )
+
+    def _room(self, tokens: int) -> int:
+        """How many tokens of the context are left."""
+        return room_after(tokens, self._context_tokens)
+
+    def _grammar(self, request: ModelRequest) -> AnswerGrammar | None:
+        if request.schema is not None:
+            return self._grammars.start(request.schema)
+        return None if request.grammar is None else self._grammars.read(request.grammar)
+
+
+def _label(request: ModelRequest) -> str:
+    return "" if request.program is None else request.program.node
+
+
+def _check(request: ModelRequest) -> None:
+    check_request(request)
+    _check_attention(request)
+
+
+def _check_attention(request: ModelRequest) -> None:
+    attention = request.attention
+    if attention is None:
+        return
+    wrong = {
+        "a placement": bool(request.placement),
+        f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
+        "a schema or grammar": request.schema is not None or request.grammar is not None,
+        "logprobs": (request.logprobs or request.top_logprobs > 0)
+        and bool(attention.opening or attention.nudge),
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise ModelRequestError(
+                f"{name} and concurrent attention exclude one another",
+                hint="openings and nudges are not drawn" if name == "logprobs" else "",
+            )

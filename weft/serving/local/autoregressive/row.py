@@ -1,0 +1,323 @@
+"""A draft without what a grammar forbids: a pass need not read what cannot be written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import ModelOutputError
+from weft.core.ports.model import Prefilled
+from weft.core.values import Completion, FinishReason, Speculated, Usage
+from weft.decoding.network.visibility import Placement
+from weft.decoding.speculative.acceptance import AcceptedPath
+from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.speculation import SpeculativeSequence
+from weft.serving.local.answer import AnswerText, SampledToken
+from weft.serving.local.autoregressive.slots import Slot
+from weft.serving.local.autoregressive.token_choice import TokenChooser
+from weft.serving.local.grammar import AnswerGrammar
+from weft.serving.local.ticket import Ticket
+
+
+def admitted(draft: DraftProposal, following: Callable[[Sequence[int]], int]) -> DraftProposal:
+    """`draft` as far as its tokens can follow; `following` tells how many of a run of them can.
+
+    Left as it is where candidates were drawn at random, whose rule counts on all of them, and where
+    rows hang beside the tree.
+    """
+    tree = draft.tree
+    if not len(tree) or tree.proposals or len(draft.aux):
+        return draft
+    kept: set[int] = set()
+    for leaf in set(range(len(tree))) - set(tree.parents):
+        path = tree.path(leaf)
+        kept.update(path[: following([tree.tokens[node] for node in path])])
+    if len(kept) == len(tree):
+        return draft
+    place = {ROOT: ROOT} | {node: at for at, node in enumerate(sorted(kept))}
+    left = DraftTree(
+        tuple(tree.tokens[node] for node in sorted(kept)),
+        tuple(place[tree.parents[node]] for node in sorted(kept)),
+    )
+    return DraftProposal(left, source=draft.source)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """When an answer ends at the latest, by itself, and by wish. `end_ids` may be empty."""
+
+    max_tokens: int
+    end_ids: frozenset[int]
+    stop_ids: frozenset[int] = frozenset()
+
+
+class AnswerRow:
+    """`tokens` are the prompt and what has been written; `slot` holds those the model has read."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        prompt: list[int],
+        limits: AnswerLimits,
+        choosing: TokenChooser,
+        answer: AnswerText,
+        grammar: AnswerGrammar | None,
+        *,
+        repeatable: bool,
+        speculation: SpeculativeSequence | None = None,
+        placement: Placement | None = None,
+        begun: Sequence[int] = (),
+    ) -> None:
+        self.ticket = ticket
+        self.tokens = prompt
+        self.limits = limits
+        self.prompt_tokens = len(prompt)
+        self.slot: Slot | None = None
+        self.reused = 0
+        self.forwards = 0
+        self.done = False
+        self.placement = placement
+        self.speculation = speculation
+        self.proposal_s = 0.0
+        self._choosing = choosing
+        self._answer = answer
+        self._grammar = grammar
+        self._repeatable = repeatable
+        self._largest = ticket.request.top_logprobs
+        self._wants_logprobs = ticket.request.logprobs or self._largest > 0
+        self._cut = False  # forced tokens did not fit into max_tokens
+        self._prefilled = False
+        for token in begun:
+            self._take(SampledToken(token))
+        if speculation is not None:
+            speculation.extend(prompt)
+
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens this row can come to hold."""
+        return self.prompt_tokens + self.limits.max_tokens
+
+    @property
+    def room(self) -> int:
+        """How many tokens the answer may still get."""
+        return self.limits.max_tokens - len(self._answer.token_ids)
+
+    @property
+    def writing(self) -> bool:
+        """Whether the model has begun to answer."""
+        return self._prefilled
+
+    def advance(
+        self,
+        logits: NDArray[np.float32],
+        draft: DraftProposal,
+        look: Callable[[AcceptedPath], TargetOutputs],
+        model: str,
+    ) -> AcceptedPath:
+        """Choose the next tokens, and hand on what there is to see.
+
+        logits: [1 + nodes, vocabulary] after the last token and after the nodes of `draft`;
+        changed. `look` tells what the pass showed of a walk.
+
+        Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
+        its schema turns out too complex.
+        """
+        if not self._prefilled:
+            self.ticket.put(Prefilled(tuple(self.tokens[: self.prompt_tokens])))
+            self._prefilled = True
+        plain = logits.copy() if self._wants_logprobs else logits
+        taken = self._choosing.taken
+        walk = self._walk(logits, draft)
+        tokens = walk.tokens(draft.tree)[: self._choosing.taken - taken]
+        rows = [plain[node - ROOT] for node in (ROOT, *walk.path)]
+        kept = self._write([self._drawn(*pair) for pair in zip(tokens, rows, strict=False)])
+        forced = self._write([SampledToken(token) for token in self._forced()])
+        reason = self._ending()
+        self._learn(draft, walk, kept, forced, None if reason else look)
+        self._report(reason, model)
+        return walk
+
+    def admitted(self, draft: DraftProposal) -> DraftProposal:
+        """`draft` without what the answer's grammar forbids."""
+        return draft if self._grammar is None else admitted(draft, self._grammar.following)
+
+    def see(self, seen: TargetOutputs) -> None:
+        """A piece of the prompt has been read."""
+        if self.speculation is not None:
+            self.speculation.see(seen)
+
+    def end(self) -> None:
+        """The row has left the batch. Harmless when repeated."""
+        if self.speculation is not None:
+            self.speculation.end()
+
+    def _walk(self, logits: NDArray[np.float32], draft: DraftProposal) -> AcceptedPath:
+        """How far `draft` is right, and the token after it."""
+        tree, choosing = draft.tree, self._choosing
+
+        def law_at(node: int) -> NDArray[np.float64]:
+            if node != ROOT:
+                choosing.take(tree.tokens[node])
+            return choosing.law(logits[node - ROOT])
+
+        position = len(self._answer.token_ids)
+        if self.speculation is None:
+            walk = AcceptedPath((), choosing.chance.token(law_at(ROOT), position))
+        else:
+            walk = self.speculation.walk(draft, law_at, choosing.chance, position)
+        choosing.take(walk.bonus)
+        return walk
+
+    def _drawn(self, token: int, logits: NDArray[np.float32]) -> SampledToken:
+        """Logprobs are the plain model's."""
+        return (
+            _measured(token, logits, self._largest) if self._wants_logprobs else SampledToken(token)
+        )
+
+    def _forced(self) -> list[int]:
+        """What must follow now, as far as there is room."""
+        forced = [] if self._over else self._choosing.drain()
+        self._cut = len(forced) > self.room
+        return forced[: self.room]
+
+    def _write(self, drawn: Sequence[SampledToken]) -> list[int]:
+        """Take tokens up to the end of the answer; those that were."""
+        written = []
+        for each in drawn:
+            if self._over:
+                break
+            self._take(each)
+            written.append(each.token)
+        return written
+
+    def _learn(
+        self,
+        draft: DraftProposal,
+        walk: AcceptedPath,
+        kept: list[int],
+        forced: list[int],
+        look: Callable[[AcceptedPath], TargetOutputs] | None,
+    ) -> None:
+        """Tell the drafter what came of its draft; `look` is None when no other is wanted."""
+        if self.speculation is None:
+            return
+        if look is not None and self.speculation.watches:
+            self.speculation.see(look(walk))
+        self.speculation.settle(draft, walk, kept)
+        self.speculation.extend(forced)
+
+    def _report(self, reason: FinishReason | None, model: str) -> None:
+        """Hand on what is new, and the whole answer where it has ended, for `reason`."""
+        if reason is None:
+            delta = self._answer.delta()
+        else:
+            self.done = True
+            self._answer.finish()
+            delta = self._answer.last_delta()
+        if delta is not None:
+            self.ticket.put(delta)
+        if reason is not None:
+            completion = self._completion(reason, model)
+            try:
+                self._check_json(reason)
+            except ModelOutputError as error:
+                error.usage = completion.usage
+                raise
+            self.ticket.put(completion)
+
+    def _take(self, drawn: SampledToken) -> None:
+        self.tokens.append(drawn.token)
+        self._answer.add(drawn, silent=self._ends(drawn.token))
+
+    @property
+    def _over(self) -> bool:
+        """Whether the last token ended the answer, or a stop string did."""
+        written = bool(self._answer.token_ids)
+        return self._answer.stopped is not None or (written and self._ends(self.tokens[-1]))
+
+    def _ends(self, token: int) -> bool:
+        return token in self.limits.end_ids or token in self.limits.stop_ids
+
+    def _ending(self) -> FinishReason | None:
+        if self._ends(self.tokens[-1]) or self._answer.stopped is not None:
+            return "stop"
+        if self._grammar is not None and self._grammar.finished and not self._cut:
+            return "stop"
+        return "length" if len(self._answer.token_ids) >= self.limits.max_tokens else None
+
+    def _check_json(self, reason: FinishReason) -> None:
+        if self._grammar is None or not self._grammar.is_json:
+            return
+        if reason == "length" and (self._cut or not self._grammar.complete):
+            raise ModelOutputError(
+                f"the answer reached max_tokens ({self.limits.max_tokens}) inside its JSON",
+                hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
+                retryable=not self._repeatable,
+            )
+        try:
+            json.loads(self._answer.text, parse_float=_finite)
+        except ValueError as error:
+            raise ModelOutputError(
+                f"the answer is not JSON: {error}", retryable=not self._repeatable
+            ) from error
+
+    def _completion(self, reason: FinishReason, model: str) -> Completion:
+        token_ids = tuple(self._answer.token_ids)
+        stop: str | int | None = self._answer.stopped
+        if stop is None and self.tokens[-1] in self.limits.stop_ids:
+            stop = self.tokens[-1]
+        return Completion(
+            text=self._answer.text,
+            finish_reason=reason,
+            token_ids=token_ids,
+            logprobs=tuple(self._answer.logprobs),
+            usage=Usage(
+                prompt_tokens=self.prompt_tokens,
+                completion_tokens=len(token_ids),
+                cached_tokens=self.reused,
+                requests=1,
+                forwards=self.forwards,
+            ),
+            model=model,
+            stop=stop,
+            top_logprobs=tuple(self._answer.top_logprobs),
+            speculation=self._speculated(),
+        )
+
+    def _speculated(self) -> Speculated | None:
+        if self.speculation is None:
+            return None
+        counters, fallback = self.speculation.counters, self.speculation.fallback
+        return Speculated(
+            self.speculation.method.name,
+            counters.drafted,
+            counters.accepted,
+            counters.forwards,
+            tuple(counters.tested),
+            tuple(counters.held),
+            self.proposal_s,
+            self.speculation.lossless,
+            fallback.reason if fallback is not None else "",
+        )
+
+
+def _measured(token: int, logits: NDArray[np.float32], most: int) -> SampledToken:
+    top = logits.max()
+    whole = top + np.log(np.exp(logits - top).sum(dtype=np.float64))
+    if not most:
+        return SampledToken(token, float(logits[token] - whole))
+    largest = np.sort(np.partition(logits, -most)[-most:])[::-1]
+    return SampledToken(token, float(logits[token] - whole), tuple((largest - whole).tolist()))
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return value

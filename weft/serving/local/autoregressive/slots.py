@@ -1,0 +1,152 @@
+"""Which row of the cache a request gets, and what it can take over from others.
+
+Knows token ids and slot numbers; holds no tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weft.decoding.network.visibility import Placement
+
+ORDINARY = Placement()
+
+
+@dataclass(slots=True)
+class Slot:
+    """One row of the cache.
+
+    `tokens` are those whose keys and values it holds, by column, but for the columns `missing`;
+    `placement` says where they stand. From column `front` on they have seen tokens of other slots;
+    None: none has. From column `prompt` on they were computed in another precision than prompts
+    are; None: none was. `moved` tokens were written from `front` on and are there no longer.
+    `names` are those of the first tokens, as far as somebody asked.
+    """
+
+    number: int
+    tokens: list[int] = field(default_factory=list)
+    busy: bool = False
+    placement: Placement = ORDINARY
+    missing: list[int] = field(default_factory=list)
+    front: int | None = None
+    prompt: int | None = None
+    moved: int = 0
+    names: list[int] = field(default_factory=list)
+
+    @property
+    def ordinary_tokens(self) -> int:
+        """How many leading tokens hold what they would in an ordinary sequence."""
+        limits = (self.placement.ordinary_tokens, self.front, self.prompt, *self.missing[:1])
+        return min([len(self.tokens), *(limit for limit in limits if limit is not None)])
+
+    def unread(self, tokens: int) -> Sequence[int]:
+        """The columns that a sequence of so many tokens still has to be read into, ascending."""
+        rest = range(len(self.tokens), tokens - self.moved)
+        return (*self.missing, *rest) if self.missing else rest
+
+    def read(self, columns: Sequence[int], tokens: Sequence[int]) -> None:
+        """Tokens have been read into their columns."""
+        known = len(self.tokens)
+        self.tokens.extend(t for c, t in zip(columns, tokens, strict=True) if c >= known)
+        if self.missing:
+            done = set(columns)
+            self.missing = [column for column in self.missing if column not in done]
+
+    def begin(self, tokens: Sequence[int], names: Sequence[int] = ()) -> None:
+        """Take the slot for a new sequence, of which it holds the first tokens."""
+        self.tokens, self.names = list(tokens), list(names[: len(tokens)])
+        self.placement, self.missing, self.moved = ORDINARY, [], 0
+        self.front = self.prompt = None
+        self.busy = True
+
+    def free(self) -> None:
+        """Let go of the slot. What others can take over stays."""
+        if self.front is not None:
+            del self.tokens[self.front :]
+        self.front, self.moved, self.busy = None, 0, False
+
+
+@dataclass(frozen=True, slots=True)
+class SlotClaim:
+    """A slot for a prompt, the slot whose prefix it takes over, and how many tokens of it."""
+
+    slot: Slot
+    source: Slot
+    reused: int
+
+
+class CacheSlots:
+    """At most `limit` slots, made as they are needed. A free slot keeps its tokens for reuse."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._slots: list[Slot] = []
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def free(self) -> int:
+        """How many more requests can be taken on."""
+        return self._limit - sum(slot.busy for slot in self._slots)
+
+    def claim(self, prompt: Sequence[int]) -> SlotClaim:
+        """A slot for `prompt`; its `tokens` are then the reused ones.
+
+        The last prompt token is never reused: its logits are wanted. At least one slot must be
+        free. A free slot that holds the longest common prefix is taken as it is, unless another
+        has less to lose; then the caller copies the columns of `source`.
+        """
+        best, reused = self._longest(prompt)
+        slot = self._unused(best, reused)
+        claim = SlotClaim(slot, best or slot, reused)
+        slot.begin(prompt[:reused], claim.source.names)
+        return claim
+
+    def claim_empty(self) -> Slot:
+        """A slot without tokens. At least one must be free."""
+        slot = self._unused()
+        slot.begin(())
+        return slot
+
+    def reusable(self, prompt: Sequence[int]) -> int:
+        """How many tokens of `prompt` a claim would find."""
+        return self._longest(prompt)[1]
+
+    def named(self) -> dict[int, tuple[int, int]]:
+        """Slot and column of every token that another sequence can take over, by its name."""
+        found = {}
+        for slot in self._slots:
+            slot.names = slot.placement.names(slot.tokens[: slot.front], slot.names)
+            missing = set(slot.missing)
+            for column, name in enumerate(slot.names):
+                if column not in missing:
+                    found[name] = (slot.number, column)
+        return found
+
+    def _longest(self, prompt: Sequence[int]) -> tuple[Slot | None, int]:
+        best, reused = None, 0
+        for slot in self._slots:
+            most = min(slot.ordinary_tokens, len(prompt) - 1)
+            shared = min(common_prefix(slot.tokens, prompt), most)
+            if shared > reused or (shared == reused > 0 and not slot.busy):
+                best, reused = slot, shared
+        return best, reused
+
+    def _unused(self, best: Slot | None = None, kept: int = 0) -> Slot:
+        """The free slot that loses the fewest tokens; `best` would keep so many of its own."""
+        free = [slot for slot in self._slots if not slot.busy]
+        if free:
+            return min(free, key=lambda slot: len(slot.tokens) - kept * (slot is best))
+        assert len(self._slots) < self._limit
+        self._slots.append(Slot(len(self._slots)))
+        return self._slots[-1]
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many leading tokens two sequences share."""
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return index
+    return min(len(left), len(right))

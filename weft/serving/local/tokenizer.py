@@ -1,0 +1,334 @@
+"""A tokenizer by its files alone: transformers, whose import takes seconds, is for all others.
+
+Has of transformers' tokenizers what `Tokens` and `Vocabulary` use, under the same names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import TemplateError
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.models import BPE
+
+from weft.core.errors import ContextLengthExceeded, ModelRequestError
+from weft.core.values import Message
+from weft.serving.text import PlainText, Tokenized, only_blanks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+_PLAIN_CLASS: Final = "TokenizersBackend"
+_SPECIAL: Final = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token")
+_IGNORED: Final = frozenset(
+    {
+        "backend",
+        "clean_up_tokenization_spaces",
+        "is_local",
+        "local_files_only",
+        "model_max_length",
+        "tokenizer_class",
+    }
+)
+
+
+class TokenizerFiles:
+    """The tokenizer of a folder whose `tokenizer.json` says all but the template of a chat.
+
+    Raises: `ValueError` for any other, `OSError` where a file is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        config = _config(folder / "tokenizer_config.json")
+        try:
+            self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # the library raises nothing more exact
+            raise ValueError(f"tokenizer.json cannot be read: {error}") from error
+        self.added_tokens_decoder: dict[int, AddedToken] = (
+            self.backend_tokenizer.get_added_tokens_decoder()
+        )
+        self._special = {name: config[name] for name in _SPECIAL if config.get(name) is not None}
+        self._check()
+        template = folder / "chat_template.jinja"
+        self.chat_template = template.read_text(encoding="utf-8") if template.exists() else None
+        try:
+            self._template = _environment().from_string(self.chat_template or "")
+        except TemplateError as error:
+            raise ValueError(f"the chat template cannot be compiled: {error}") from error
+
+    def __len__(self) -> int:
+        size: int = self.backend_tokenizer.get_vocab_size(with_added_tokens=True)
+        return size
+
+    @property
+    def bos_token_id(self) -> int | None:
+        return self._id("bos_token")
+
+    @property
+    def eos_token_id(self) -> int | None:
+        return self._id("eos_token")
+
+    @property
+    def pad_token_id(self) -> int | None:
+        return self._id("pad_token")
+
+    @property
+    def unk_token_id(self) -> int | None:
+        return self._id("unk_token")
+
+    def get_vocab(self) -> dict[str, int]:
+        """Token ids by spelling."""
+        vocabulary: dict[str, int] = self.backend_tokenizer.get_vocab(with_added_tokens=True)
+        return vocabulary
+
+    def apply_chat_template(
+        self, turns: Sequence[dict[str, Any]], *, tokenize: bool, add_generation_prompt: bool
+    ) -> str:
+        """The text of a conversation."""
+        assert not tokenize
+        return self._template.render(
+            messages=turns,
+            tools=None,
+            documents=None,
+            add_generation_prompt=add_generation_prompt,
+            **self._special,
+        )
+
+    def _id(self, name: str) -> int | None:
+        spelling = self._special.get(name)
+        if spelling is None:
+            return None
+        token: int | None = self.backend_tokenizer.token_to_id(spelling)
+        return token
+
+    def _check(self) -> None:
+        marked = {mark.content for mark in self.added_tokens_decoder.values() if mark.special}
+        if not marked.issuperset(self._special.values()):
+            raise ValueError("the configuration adds special tokens")
+        if self.backend_tokenizer.truncation or self.backend_tokenizer.padding:
+            raise ValueError("it truncates or pads")
+
+
+def read_tokenizer(folder: Path) -> TokenizerFiles | PreTrainedTokenizerBase:
+    """The tokenizer of a model folder. Raises: what transformers raises for broken files."""
+    try:
+        return TokenizerFiles(folder)
+    except (OSError, ValueError):
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def _config(file: Path) -> dict[str, Any]:
+    config = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(config, dict) or config.get("tokenizer_class") != _PLAIN_CLASS:
+        raise ValueError(f"it is no {_PLAIN_CLASS}")
+    if not set(config) <= _IGNORED.union(_SPECIAL):
+        raise ValueError("the configuration changes the tokenizer")
+    if not all(isinstance(config.get(name) or "", str) for name in _SPECIAL):
+        raise ValueError("special tokens with options of their own")
+    return config
+
+
+def _environment() -> ImmutableSandboxedEnvironment:
+    """What transformers gives a template of a chat."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)  # noqa: DTZ005
+    return environment
+
+
+def _to_json(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _refuse(message: str) -> None:
+    raise TemplateError(message)
+
+
+_WORDS_LOOKED_AT: Final = 1000
+_LONGEST_WORD: Final = 40
+TOO_LONG_HINT: Final = "shorten the prompt or split it over several calls"
+
+
+class LocalTokenizer:
+    """What `Tokenizing` needs of one model. Any thread may use it."""
+
+    def __init__(self, tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> None:
+        added = tokenizer.added_tokens_decoder
+        marks = sorted((mark.content for mark in added.values() if mark.special), key=len)
+        self._tokenizer = tokenizer
+        self._added = {
+            token: mark.content
+            for token, mark in added.items()
+            if mark.special or not only_blanks(mark.content)
+        }
+        self._ids = {spelling: token for token, spelling in self._added.items()}
+        self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
+        self._unknown = _unknown(tokenizer)
+        self._plain = PlainText()
+        self._most_chars = _most_chars(tokenizer)
+
+    @classmethod
+    def read(cls, path: Path) -> LocalTokenizer:
+        """Read the tokenizer of a model folder. Raises: `OSError`, `ValueError`."""
+        return cls(read_tokenizer(path))
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of `text`; adds none, reads special tokens that are spelt out.
+
+        Raises: `ModelRequestError` for a text that the tokenizer has no tokens for.
+        """
+        try:
+            # Other than `encode`, this lets other threads run meanwhile.
+            found = self._tokenizer.backend_tokenizer.encode_batch_fast(
+                [text], add_special_tokens=False
+            )[0]
+        except Exception as error:  # the library raises nothing more exact
+            reason = self._unread(text) or str(error)
+            raise ModelRequestError(
+                f"the tokenizer cannot read this text: {reason}", hint="it may know no such words"
+            ) from error
+        ids: list[int] = found.ids
+        return ids
+
+    def _unread(self, text: str) -> str:
+        """The first word that has no tokens; empty where none of the first ones is to blame."""
+        words = self._marks.sub(" ", text).split(maxsplit=_WORDS_LOOKED_AT)
+        for word in words[:_WORDS_LOOKED_AT]:
+            try:
+                self._tokenizer.backend_tokenizer.encode_batch_fast(
+                    [word], add_special_tokens=False
+                )
+            except Exception:  # noqa: BLE001 - the library raises nothing more exact
+                return f"no tokens for {word[:_LONGEST_WORD]!r}"
+        return ""
+
+    def encode_plain(self, text: str) -> list[int]:
+        """The token ids of `text`, of which none is a special or an added token.
+
+        Raises: `ModelRequestError` for a character that only such a token spells.
+        """
+        return list(self._plain.encode(text, self._tokenized))
+
+    def encode_chat(
+        self,
+        messages: Sequence[Message],
+        unfinished: bool = False,
+        most_tokens: int | None = None,
+    ) -> list[int]:
+        """The prompt of a conversation, with the opening of the answer; `unfinished`: that is the
+        last message, which is left open. `most_tokens`: a text that is certainly longer is refused
+        without tokenizing it.
+
+        A special token that is spelt out in a message is broken up, so that what a tool or a user
+        wrote cannot pose as another role.
+
+        Raises: `ModelRequestError` when the model has no chat template or its template refuses.
+        """
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise ModelRequestError(
+                "this model has no chat template", hint="give prompt_token_ids instead of messages"
+            )
+        turns = [self._turn(message) for message in messages]
+        begun = turns.pop()["content"] if unfinished else ""
+        try:
+            text = self._tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True
+            )
+        except (
+            Exception
+        ) as error:  # a template is the model author's program: it may raise anything
+            raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
+        text += begun
+        if most_tokens is not None:
+            self._check_length(text, most_tokens)
+        return self.encode(text)
+
+    def _check_length(self, text: str, most_tokens: int) -> None:
+        """Raises: `ContextLengthExceeded` for more characters than so many tokens can spell."""
+        if self._most_chars is not None and len(text) > self._most_chars * most_tokens:
+            raise ContextLengthExceeded(
+                f"the prompt has {len(text):,} characters, which are more than"
+                f" {most_tokens} tokens; with an answer it must fit into {most_tokens}",
+                hint=TOO_LONG_HINT,
+            )
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of `token_ids`, special tokens spelt out.
+
+        Raises: `ModelRequestError` for an id that the tokenizer does not have.
+        """
+        strange = [token for token in token_ids if not 0 <= token < len(self._tokenizer)]
+        if strange:
+            raise ModelRequestError(f"the tokenizer has no token {strange[0]}")
+        text: str = self._tokenizer.backend_tokenizer.decode(
+            list(token_ids), skip_special_tokens=False
+        )
+        return text
+
+    def special_token(self, text: str) -> int | None:
+        """The id of the special or added token that is written `text`; None: there is none."""
+        return self._ids.get(text)
+
+    def _tokenized(self, text: str) -> Tokenized:
+        ids = self.encode(text)
+        special = {token: self._added[token] for token in ids if token in self._added}
+        return Tokenized(tuple(ids), special, self._unknown)
+
+    def _turn(self, message: Message) -> dict[str, Any]:
+        turn: dict[str, Any] = {
+            "role": message.role,
+            "content": self._marks.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", message.content),
+        }
+        if message.tool_call_id is not None:
+            turn["tool_call_id"] = message.tool_call_id
+        if message.tool_calls:
+            turn["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in message.tool_calls
+            ]
+        return turn
+
+
+def _unknown(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
+    """The token of what the vocabulary cannot spell, unless it means something else as well."""
+    unknown: int | None = tokenizer.unk_token_id
+    also = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return None if unknown in also else unknown
+
+
+def _most_chars(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
+    """How many characters a token spells at most; None where tokens may stand for any number.
+
+    Byte-pair encoding without a normalizer loses no character, unless it has an unknown token.
+    """
+    backend = tokenizer.backend_tokenizer
+    model = backend.model
+    lossless = isinstance(model, BPE) and (model.unk_token is None or model.byte_fallback)
+    if not lossless or backend.normalizer is not None:
+        return None
+    return max(map(len, tokenizer.get_vocab()), default=1)

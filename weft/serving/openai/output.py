@@ -1,0 +1,243 @@
+"""The text, reasoning and ids of one answer, kept together while they arrive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from weft.core.ports.model import ReasoningDelta, TextDelta, ToolCallDelta
+from weft.core.values import ToolCall
+from weft.serving.openai.chunk import FunctionPiece, ToolPiece, WireChoice, WireDelta
+from weft.serving.text import FoundCall, Piece, Splitter
+from weft.serving.text.json_scanner import JsonScanner
+
+_NOTHING = WireDelta()
+
+
+class StreamedOutput:
+    """Take the parts in order. Ids come with the text that they spell, at once or later."""
+
+    def __init__(self, splitter: Splitter, most: int = 0) -> None:
+        """`most`: how many of the largest log probabilities there are to be for each token."""
+        self._splitter = splitter
+        self._most = most
+        self._waiting_ids: list[int] = []
+        self._waiting_logprobs: list[float] = []
+        self._waiting_largest: list[tuple[float, ...]] = []
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._token_ids: list[int] = []
+        self._logprobs: list[float] = []
+        self._largest: list[tuple[float, ...]] = []
+
+    @property
+    def text(self) -> str:
+        """The answer so far, without reasoning and calls."""
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning so far."""
+        return "".join(self._reasoning)
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """All ids so far, those of reasoning and calls included."""
+        return tuple(self._token_ids)
+
+    @property
+    def logprobs(self) -> tuple[float, ...]:
+        """One for each id, where they were asked for."""
+        return tuple(self._logprobs)
+
+    @property
+    def top_logprobs(self) -> tuple[tuple[float, ...], ...]:
+        """The largest for each id, where they were asked for."""
+        return tuple(self._largest)
+
+    def take(self, choice: WireChoice) -> list[Piece]:
+        """What one part of the answer adds."""
+        part = choice.delta or choice.message or _NOTHING
+        ids = choice.token_ids or ()
+        logprobs = choice.logprobs.values() if choice.logprobs else ()
+        largest = choice.logprobs.largest(self._most) if choice.logprobs else ()
+        self._token_ids += ids
+        self._logprobs += logprobs
+        self._largest += largest
+        self._waiting_ids += ids
+        self._waiting_logprobs += logprobs
+        self._waiting_largest += largest
+        pieces: list[Piece] = [ReasoningDelta(part.thought)] if part.thought else []
+        pieces += self._splitter.feed(part.content or choice.text or "")
+        if self._splitter.holding:
+            return self._kept(pieces)
+        return self._kept(self._with_ids(pieces))
+
+    def end(self) -> list[Piece]:
+        """What was held back, now that nothing follows."""
+        return self._kept(self._with_ids(self._splitter.end()))
+
+    def _with_ids(self, pieces: list[Piece]) -> list[Piece]:
+        """`pieces` with the ids that waited, in the first one that can carry them."""
+        ids, logprobs = tuple(self._waiting_ids), tuple(self._waiting_logprobs)
+        if not ids and not logprobs:
+            return pieces
+        largest = tuple(self._waiting_largest)
+        self._waiting_ids.clear()
+        self._waiting_logprobs.clear()
+        self._waiting_largest.clear()
+        for at, piece in enumerate(pieces):
+            match piece:
+                case TextDelta():
+                    carrier: Piece = TextDelta(piece.text, ids, logprobs, largest)
+                case ReasoningDelta():
+                    carrier = replace(piece, token_ids=ids)
+                case _:
+                    continue
+            return [*pieces[:at], carrier, *pieces[at + 1 :]]
+        if self._splitter.thinking:
+            return [ReasoningDelta("", ids), *pieces]
+        return [TextDelta("", ids, logprobs, largest), *pieces]
+
+    def _kept(self, pieces: list[Piece]) -> list[Piece]:
+        for piece in pieces:
+            match piece:
+                case TextDelta(text):
+                    self._text.append(text)
+                case ReasoningDelta(text):
+                    self._reasoning.append(text)
+                case FoundCall():
+                    continue
+        return pieces
+
+
+_NO_ARGUMENTS = "{}"
+
+
+class _PendingCall:
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.server_id = ""
+        self.id = ""
+        self.name = ""
+        self._arguments: list[str] = []
+        self._size = 0
+        self._unsaid: list[str] = []
+        self._empty = False
+        self._scanner = JsonScanner()
+
+    @property
+    def announced(self) -> bool:
+        return bool(self.id)
+
+    @property
+    def whole(self) -> bool:
+        """True when the arguments are complete JSON, so that what follows is another call."""
+        return self._scanner.complete or self._empty
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self._arguments)
+
+    def repeated(self, text: str) -> bool:
+        """True when `text` begins with all arguments so far, as no JSON object can go on."""
+        if not self._size:
+            return self._empty and text.strip() == _NO_ARGUMENTS
+        if len(text) < self._size:
+            return False
+        return text.startswith("{") and text.startswith(self.arguments)
+
+    def add(self, text: str) -> None:
+        """Take the news in `text`. Nothing that follows a complete object belongs to it."""
+        if not self._size and text.strip() == _NO_ARGUMENTS:
+            # Some servers send this first and the real arguments later.
+            self._empty = True
+            return
+        if self.repeated(text):
+            text = text[self._size :]
+        end = self._scanner.feed(text)
+        self._receive(text if self._scanner.broken else text[:end])
+
+    def say(self) -> ToolCallDelta | None:
+        """The delta that is due, once the name is known and some of the arguments."""
+        return self._say() if self.name and self._unsaid else None
+
+    def close(self) -> ToolCallDelta | None:
+        """The delta of what never became due: a call without a name, or without arguments."""
+        if not self._size:
+            self._receive(_NO_ARGUMENTS)
+        return self._say() if self._unsaid else None
+
+    def _receive(self, text: str) -> None:
+        if text:
+            self._empty = False
+            self._arguments.append(text)
+            self._unsaid.append(text)
+            self._size += len(text)
+
+    def _say(self) -> ToolCallDelta:
+        text = "".join(self._unsaid)
+        self._unsaid.clear()
+        if self.announced:
+            return ToolCallDelta(self.position, text)
+        self.id = self.server_id or f"call_{self.position}"
+        return ToolCallDelta(self.position, text, self.id, self.name)
+
+
+class ToolCalls:
+    """Collects pieces; gives a delta for each once the call's id and name are settled."""
+
+    def __init__(self) -> None:
+        self._calls: list[_PendingCall] = []
+        self._latest: dict[int | None, _PendingCall] = {}
+
+    def take(self, piece: ToolPiece) -> ToolCallDelta | None:
+        """The delta that `piece` makes, or None while a call's name may still be incomplete."""
+        function = piece.function or FunctionPiece()
+        call = self._call_of(piece, function)
+        call.server_id = call.server_id or piece.id or ""
+        name = function.name or ""
+        if not call.announced and name != call.name:
+            call.name += name
+        call.add(function.arguments or "")
+        return call.say()
+
+    def add(self, name: str, arguments: str) -> ToolCallDelta:
+        """The delta of a call that was found whole, in the text."""
+        call = _PendingCall(len(self._calls))
+        self._calls.append(call)
+        call.name = name
+        call.add(arguments)
+        delta = call.say() or call.close()
+        assert delta is not None
+        return delta
+
+    def finish(self) -> list[ToolCallDelta]:
+        """Deltas of the calls that never got a name, or arguments: those have none."""
+        deltas = [call.close() for call in self._calls]
+        return [delta for delta in deltas if delta is not None]
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All calls, in the order in which they began."""
+        return tuple(ToolCall(c.id, c.name, c.arguments) for c in self._calls)
+
+    def _call_of(self, piece: ToolPiece, function: FunctionPiece) -> _PendingCall:
+        call = self._latest.get(piece.index)
+        if piece.index is None and piece.id:
+            call = next((c for c in self._calls if c.server_id == piece.id), None)
+        if call is None or _begins_another(call, piece, function):
+            call = _PendingCall(len(self._calls))
+            self._calls.append(call)
+        self._latest[piece.index] = self._latest[None] = call
+        return call
+
+
+def _begins_another(call: _PendingCall, piece: ToolPiece, function: FunctionPiece) -> bool:
+    if piece.id and call.server_id:
+        return piece.id != call.server_id
+    if not function.name or not call.whole:
+        return False
+    if piece.index is None or function.name != call.name:
+        return True
+    # One index for all calls, and no ids: the name comes with other arguments.
+    arguments = function.arguments or ""
+    return bool(arguments) and not call.repeated(arguments)

@@ -1,0 +1,1 @@
+"""A `ModelClient` for a vLLM server, which it finds or starts."""

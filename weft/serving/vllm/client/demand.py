@@ -1,0 +1,149 @@
+"""Whether a running serving will do for somebody who asks for one. Pure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+
+from weft.core.errors import StartError, WeftError
+from weft.core.values import Lossy
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import failure, registry
+from weft.serving.vllm.supervise.detached import SupervisionTerms, start
+from weft.serving.vllm.supervise.leases import LeaseFile
+from weft.serving.vllm.supervise.processes import end_leftovers
+from weft.serving.vllm.supervise.registry import ServingEntry
+from weft.serving.vllm.supervise.replica_process import checked
+
+_DEFAULTS = {
+    field.name: getattr(ServeSpec(model="any"), field.name)
+    for field in fields(ServeSpec)
+    if field.name != "model"
+}
+_ALWAYS = ("model", "quantization", "api_key_env")
+
+
+def satisfies(entry: ServingEntry, wanted: ServeSpec) -> bool:
+    """Whether `entry` is not on its way out, and serves what `wanted` says.
+
+    What `wanted` leaves at its default may differ, except what changes the answers without being
+    asked for (a lossy decoder, quantisation) and the key that clients need.
+    """
+    if entry.status == "stopping" or entry.spec.headless:
+        return False
+    running = entry.spec
+    if isinstance(running.decode, Lossy) and running.decode != wanted.decode:
+        return False
+    names = {name for name, default in _DEFAULTS.items() if getattr(wanted, name) != default}
+    return all(getattr(running, name) == getattr(wanted, name) for name in names.union(_ALWAYS))
+
+
+_POLL_S = 0.1
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLease:
+    """A serving that stays at least until `release`, or until this process ends in any way.
+
+    id     the serving's, as `weft ps` shows it
+    name   what to call the model in requests
+    urls   the base URL of each replica, such as http://127.0.0.1:41873/v1
+    spec   what is served, which may be more than was asked for
+    """
+
+    id: str
+    name: str
+    urls: tuple[str, ...]
+    spec: ServeSpec
+    _hold: LeaseFile = field(repr=False, compare=False)
+
+    async def release(self) -> None:
+        """Let it go. Harmless when repeated."""
+        self._hold.release()
+
+
+async def demand(
+    spec: ServeSpec, *, keep_alive_s: float = 0, show: Callable[[str], None] | None = None
+) -> ServerLease:
+    """A serving that satisfies `spec` and is ready; started when there is none.
+
+    A new one is shared by all who ask for the same meanwhile, and ends `keep_alive_s` after the
+    last lease. `show` gets the stages of the start. When cancelled, the interest is released.
+
+    Raises: `StartError` when it does not come up, `EngineMissing`, `SpecError`, `ModelNotFound`,
+    `ServeError`.
+    """
+    wanted = checked(spec)
+    await asyncio.to_thread(end_leftovers)
+    for _ in range(_TRIES):
+        entry, hold, ours = await _take(wanted, keep_alive_s)
+        try:
+            ready = await until_ready(entry.id, show)
+            if ready is not None:
+                return ServerLease(ready.id, ready.name, ready.urls, ready.spec, hold)
+            if ours:
+                raise StartError(f"{entry.id} was stopped while it started")
+        except BaseException:
+            hold.release()
+            raise
+        hold.release()
+    raise StartError(f"servers of {spec.name} were stopped again and again while they started")
+
+
+async def renewed(
+    lease: ServerLease, wanted: ServeSpec, *, needed: bool, keep_alive_s: float = 0
+) -> ServerLease | None:
+    """`lease` as its serving stands now; where that is gone, a lease of another one.
+
+    Another is started only where it is `needed`; None when it is not, and none runs. A lease that
+    is not `lease` replaces it, and `lease` is released.
+
+    Raises: as `demand`.
+    """
+    entry = registry.entry_of(lease.id)
+    if entry is not None and entry.supervisor.lives() and entry.status != "stopping":
+        return replace(lease, urls=entry.urls or lease.urls)
+    if not needed:
+        async with registry.locked_meanwhile():
+            if not any(satisfies(other, wanted) for other in registry.entries()):
+                return None
+    other = await demand(wanted, keep_alive_s=keep_alive_s)
+    await lease.release()
+    return other
+
+
+async def until_ready(
+    serving: str, show: Callable[[str], None] | None = None
+) -> ServingEntry | None:
+    """Wait until a serving is ready; None when it was stopped before.
+
+    Raises: what its supervisor failed with; `StartError` when that was killed.
+    """
+    stage = ""
+    while True:
+        entry = registry.entry_of(serving)
+        if entry is None or not entry.supervisor.lives():
+            if (error := _why(serving, killed=entry is not None)) is not None:
+                raise error
+            return None
+        if entry.status in ("ready", "degraded"):
+            return entry
+        if show is not None and entry.stage != stage:
+            stage = entry.stage
+            show(stage)
+        await asyncio.sleep(_POLL_S)
+
+
+async def _take(wanted: ServeSpec, keep_alive_s: float) -> tuple[ServingEntry, LeaseFile, bool]:
+    """A serving with our lease on it, and whether it was started for us."""
+    async with registry.locked_meanwhile():
+        running = next((e for e in registry.entries() if satisfies(e, wanted)), None)
+        entry = running or start(wanted, SupervisionTerms(keep_alive_s=keep_alive_s))
+        return entry, LeaseFile(entry.id), running is None
+
+
+def _why(serving: str, *, killed: bool) -> WeftError | None:
+    """The reason of a serving that is gone; None when it was told to stop."""
+    return failure.found(serving) or (failure.abandoned(serving) if killed else None)

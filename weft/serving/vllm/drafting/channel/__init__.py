@@ -1,1 +1,0 @@
-"""Texts for proposers from outside: a socket in a folder of the user's own, one line a text."""

@@ -1,0 +1,1 @@
+"""From a server specification to the command and environment of vLLM."""

@@ -1,0 +1,105 @@
+"""What a vLLM process gets in its environment. The only way a secret travels to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from weft.core.errors import SpecError
+from weft.serving.vllm.launch.arguments import arguments, constraint_environment
+from weft.serving.vllm.launch.diffusion import ENVIRONMENT, canvas_model, refuse_canvases
+from weft.serving.vllm.launch.engine import MODULE, Engine
+from weft.serving.vllm.launch.entrypoint import MODULE as COMMAND
+from weft.serving.vllm.launch.entrypoint import NEEDS_COMMAND
+from weft.serving.vllm.launch.machine import (
+    HostResources,
+    as_list,
+    cores_of_ranks,
+    this_machine,
+    threads_of_rank,
+)
+from weft.serving.vllm.launch.refusals import refuse, refuse_unknown_flags
+from weft.serving.vllm.launch.spec import ServeSpec, flag_of
+from weft.serving.vllm.launch.weights import UNKNOWN, ModelWeights, find_weights, shape_of
+
+_BIND = "VLLM_CPU_OMP_THREADS_BIND"
+
+
+def environment(
+    spec: ServeSpec, engine: Engine, weights: ModelWeights, machine: HostResources, replica: int
+) -> dict[str, str]:
+    """The variables to add for replica number `replica`. Raises: `SpecError` without the key."""
+    added = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    if weights.here:
+        added["HF_HUB_OFFLINE"] = "1"
+    if engine.platform == "cpu":
+        added |= _cpu(spec, machine, replica)
+    if spec.api_key_env is not None:
+        added["VLLM_API_KEY"] = _key(spec.api_key_env)
+    return added | constraint_environment(spec, engine)
+
+
+def _cpu(spec: ServeSpec, machine: HostResources, replica: int) -> dict[str, str]:
+    added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
+    if os.environ.get(_BIND):
+        return added  # somebody who knows this machine has said it
+    if machine.owns_cores:
+        ranks = cores_of_ranks(machine, spec.local_ranks, spec.replicas, replica)
+        return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
+    # Under a quota the cores belong to others too: threads are counted, not bound.
+    threads = threads_of_rank(machine.quota_cores // spec.replicas, spec.local_ranks)
+    return added | {_BIND: "nobind", "OMP_NUM_THREADS": str(threads)}
+
+
+def _key(name: str) -> str:
+    key = os.environ.get(name, "")
+    if not key:
+        raise SpecError(
+            f"the environment variable {name}, which should hold the key of clients, is not set",
+            hint=f"export {name}=... before starting",
+        )
+    return key
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to execute. `env` holds only what is added; it may carry a secret, `argv` never does."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    port: int
+    name: str
+
+
+def launch(
+    spec: ServeSpec,
+    engine: Engine,
+    port: int,
+    replica: int = 0,
+    *,
+    machine: HostResources | None = None,
+) -> Launch:
+    """How to start replica number `replica` (from 0) of `spec` on `port`.
+
+    Raises: `SpecError` where the options cannot work together, with this model or with this engine;
+    `ModelNotFound` where the weights are nowhere.
+    """
+    machine = machine or this_machine()
+    weights = find_weights(spec)
+    shape = shape_of(weights.folder) if weights.folder else UNKNOWN
+    refuse(spec, engine, shape)
+    found = canvas_model(weights.folder)
+    if found is not None:
+        refuse_canvases(spec, engine, found)
+    argv = arguments(spec, engine, weights, port, machine, found)
+    refuse_unknown_flags(argv, engine)
+    added = environment(spec, engine, weights, machine, replica)
+    module = COMMAND if NEEDS_COMMAND.intersection(map(flag_of, spec.extra)) else MODULE
+    return Launch(
+        (sys.executable, "-m", module, *argv),
+        added if found is None else {**added, **ENVIRONMENT},
+        port,
+        spec.name,
+    )

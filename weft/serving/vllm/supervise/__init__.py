@@ -1,0 +1,1 @@
+"""vLLM processes: start, health, restart, lease, log, stop."""

@@ -1,0 +1,101 @@
+"""A supervisor in a process of its own, which outlives the program that started it.
+
+`python -m weft.serving.vllm.supervise.detached ID` is that process: its order is its entry in the
+registry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+from weft.core.errors import ServeError, StartError, WeftError, convert
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise import failure, registry
+from weft.serving.vllm.supervise.places import log_folder
+from weft.serving.vllm.supervise.processes import Identity
+from weft.serving.vllm.supervise.registry import ServingEntry
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, maker
+from weft.serving.vllm.supervise.supervisor import ServerSupervisor
+
+COMMAND = [sys.executable, "-m", "weft.serving.vllm.supervise.detached"]
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisionTerms:
+    """How a serving is kept; the fields are those of `ServingEntry`, times in seconds."""
+
+    drain_s: float = 30.0
+    start_timeout_s: float = 1800.0
+    keep_alive_s: float | None = None
+
+
+def start(spec: ServeSpec, terms: SupervisionTerms) -> ServingEntry:
+    """Start a supervisor and put it into the registry, which the caller holds. Does not wait.
+
+    Raises: `StartError` when no process can be started, `ServeError`.
+    """
+    serving = registry.new_id(spec.name)
+    log = log_folder(serving) / failure.LOG
+    try:
+        with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [*COMMAND, serving],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise StartError(f"no process can be started: {error}", stage_reached="spawn") from error
+    threading.Thread(target=process.wait, daemon=True).start()  # else it would stay a zombie
+    entry = entry_for(serving, spec, terms, Identity.of(process.pid))
+    registry.write(entry)
+    return entry
+
+
+def entry_for(
+    serving: str, spec: ServeSpec, terms: SupervisionTerms, supervisor: Identity
+) -> ServingEntry:
+    """A new entry."""
+    return ServingEntry(
+        serving,
+        spec,
+        supervisor,
+        drain_s=terms.drain_s,
+        start_timeout_s=terms.start_timeout_s,
+        keep_alive_s=terms.keep_alive_s,
+    )
+
+
+def supervise(serving: str, make: Maker | None = None, care: HealthPolicy | None = None) -> int:
+    """Be the supervisor of an entry. Returns the exit status.
+
+    `make` and `care` replace the installed engine and the usual patience.
+    """
+    try:
+        with registry.locked():
+            entry = registry.entry_of(serving)
+        if entry is None:
+            raise ServeError(f"there is no entry {serving}")
+        made = make or maker(entry.spec, entry.drain_s)
+        asyncio.run(ServerSupervisor(entry, made, show=_note, care=care).run())
+        return 0
+    except Exception as raised:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+        error = raised if isinstance(raised, WeftError) else convert(raised)
+        _note(str(error))
+        failure.leave(serving, error)
+        return 1
+
+
+def _note(text: str) -> None:
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(supervise(sys.argv[1]))

@@ -1,0 +1,66 @@
+"""Leases: who needs a serving. A lease is a locked file, and the kernel unlocks those of the dead.
+
+Knows no serving but by its id.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from weft.core.errors import ServeError
+from weft.serving.vllm.supervise.places import lease_folder
+
+
+class LeaseFile:
+    """One program's lease of one serving, until `release` or the end of the process."""
+
+    def __init__(self, serving: str) -> None:
+        """Take it. Raises: `ServeError` where the file cannot be made."""
+        import fcntl  # not on Windows, where importing this file must not fail
+
+        folder = lease_folder(serving)
+        name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        made = folder / f".{name}"
+        self._path = folder / f"{name}.lease"
+        try:
+            self._fd = os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            made.rename(self._path)  # it is locked before anybody can see it
+        except OSError as error:
+            raise ServeError(f"cannot take a lease in {folder}: {error}") from error
+        self._released = False
+
+    def release(self) -> None:
+        """Let the serving go. Harmless when repeated."""
+        if self._released:
+            return
+        self._released = True
+        self._path.unlink(missing_ok=True)
+        os.close(self._fd)
+
+
+def holders(serving: str) -> int:
+    """How many programs hold the serving now. Removes the files of those that died."""
+    return sum(_held(path) for path in lease_folder(serving).glob("*.lease"))
+
+
+def _held(path: Path) -> bool:
+    import fcntl
+
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        with suppress(OSError):
+            path.unlink()
+        return False
+    finally:
+        os.close(fd)

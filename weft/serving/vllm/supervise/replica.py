@@ -1,0 +1,134 @@
+"""One replica over all its lives: started, and started again after a crash, at the same address.
+
+Does not know the registry nor the other replicas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from weft.core.errors import ServeError, StartError
+from weft.serving.vllm.launch.ports import HeldPort, reachable
+from weft.serving.vllm.supervise.log import LogFile
+from weft.serving.vllm.supervise.registry import ReplicaEntry
+from weft.serving.vllm.supervise.replica_process import ReplicaProcess, ReplicaSpec
+
+_PORTS_TRIED = 3
+
+
+class SupervisedReplica:
+    """One replica. `changed` is told each new state, `show` what people may want to read."""
+
+    def __init__(
+        self,
+        order: ReplicaSpec,
+        log: LogFile,
+        changed: Callable[[ReplicaEntry], None],
+        show: Callable[[str], None],
+    ) -> None:
+        self._order = order
+        self._log = log
+        self._changed = changed
+        self._show = show
+        self._restarts = order.care.restarts()
+        self._ending = asyncio.Event()
+        self._life: ReplicaProcess | None = None
+        spec = order.spec
+        self._port = HeldPort(spec.host, spec.port + order.number if spec.port else 0)
+        self.state = ReplicaEntry(order.number, self._url(), str(log.path))
+
+    async def run(self) -> None:
+        """Keep it serving until `stop` or `kill`. When this returns or raises, nothing is left.
+
+        Raises: `StartError` when it does not come up, or when it crashes again and again.
+        """
+        try:
+            why = await self._first_life()
+            while not self._ending.is_set():
+                self._show(f"it {why}")
+                why = await self._again()
+            self._tell(replace(self.state, status="stopped", engine=None))
+        except ServeError:
+            self._tell(replace(self.state, status="failed", engine=None))
+            raise
+        finally:
+            self._log.close()
+            self._port.close()
+
+    def stop(self, grace_s: float) -> None:
+        """End it; requests in flight have `grace_s` to finish."""
+        self._ending.set()
+        if self._life is not None:
+            self._life.stop(grace_s)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._ending.set()
+        if self._life is not None:
+            self._life.kill()
+
+    async def _first_life(self) -> str:
+        for left in reversed(range(_PORTS_TRIED)):
+            self._port.hold()
+            self._tell(replace(self.state, url=self._url()))
+            try:
+                return await self._live()
+            except StartError:
+                if self._order.spec.port or not left or not self._port.taken():
+                    raise
+            self._show(f"somebody took port {self._port.port}: trying another")
+        raise AssertionError("the last try returns or raises")
+
+    async def _again(self) -> str:
+        """One more life, after its wait; why it ended. Raises: `StartError` to give up."""
+        wait_s = self._restarts.after(time.monotonic())
+        if wait_s is None:
+            raise self._hopeless()
+        restarts = self.state.restarts + 1
+        self._tell(replace(self.state, status="restarting", engine=None, restarts=restarts))
+        self._show(f"starts again in {wait_s:g} s")
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._ending.wait()
+            return "stopped"
+        except TimeoutError:
+            pass
+        try:
+            return await self._live()
+        except StartError as error:
+            return f"did not come up: {error.message}"
+
+    async def _live(self) -> str:
+        if self._ending.is_set():
+            return "stopped"
+        life = ReplicaProcess(self._order, self._port.port, self._log, self._show, self._came_up)
+        self._life = life
+        try:
+            return await life.run()
+        finally:
+            self._life = None
+
+    def _came_up(self, engine: int | None) -> None:
+        self._tell(replace(self.state, status="ready", engine=engine))
+        self._show("ready")
+
+    def _tell(self, state: ReplicaEntry) -> None:
+        self.state = state
+        self._changed(state)
+
+    def _url(self) -> str:
+        if self._order.spec.headless:
+            return ""
+        return f"http://{reachable(self._port.host)}:{self._port.port}/v1"
+
+    def _hopeless(self) -> StartError:
+        policy = self._restarts
+        return StartError(
+            f"replica {self._order.number} of {self._order.spec.name} crashed {policy.most + 1} "
+            f"times within {policy.window_s / 60:g} min and is given up",
+            stage_reached="restart",
+            hint=f"its log: {self._log.path}",
+        )

@@ -1,0 +1,256 @@
+"""Whether a server answers `GET /health` with 200. Speaks just that much HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from weft.core.errors import SpecError, StartError
+from weft.serving.vllm.launch.command import Launch, launch
+from weft.serving.vllm.launch.engine import installed_engine
+from weft.serving.vllm.launch.ports import is_loopback, reachable
+from weft.serving.vllm.launch.spec import ServeSpec
+from weft.serving.vllm.supervise.guarded_process import GuardedProcess
+from weft.serving.vllm.supervise.log import LogFile, StartupLog, diagnose
+from weft.serving.vllm.supervise.processes import Mark, refuse_windows
+
+
+async def healthy(host: str, port: int, timeout_s: float) -> bool:
+    """One question; False for any other status, no answer in time, or no server at all."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_connection(host.strip("[]"), port)
+            try:
+                name = host if ":" not in host else f"[{host.strip('[]')}]"
+                asks = f"GET /health HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n"
+                writer.write(asks.encode())
+                status = (await reader.readline()).split()
+            finally:
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+    except (OSError, TimeoutError, ValueError):
+        return False
+    return len(status) > 1 and status[1] == b"200"
+
+
+@dataclass(slots=True)
+class RestartPolicy:
+    """Exponential back-off, and an end to it: at most `most` starts within any `window_s`.
+
+    `after` is told of each crash with the time in seconds (any clock that only goes forward).
+    """
+
+    first_s: float = 1.0
+    longest_s: float = 60.0
+    most: int = 5
+    window_s: float = 600.0
+    _crashes: deque[float] = field(default_factory=deque)
+
+    def after(self, now_s: float) -> float | None:
+        """Seconds to wait before the next start; None: give up."""
+        while self._crashes and now_s - self._crashes[0] > self.window_s:
+            self._crashes.popleft()
+        if len(self._crashes) >= self.most:
+            return None
+        wait_s = min(self.longest_s, self.first_s * 2.0 ** len(self._crashes))
+        self._crashes.append(now_s)
+        return wait_s
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPolicy:
+    """How a server is watched. All in seconds, but `failures`: unanswered questions in a row.
+
+    `teardown_s` is what an engine gets to end beyond the time for its requests; `restarts` makes
+    the policy of one replica.
+    """
+
+    start_timeout_s: float = 1800.0
+    poll_s: float = 0.25
+    interval_s: float = 5.0
+    timeout_s: float = 10.0
+    failures: int = 3
+    teardown_s: float = 10.0
+    restarts: Callable[[], RestartPolicy] = RestartPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """What one replica is made from. `make` gives the command for a port."""
+
+    spec: ServeSpec
+    number: int
+    mark: Mark
+    make: Callable[[int], Launch]
+    care: HealthPolicy = field(default_factory=HealthPolicy)
+
+
+class ReplicaProcess:
+    """One process of a server on `port`. `ready` is told its number once it is healthy."""
+
+    def __init__(
+        self,
+        order: ReplicaSpec,
+        port: int,
+        log: LogFile,
+        show: Callable[[str], None],
+        ready: Callable[[int | None], None],
+    ) -> None:
+        self._order = order
+        self._port = port
+        self._log = log
+        self._show = show
+        self._ready = ready
+        self._host = reachable(order.spec.host)
+        self._startup: StartupLog | None = StartupLog()
+        self._ending = False
+        self._guarded = GuardedProcess(order.mark, order.number, self._line)
+
+    async def run(self) -> str:
+        """Returns why it ended, once nothing of it is left. Raises: `StartError`, `SpecError`."""
+        self._log.last.clear()
+        launch = self._order.make(self._port)
+        guarded = self._guarded
+        try:
+            await guarded.start(launch.argv, launch.env)
+            if self._ending:  # it was told before there was anybody to tell
+                guarded.kill()
+            if not await self._comes_up():
+                return "stopped"
+            self._startup = None
+            self._ready(guarded.engine)
+            return await self._watch()
+        finally:
+            await guarded.close()
+
+    def stop(self, grace_s: float) -> None:
+        """Ask it to end; requests in flight have `grace_s` to finish. At once while starting."""
+        self._ending = True
+        self._guarded.stop(grace_s if self._startup is None else 0.0)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._ending = True
+        self._guarded.kill()
+
+    def _line(self, text: str) -> None:
+        self._log(text)
+        if self._startup is not None and (stage := self._startup.feed(text)):
+            self._show(str(stage))
+
+    async def _comes_up(self) -> bool:
+        """True when it is healthy, False when it was stopped before. Raises: `StartError`."""
+        care = self._order.care
+        deadline = time.monotonic() + care.start_timeout_s
+        while not await self._healthy():
+            if await self._ended_within(care.poll_s):
+                if self._ending:
+                    return False
+                raise self._diagnosis()
+            if time.monotonic() > deadline:
+                raise self._too_slow()
+        return True
+
+    async def _healthy(self) -> bool:
+        """Whether it answers; ranks of another machine's server, which nobody asks: they are there.
+
+        They log that their weights are loaded, and then only their end shows anything.
+        """
+        if self._order.spec.headless:
+            return self._startup is None or self._startup.loaded
+        return await healthy(self._host, self._port, self._order.care.timeout_s)
+
+    async def _watch(self) -> str:
+        care, guarded = self._order.care, self._guarded
+        failures = 0
+        while not await self._ended_within(care.interval_s):
+            fine = self._ending or await self._healthy()
+            failures = 0 if fine else failures + 1
+            if failures >= care.failures and not guarded.ended.is_set():
+                return f"did not answer {failures} questions for its health"
+        return "stopped" if self._ending else _death(guarded.code)
+
+    async def _ended_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._guarded.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _diagnosis(self) -> StartError:
+        spec = replace(self._order.spec, port=self._port)
+        found = diagnose(list(self._log.last), spec)
+        parts = (found.hint, f"the whole log: {self._log.path}")
+        hint = "; ".join(part for part in parts if part)
+        return StartError(found.message, stage_reached=found.stage_reached, hint=hint)
+
+    def _too_slow(self) -> StartError:
+        stage = self._startup.stage if self._startup else None
+        name = stage.name if stage else "starting"
+        last = next(reversed(self._log.last), "it said nothing")
+        return StartError(
+            f"{self._order.spec.name} was not healthy after "
+            f"{self._order.care.start_timeout_s:g} s, at the stage `{name}`: {last}",
+            stage_reached=name,
+            hint=f"--start-timeout gives it more time; the whole log: {self._log.path}",
+        )
+
+
+def _death(code: int | None) -> str:
+    if code is None:
+        return "lost its guard, which somebody killed"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended by itself with status {code}"
+
+
+Maker = Callable[[int, int], Launch]
+_DRAIN = "--shutdown-timeout"
+
+
+def maker(spec: ServeSpec, drain_s: float) -> Maker:
+    """What makes the command of a replica from a port and the replica's number.
+
+    Requests in flight get `drain_s` where the engine can wait for them. May take 10 s at first.
+    Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
+    """
+    engine = installed_engine(spec.device)
+    if _DRAIN in engine.flags and _DRAIN not in spec.extra:
+        spec = replace(spec, extra=(*spec.extra, _DRAIN, str(max(0, round(drain_s)))))
+    launch(spec, engine, spec.port or 1)
+    return lambda port, number: launch(spec, engine, port, number)
+
+
+def checked(spec: ServeSpec) -> ServeSpec:
+    """The spec with paths that hold in any folder, once it may be served on this machine.
+
+    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to anybody.
+    """
+    refuse_windows()
+    if not is_loopback(spec.host) and spec.api_key_env is None:
+        raise SpecError(
+            f"on {spec.host} others can reach the server, and it would ask for no key",
+            hint="--api-key-env NAME takes the key from that variable; or stay on 127.0.0.1",
+        )
+    if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
+        raise SpecError(
+            f"the variable {spec.api_key_env} holds no key",
+            hint=f"export {spec.api_key_env}=..., or leave --api-key-env out",
+        )
+    adapters = {name: _absolute(path) for name, path in spec.adapters.items()}
+    return replace(spec, model=_absolute(spec.model), adapters=adapters)
+
+
+def _absolute(name: str) -> str:
+    """A folder that is here as its full path; any other name as it is."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.is_dir() else name

@@ -1,0 +1,205 @@
+"""Keeps one serving: its replicas, its entry in the registry, its end.
+
+Runs in the foreground of `weft serve`, or detached. Knows no flags and no log lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from weft.core.errors import ServeError, WeftError
+from weft.serving.vllm.supervise import failure, registry
+from weft.serving.vllm.supervise.leases import holders
+from weft.serving.vllm.supervise.log import LogFile
+from weft.serving.vllm.supervise.places import log_folder, prune_logs
+from weft.serving.vllm.supervise.processes import Identity, Mark, end_leftovers
+from weft.serving.vllm.supervise.registry import ReplicaEntry, ServingEntry
+from weft.serving.vllm.supervise.replica import SupervisedReplica
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, ReplicaSpec
+
+Show = Callable[[str], None]
+_LEASE_POLL_S = 0.5
+_LEASE_GRACE_S = 2.0
+
+
+class ServerSupervisor:
+    """One serving. `show` gets lines for people, `ready` the entry once all replicas are up.
+
+    SIGINT, SIGTERM and SIGHUP let it end in order, a second one ends it at once, as SIGQUIT does.
+    """
+
+    def __init__(
+        self,
+        entry: ServingEntry,
+        make: Maker,
+        *,
+        show: Show,
+        ready: Callable[[ServingEntry], None] | None = None,
+        care: HealthPolicy | None = None,
+    ) -> None:
+        self._entry = replace(entry, supervisor=Identity.own())
+        self._make = make
+        self._tell_people = show
+        self._ready = ready
+        self._care = care or HealthPolicy()
+        self._was_ready = False
+        self._ending = False
+        self._replicas: list[SupervisedReplica] = []
+
+    async def run(self) -> bool:
+        """Serve until told to stop. Whether it ever was ready; nothing is left when this returns.
+
+        Raises: `StartError` when a replica does not come up, or when the last one is given up.
+        """
+        with self._signals():
+            end_leftovers()
+            prune_logs()
+            self._save()
+            try:
+                self._replicas = [
+                    self._replica(number) for number in range(self._entry.spec.replicas)
+                ]
+                async with asyncio.TaskGroup() as group:
+                    keepers = [group.create_task(self._keep(r)) for r in self._replicas]
+                    watch = group.create_task(self._watch_leases())
+                    await asyncio.wait(keepers)
+                    watch.cancel()
+            except (WeftError, ExceptionGroup) as raised:
+                error = _first(raised)
+                if isinstance(error, WeftError):
+                    failure.leave(self._entry.id, error)
+                raise error from None
+            finally:
+                with registry.locked():
+                    registry.remove(self._entry.id)
+        return self._was_ready
+
+    def stop(self) -> None:
+        """Let everything end: at once when repeated."""
+        if self._ending:
+            self.kill()
+            return
+        self._ending = True
+        drain_s = self._entry.drain_s
+        for replica in self._replicas:
+            replica.stop(drain_s + self._care.teardown_s)
+        self._change(replace(self._entry, status="stopping", stage="stopping"))
+        self._show(f"stopping; requests in flight have {drain_s:g} s to finish")
+
+    def kill(self) -> None:
+        """End everything now."""
+        self._ending = True
+        for replica in self._replicas:
+            replica.kill()
+        self._change(replace(self._entry, status="stopping", stage="stopping"))
+
+    def _replica(self, number: int) -> SupervisedReplica:
+        entry = self._entry
+        folder = log_folder(entry.id)
+        care = replace(self._care, start_timeout_s=entry.start_timeout_s)
+        mark = Mark(entry.id, entry.supervisor)
+        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), care)
+        log = LogFile(folder / f"{number}.log")
+        prefix = f"replica {number}: " if entry.spec.replicas > 1 else ""
+        replica = SupervisedReplica(
+            order, log, self._changed, lambda text: self._tell(prefix + text)
+        )
+        self._entry = entry.with_replica(replica.state)
+        return replica
+
+    async def _keep(self, replica: SupervisedReplica) -> None:
+        """One replica to its end. A replica that fails later on leaves the others serving."""
+        if self._ending:  # it was told before there was a replica
+            replica.kill()
+        try:
+            await replica.run()
+        except ServeError as error:
+            others = any(r.state.status in ("ready", "restarting") for r in self._replicas)
+            if not (replica.state.restarts and others) and not self._ending:
+                raise
+            self._show(str(error))
+
+    async def _watch_leases(self) -> None:
+        """End the serving when nobody has needed it for long enough."""
+        keep_alive_s = self._entry.keep_alive_s
+        if keep_alive_s is None:
+            return
+        idle_s = 0.0
+        while idle_s < keep_alive_s + _LEASE_GRACE_S or not await self._abandoned():
+            await asyncio.sleep(_LEASE_POLL_S)
+            idle_s = 0.0 if holders(self._entry.id) else idle_s + _LEASE_POLL_S
+        self.stop()
+
+    async def _abandoned(self) -> bool:
+        """Whether nobody holds a lease, decided so that nobody can take one any more."""
+        try:
+            async with registry.locked_meanwhile():
+                if holders(self._entry.id):
+                    return False
+                registry.write(replace(self._entry, status="stopping", stage="nobody needs it"))
+        except ServeError as error:
+            self._show(str(error))
+            return False
+        return True
+
+    def _changed(self, state: ReplicaEntry) -> None:
+        self._change(self._entry.with_replica(state))
+        if self._entry.status == "ready" and not self._was_ready:
+            self._was_ready = True
+            if self._ready is not None:
+                with suppress(OSError):
+                    self._ready(self._entry)
+
+    def _show(self, text: str) -> None:
+        with suppress(OSError):  # the terminal may be gone
+            self._tell_people(text)
+
+    def _tell(self, text: str) -> None:
+        self._show(text)
+        if self._entry.status == "starting":
+            self._change(replace(self._entry, stage=text))
+
+    def _change(self, entry: ServingEntry) -> None:
+        if entry != self._entry:
+            self._entry = entry
+            self._save()
+
+    def _save(self) -> None:
+        try:
+            with registry.locked():
+                registry.write(self._entry)
+        except ServeError as error:  # a full disk must not end a server that works
+            self._show(str(error))
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Signals that are ignored now stay so: whoever started us wants it (nohup)."""
+        loop = asyncio.get_running_loop()
+        wanted = {
+            signal.SIGINT: self.stop,
+            signal.SIGTERM: self.stop,
+            signal.SIGHUP: self.stop,
+            signal.SIGQUIT: self.kill,
+        }
+        before = {number: signal.getsignal(number) for number in wanted}
+        for number, answer in wanted.items():
+            if before[number] is not signal.SIG_IGN:
+                loop.add_signal_handler(number, answer)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+
+def _first(raised: Exception) -> Exception:
+    """The first error of weft's own in a group, else the first of all."""
+    if not isinstance(raised, ExceptionGroup):
+        return raised
+    found = [_first(error) for error in raised.exceptions]
+    return next((error for error in found if isinstance(error, WeftError)), found[0])

@@ -1,0 +1,155 @@
+"""Models so small that they come with weft itself: its own diffusion models. Reads no weights."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from weft.core.errors import ModelNotFound
+from weft.decoding import diffusion
+from weft.serving.weights.catalogue import CATALOGUE, sha256_of
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedModel:
+    """`size` in bytes. `diffuses`: it fills in; else it writes on, token by token."""
+
+    name: str
+    path: Path
+    size: int
+    diffuses: bool
+
+
+def shipped_models() -> list[ShippedModel]:
+    """All of them, by name."""
+    from weft.decoding.diffusion.models import is_diffusion
+
+    return [
+        ShippedModel(
+            name,
+            path,
+            sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+            is_diffusion(path),
+        )
+        for name, path in shipped().items()
+    ]
+
+
+def shipped() -> dict[str, Path]:
+    """Their folders by name."""
+    folder = Path(diffusion.__file__).parent / "weights"
+    if not folder.is_dir():
+        return {}
+    return {
+        path.name: path for path in sorted(folder.iterdir()) if (path / "config.json").is_file()
+    }
+
+
+MANIFEST = "weft-model.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A complete model in the cache. `size` in bytes; `files` maps a name to (size, SHA-256)."""
+
+    name: str
+    path: Path
+    source: str
+    licence: str
+    files: Mapping[str, tuple[int, str]]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(size for size, _ in self.files.values())
+
+    def complete(self) -> bool:
+        """Whether every file is there in its full size. Cheap: reads no content."""
+        return all(
+            (self.path / name).is_file() and (self.path / name).stat().st_size == size
+            for name, (size, _) in self.files.items()
+        )
+
+    def intact(self) -> bool:
+        """Whether every file still has the content it had when it was installed. Reads it all."""
+        return self.complete() and all(
+            sha256_of(self.path / name) == digest for name, (_, digest) in self.files.items()
+        )
+
+
+def models_folder(home: Path | None = None) -> Path:
+    """Where models live: under `home`, else `WEFT_HOME`, else the user's cache folder."""
+    root = home or os.environ.get("WEFT_HOME") or user_cache_path("weft")
+    return Path(root).expanduser() / "models"
+
+
+def write_manifest(folder: Path, *, name: str, source: str, licence: str) -> None:
+    """Seal a folder: from here on it is a model, and its files are what they are now."""
+    files = {
+        path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)}
+        for path in sorted(folder.iterdir())
+    }
+    manifest = {
+        "format": _FORMAT,
+        "name": name,
+        "source": source,
+        "licence": licence,
+        "files": files,
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> InstalledModel | None:
+    """What the manifest in `folder` says; None where there is none or it cannot be read."""
+    try:
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if said["format"] != _FORMAT or any(Path(name).name != name for name in said["files"]):
+            return None
+        files = {name: (int(f["size"]), str(f["sha256"])) for name, f in said["files"].items()}
+        return InstalledModel(said["name"], folder, said["source"], said["licence"], files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def installed(*, home: Path | None = None) -> list[InstalledModel]:
+    """The complete models of the cache, by name."""
+    folder = models_folder(home)
+    if not folder.is_dir():
+        return []
+    found = (read_manifest(path) for path in sorted(folder.iterdir()) if path.is_dir())
+    return [
+        model for model in found if model and model.path.name == model.name and model.complete()
+    ]
+
+
+def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) -> Path:
+    """The folder of an installed model, of any folder that holds a `config.json`, or of a model
+    that comes with weft.
+
+    Raises: `ModelNotFound` with the command that would fetch it, or the names there are.
+    """
+    asked = os.fspath(name_or_path)
+    models = {model.name: model.path for model in installed(home=home)}
+    if asked in models:
+        return models[asked]
+    path = Path(asked).expanduser()
+    if (path / "config.json").is_file():
+        return path.resolve()
+    own = shipped()
+    if asked in own:
+        return own[asked]
+    if asked in CATALOGUE:
+        raise ModelNotFound(
+            f"the weights of {asked} are not on this machine", hint=f"weft model pull {asked}"
+        )
+    names = ", ".join(sorted({*models, *CATALOGUE, *own}))
+    raise ModelNotFound(
+        f"no model {asked!r}, and no folder of that name with a config.json",
+        hint=f"models by name: {names}",
+    )

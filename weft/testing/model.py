@@ -1,0 +1,236 @@
+"""A scripted model and tools from plain functions, on the loop's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.core.errors import (
+    CapabilityError,
+    ModelTimeout,
+    ModelUnavailable,
+    ToolArgumentError,
+    ToolNotFound,
+    ToolRaised,
+    WeftError,
+)
+from weft.core.ports.model import (
+    Capabilities,
+    ModelEvent,
+    ModelRequest,
+    Prefilled,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, ToolSpec, Usage
+
+_TOKENS = re.compile(r"\s*\S+|\s+")
+_CAPABILITIES = Capabilities(structured_output=True, tools=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
+
+    `reasoning` comes before the text, in the same way. `prefill_s`: the stream begins with
+    `Prefilled` after so many seconds, before `first_token_s` begins. `break_after_tokens`: the
+    stream breaks off there. `error`: raised before the first token.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    first_token_s: float = 0.0
+    per_token_s: float = 0.0
+    break_after_tokens: int | None = None
+    error: WeftError | None = None
+    reasoning: str = ""
+    prefill_s: float | None = None
+
+
+class FakeModel:
+    """Implements `ModelClient`. `script` gives replies in turn, or computes one from a request.
+
+    A list that runs out repeats its last reply. `requests` lists what was asked, `cancelled` counts
+    streams that were closed before their end, `running` those now open. A request that needs what
+    `capabilities` lack is refused; what a script says is not held to schemas and grammars, nor does
+    it stop anywhere.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[Reply | str] | Callable[[ModelRequest], Reply | str],
+        *,
+        model: str = "fake",
+        money_per_token: float = 0.0,
+        capabilities: Capabilities = _CAPABILITIES,
+    ) -> None:
+        self._script = script if callable(script) else _in_turn(list(script))
+        self._model = model
+        self._money_per_token = money_per_token
+        self._capabilities = capabilities
+        self._closed = False
+        self.requests: list[ModelRequest] = []
+        self.cancelled = 0
+        self.running = 0
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self._check_open()
+        self._check(request)
+        end_s = _end(request)
+        self.requests.append(request)
+        reply = self._script(request)
+        reply = Reply(reply) if isinstance(reply, str) else reply
+        self.running += 1
+        finished = False
+        try:
+            async for event in self._stream(request, reply, end_s):
+                finished = isinstance(event, Completion)
+                yield event
+        except WeftError:
+            finished = True
+            raise
+        finally:
+            self.running -= 1
+            self.cancelled += not finished
+
+    async def _stream(
+        self, request: ModelRequest, reply: Reply, end_s: float
+    ) -> AsyncGenerator[ModelEvent, None]:
+        if reply.prefill_s is not None:
+            await _pass(reply.prefill_s, end_s)
+            yield Prefilled(request.prompt_token_ids)
+        await _pass(reply.first_token_s, end_s)
+        if reply.error is not None:
+            raise reply.error
+        thoughts, words = _tokens(reply.reasoning), _tokens(reply.text)
+        deltas: list[ReasoningDelta | TextDelta] = [*map(ReasoningDelta, thoughts)]
+        deltas += map(TextDelta, words)
+        kept = deltas[: request.sampling.max_tokens]
+        for count, delta in enumerate(kept):
+            if count == reply.break_after_tokens:
+                raise ModelUnavailable(f"the stream of {self._model} broke off")
+            yield delta
+            await _pass(reply.per_token_s, end_s)
+            self._check_open()
+        for index, call in enumerate(reply.tool_calls):
+            yield ToolCallDelta(index, call.arguments, call.id, call.name)
+        reason: FinishReason = "length" if len(kept) < len(deltas) else "stop"
+        yield Completion(
+            "".join(delta.text for delta in kept if isinstance(delta, TextDelta)),
+            "tool_calls" if reply.tool_calls else reason,
+            reply.tool_calls,
+            usage=self._usage(request, len(kept)),
+            model=self._model,
+            reasoning="".join(delta.text for delta in kept if isinstance(delta, ReasoningDelta)),
+        )
+
+    def _check(self, request: ModelRequest) -> None:
+        able, attention = self._capabilities, request.attention
+        lacking = {
+            "only decodes autoregressively": request.decode != AUTOREGRESSIVE,
+            "has no adapters": request.adapter is not None,
+            "cannot be held to a grammar": request.grammar is not None and not able.grammar,
+            "cannot go on with an answer": request.continues and not able.continuation,
+            "cannot stop at tokens": bool(request.sampling.stop_token_ids)
+            and not able.stop_token_ids,
+            "reports fewer top_logprobs": request.top_logprobs > able.top_logprobs,
+            "cannot place a prompt": bool(request.placement) and not able.placement,
+            "has no such attention": attention is not None and attention.layout not in able.layouts,
+        }
+        for what, lacks in lacking.items():
+            if lacks:
+                raise CapabilityError(f"{self._model} {what}")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ModelUnavailable(f"{self._model} is closed")
+
+    def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
+        prompt = sum(len(_tokens(message.content)) for message in request.messages)
+        prompt += len(request.prompt_token_ids)
+        money = self._money_per_token * (prompt + completion_tokens)
+        return Usage(prompt, completion_tokens, requests=1, forwards=completion_tokens, money=money)
+
+    async def aclose(self) -> None:
+        self._closed = True
+
+
+def _end(request: ModelRequest) -> float:
+    """When the time of `request` is over, on the loop's clock."""
+    timeout_s = math.inf if request.timeout_s is None else request.timeout_s
+    if timeout_s <= 0:
+        raise ModelTimeout("there is no time for an answer")
+    return asyncio.get_running_loop().time() + timeout_s
+
+
+async def _pass(seconds: float, end_s: float) -> None:
+    remaining_s = end_s - asyncio.get_running_loop().time()
+    await asyncio.sleep(min(seconds, max(0.0, remaining_s)))
+    if seconds > remaining_s:
+        raise ModelTimeout("the answer was not complete in time")
+
+
+def _in_turn(replies: list[Reply | str]) -> Callable[[ModelRequest], Reply | str]:
+    if not replies:
+        raise ValueError("a scripted model needs at least one reply")
+    remaining = iter(replies)
+    last = replies[-1]
+
+    def following(_: ModelRequest) -> Reply | str:
+        return next(remaining, last)
+
+    return following
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKENS.findall(text)
+
+
+_ANYTHING = {"type": "object"}
+
+
+class FakeTools:
+    """Implements `ToolRunner` over `name=function` pairs; functions may be async.
+
+    `calls` lists every (name, arguments) in the order the calls began.
+    """
+
+    def __init__(self, **functions: Callable[..., Any]) -> None:
+        self._functions = functions
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(
+            ToolSpec(name, inspect.getdoc(function) or "", _ANYTHING)
+            for name, function in self._functions.items()
+        )
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        function = self._functions.get(name)
+        if function is None:
+            raise ToolNotFound(f"no tool {name!r}", hint=f"there are: {', '.join(self._functions)}")
+        try:
+            inspect.signature(function).bind(**arguments)
+        except TypeError as error:
+            raise ToolArgumentError(f"{name}: {error}") from error
+        self.calls.append((name, dict(arguments)))
+        try:
+            result = function(**arguments)
+            return await result if inspect.isawaitable(result) else result
+        except WeftError:
+            raise
+        except Exception as error:
+            raise ToolRaised(f"{name} raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,1 @@
+"""Training of drafters and of diffusion models: one loop, its data, and a frozen teacher."""

@@ -1,0 +1,307 @@
+"""The lesson: open slots of a block are predicted from what is decided of it and all before it.
+
+After BD3-LM (arXiv 2503.09573), with the shift and the complementary noise of Fast-dLLM v2
+(2509.26328) and blocks that grow from one slot, where it is the model's old task (NBDiff).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from weft.core.errors import InputError
+from weft.decoding.network.options import model_threads
+from weft.training.diffusion.block import corpora
+from weft.training.diffusion.block.corpora import ConversationSource, TokenizedBatch, TokenizedText
+from weft.training.diffusion.block.forms import copy_form
+from weft.training.diffusion.block.layout import (
+    Ids,
+    LayoutBuilder,
+    NoiseSampler,
+    NoisyCopy,
+    TrainingLayout,
+)
+from weft.training.diffusion.block.learner import BlockLearner, FullLearner, LoraLearner
+from weft.training.diffusion.spec import (
+    CHECKPOINT,
+    DiffusionTrainerSpec,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    open_folder,
+)
+from weft.training.frame import BatchSource, EvaluationStarted, Schedule, StepProgress, Trainer
+
+_HALF: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSizeSchedule:
+    """Blocks begin with one slot and double every `every` steps up to `block`; 0: at once."""
+
+    block: int
+    every: int
+
+    def at(self, step: int) -> int:
+        """The block of a step, from 0."""
+        return self.block if not self.every else min(self.block, 1 << min(step // self.every, 16))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAccuracy:
+    """On texts that were not learnt from: cross entropy in nats of an open slot, half of them open,
+    and the share of open slots whose likeliest token is the right one.
+    """
+
+    cross_entropy: float
+    accuracy: float
+    slots: int
+
+
+class BlockObjective:
+    """Teaches `learner` to fill blocks."""
+
+    def __init__(
+        self,
+        learner: BlockLearner,
+        laying: LayoutBuilder,
+        noising: NoiseSampler,
+        growth: BlockSizeSchedule,
+    ) -> None:
+        self.module = learner.module
+        self._learner = learner
+        self._laying = laying
+        self._noising = noising
+        self._growth = growth
+        self.grow_to(0)
+
+    def grow_to(self, step: int) -> None:
+        """The lesson that comes next is that of `step`."""
+        self._now = replace(self._laying, block=self._growth.at(step))
+
+    def loss(self, batch: TokenizedBatch, chance: np.random.Generator) -> torch.Tensor:
+        """Raises: `InputError` for a batch without a slot to learn."""
+        layouts = self._laid(batch.texts, self._now, chance)
+        logits, goals = self._predicted(layouts)
+        wrong = cross_entropy(logits, goals, reduction="none")
+        weights = torch.from_numpy(np.concatenate([layout.weights for layout in layouts])).to(wrong)
+        return (wrong * weights).sum() / weights.sum().clamp(min=1.0)
+
+    def examine(
+        self,
+        held_out: Sequence[TokenizedText],
+        texts: int,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> BlockAccuracy | None:
+        """`texts` at once, with the blocks it is to end with. The same noise every time.
+
+        None when `stop` said so.
+        """
+        chance = np.random.default_rng(0)
+        total, right, slots = 0.0, 0, 0
+        pages = sorted(held_out, key=lambda page: len(page.tokens))
+        with torch.no_grad():
+            for first in range(0, len(pages), texts):
+                if stop():
+                    return None
+                laid = self._laid(pages[first : first + texts], self._laying, chance, _HALF)
+                logits, goals = self._predicted(laid)
+                total += float(cross_entropy(logits, goals, reduction="sum"))
+                right += int((logits.argmax(-1) == goals).sum())
+                slots += len(goals)
+        return BlockAccuracy(total / slots, right / slots, slots)
+
+    def _laid(
+        self,
+        pages: Sequence[TokenizedText],
+        laying: LayoutBuilder,
+        chance: np.random.Generator,
+        level: float | None = None,
+    ) -> list[TrainingLayout]:
+        """Every text whose answer begins in a whole block of what is there of it."""
+        layouts = []
+        for page in pages:
+            slots = laying.slots(page.tokens)
+            if page.answer < len(slots):
+                copies = self._copies(page, slots, laying, chance, level)
+                layouts.append(laying.layout(slots, copies))
+        if not any(len(layout.goals) for layout in layouts):
+            raise InputError(
+                "there is nothing to learn in these texts: they are cut off before their answers",
+                hint="read more tokens of each text",
+            )
+        return layouts
+
+    def _copies(
+        self,
+        page: TokenizedText,
+        slots: Ids,
+        laying: LayoutBuilder,
+        chance: np.random.Generator,
+        level: float | None,
+    ) -> list[NoisyCopy]:
+        if page.form is not None:
+            return [
+                copy_form(page.form, slots, page.answer, laying, chance, level) for _ in range(2)
+            ]
+        noises = self._noising.drawn(len(slots), page.answer, laying.block, chance, level)
+        return [laying.noisy(slots, page.answer, noise) for noise in noises]
+
+    def _predicted(self, layouts: Sequence[TrainingLayout]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The logits [goals, vocabulary] and the goals of all layouts in one pass."""
+        rows = max(len(layout.ids) for layout in layouts)
+        ids = torch.zeros(len(layouts), rows, dtype=torch.int64)
+        slots = torch.zeros_like(ids)
+        sees = torch.eye(rows, dtype=torch.bool).repeat(len(layouts), 1, 1)  # rows of none, too
+        asked = []
+        for text, layout in enumerate(layouts):
+            count = len(layout.ids)
+            ids[text, :count] = torch.from_numpy(layout.ids)
+            slots[text, :count] = torch.from_numpy(layout.slots)
+            sees[text, :count, :count] = torch.from_numpy(layout.sees)
+            asked.append(torch.from_numpy(layout.asked) + text * rows)
+        goals = torch.from_numpy(np.concatenate([layout.goals for layout in layouts]))
+        logits = self._learner.logits(ids, slots, sees, torch.cat(asked))
+        return logits, goals.to(logits.device)
+
+
+_HELD_OUT_EVERY: Final = 10
+SETTINGS: Final[Mapping[str, int]] = {
+    "block": 32,
+    "rank": 8,
+    "shifted": 1,
+    "complement": 1,
+    "weighted": 0,
+    "forms": 1,
+    "grow": 14,
+    "held_out": 32,
+}
+"""block: its slots. rank: of the thin maps beside the weights; 0 learns all weights, which is for
+GPUs and larger data. shifted: a slot is predicted by the one before it, as the model always did.
+complement, weighted: of noise. forms: each second made text is a form with open values. grow: steps
+before blocks double, from one slot; 0: they are whole from the start. held_out: how many made texts
+are measured.
+"""
+
+
+def _train(
+    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+) -> DiffusionTrainingResult | None:
+    if order.model is None:
+        raise InputError("a conversion begins with a causal model", hint="--model NAME or FOLDER")
+    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    if not settings["block"] or not settings["held_out"]:
+        raise InputError("neither blocks nor held-out texts can be none")
+    open_folder(order, resume)
+    torch.set_num_threads(order.threads or model_threads())
+    torch.manual_seed(schedule.seed)
+    texts = corpora.ConversationEncoder(order.model)
+    learnt_from, held_out = _texts(order, texts, settings)
+    laying = LayoutBuilder(
+        settings["block"], texts.mask, texts.end, shifted=bool(settings["shifted"])
+    )
+    learner = _learner(order, order.model, settings["rank"], texts.mask)
+    course = _course(learner, laying, settings)
+    hearing.on_news(EvaluationStarted(len(held_out)))
+    before = course.examine(held_out, schedule.texts, hearing.stop)
+    trainer = Trainer[TokenizedBatch](course, learnt_from, schedule, order.out / CHECKPOINT)
+    if before is None:
+        if not resume:
+            trainer.keep()  # nothing learnt yet; what is there is of a later step
+        return None
+    if resume:
+        trainer.resume()
+    course.grow_to(trainer.step)
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        course.grow_to(progress.step)
+        hearing.on_news(progress)
+
+    if not trainer.run(tell, hearing.stop):
+        return None
+    trainer.keep()  # measuring takes a while, too
+    hearing.on_news(EvaluationStarted(len(held_out)))
+    after = course.examine(held_out, schedule.texts, hearing.stop)
+    if after is None:
+        return None
+    learner.save(order.out, _told(laying, schedule, before, after))
+    (order.out / CHECKPOINT).unlink(missing_ok=True)
+    loss = losses[0] if losses else None
+    return DiffusionTrainingResult(
+        KIND.name, order.out, schedule.steps, loss, _lines(before, after)
+    )
+
+
+def _course(
+    learner: BlockLearner, laying: LayoutBuilder, settings: Mapping[str, int]
+) -> BlockObjective:
+    noising = NoiseSampler(bool(settings["complement"]), bool(settings["weighted"]))
+    return BlockObjective(
+        learner, laying, noising, BlockSizeSchedule(laying.block, settings["grow"])
+    )
+
+
+def _texts(
+    order: DiffusionTrainingJob, texts: corpora.ConversationEncoder, settings: Mapping[str, int]
+) -> tuple[BatchSource[TokenizedBatch], list[TokenizedText]]:
+    if order.data in {None, corpora.NARROW}:
+        made = corpora.DocumentSource(texts, forms=bool(settings["forms"]))
+        return made, made.held_out(settings["held_out"])
+    learnt, held_out = corpora.read_conversations(Path(str(order.data)), texts).split(
+        _HELD_OUT_EVERY
+    )
+    longest = max(len(text.tokens) for text in held_out.texts)
+    return ConversationSource(learnt), [TokenizedText.of(text, longest) for text in held_out.texts]
+
+
+def _learner(order: DiffusionTrainingJob, model: Path, rank: int, mask: int) -> BlockLearner:
+    if rank:
+        return LoraLearner(model, order.device, rank, mask)
+    return FullLearner(model, order.device)
+
+
+def _told(
+    laying: LayoutBuilder, schedule: Schedule, before: BlockAccuracy, after: BlockAccuracy
+) -> dict[str, object]:
+    """What the config says of it."""
+    return {
+        "format": 1,
+        "attention": "block_causal",
+        "block": laying.block,
+        "shifted": laying.shifted,
+        "mask_id": laying.mask,
+        "end_ids": [laying.end],
+        "preset": "threshold",
+        "trained": {
+            "steps": schedule.steps,
+            "texts": schedule.steps * schedule.texts,
+            "before": asdict(before),
+            "after": asdict(after),
+        },
+    }
+
+
+def _lines(before: BlockAccuracy, after: BlockAccuracy) -> tuple[str, ...]:
+    return (
+        f"open slots, half of a block: {after.slots} of texts that were not learnt from",
+        f"cross entropy {before.cross_entropy:.3f} nats before, {after.cross_entropy:.3f} after",
+        f"likeliest token right {before.accuracy:.1%} before, {after.accuracy:.1%} after",
+    )
+
+
+KIND: Final = DiffusionTrainerSpec(
+    "block",
+    "a causal chat model becomes one that fills blocks (BD3-LM's layout, thin maps or all weights)",
+    Schedule(steps=1200, texts=2, longest=280, rate=1.5e-3, warm_up=0.01, keep_every=20),
+    SETTINGS,
+    _train,
+    frozenset({"model", "data", "device"}),
+)

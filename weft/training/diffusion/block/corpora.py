@@ -1,0 +1,149 @@
+"""What one step learns from: texts as tokens, some of them with the form that their answer fills.
+
+Knows neither where they come from nor how they are laid out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from weft.core.errors import InputError
+from weft.training.corpus import Corpus, TrainingText
+from weft.training.diffusion.block.documents import GeneratedDocument, random_document
+from weft.training.diffusion.block.forms import DocumentForm
+from weft.training.diffusion.block.layout import Ids
+from weft.training.prompts import Conversation, Tokenizer, read_prompts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenizedText:
+    """A text [tokens] whose answer begins with token number `answer`: behind the text where that
+    was cut off before. With a `form`, the answer is the form's tokens and what ends it.
+    """
+
+    tokens: Ids
+    answer: int
+    form: DocumentForm | None = None
+
+    @classmethod
+    def of(
+        cls, text: TrainingText, longest: int, form: DocumentForm | None = None
+    ) -> TokenizedText:
+        """The first `longest` tokens, without a form that does not fit into them."""
+        tokens = np.array(text.tokens[:longest], dtype=np.int64)
+        return cls(tokens, text.answer, form if len(tokens) == len(text.tokens) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedBatch:
+    """Learnt at once."""
+
+    texts: tuple[TokenizedText, ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[TokenizedText]) -> TokenizedBatch:
+        return cls(tuple(texts))
+
+    @property
+    def learnt_tokens(self) -> int:
+        """Those of answers."""
+        return sum(max(0, len(page.tokens) - page.answer) for page in self.texts)
+
+
+class ConversationSource:
+    """Conversations that are at hand. Implements `Source`."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._texts = sorted(corpus.texts, key=lambda text: len(text.tokens))
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+        """Texts of about one length, so that few places are empty."""
+        texts = min(texts, len(self._texts))
+        first = int(chance.integers(len(self._texts) - texts + 1))
+        return TokenizedBatch.of(
+            TokenizedText.of(text, longest) for text in self._texts[first : first + texts]
+        )
+
+
+NARROW: Final = "json"
+"""Stands for the texts that are made: forms and plans as JSON documents."""
+_HELD_OUT: Final = 10**6
+"""Number of the first made text that nobody learns from, under every seed."""
+_NO_LIMIT: Final = 1 << 30
+
+
+class ConversationEncoder:
+    """Conversations as token ids, each up to the `end` of its answer; `mask` stands in none."""
+
+    def __init__(self, model: Path) -> None:
+        """Raises: `InputError` for a folder without a tokenizer, or one without such tokens."""
+        self._tokenizer = Tokenizer(model)
+        mask, end = self._tokenizer.reserved, self._tokenizer.end
+        if mask is None or end is None:
+            raise InputError(
+                f"{model} has no reserved token to stand for the mask, or none that ends a text",
+                hint="add a special token to its tokenizer, and a row to its embeddings",
+            )
+        self.mask, self.end = mask, end
+
+    def of(self, before: Conversation, answer: str) -> TrainingText:
+        """The answer to what was said before. Raises: `InputError`, see `Tokenizer`."""
+        prompt = self._tokenizer.encode(before)
+        return TrainingText((*prompt, *self._tokenizer.plain(answer), self.end), len(prompt))
+
+    def of_document(self, made: GeneratedDocument) -> TrainingText:
+        """The request as a user's turn, and the document."""
+        return self.of((("user", made.request),), made.answer)
+
+    def of_form(self, made: GeneratedDocument) -> tuple[TrainingText, DocumentForm]:
+        """The same, the document in the tokens that fill a form."""
+        prompt = self._tokenizer.encode((("user", made.request),))
+        form = DocumentForm.of(made.fields, made.schemas, self._tokenizer.plain)
+        return TrainingText((*prompt, *form.tokens, self.end), len(prompt)), form
+
+
+class DocumentSource:
+    """Documents without end, with `forms` each second one as a form. Implements `Source`."""
+
+    def __init__(self, texts: ConversationEncoder, *, forms: bool = True) -> None:
+        self._texts = texts
+        self._forms = forms
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+        """Other ones for every chance."""
+        return TokenizedBatch.of(
+            self._page(number, random_document(chance), longest) for number in range(texts)
+        )
+
+    def held_out(self, count: int) -> list[TokenizedText]:
+        """The same ones always. Their values, not their keys, are new."""
+        made = (random_document(np.random.default_rng([_HELD_OUT, at])) for at in range(count))
+        return [self._page(number, one, _NO_LIMIT) for number, one in enumerate(made)]
+
+    def _page(self, number: int, made: GeneratedDocument, longest: int) -> TokenizedText:
+        if self._forms and number % 2:
+            text, form = self._texts.of_form(made)
+            return TokenizedText.of(text, longest, form)
+        return TokenizedText.of(self._texts.of_document(made), longest)
+
+
+def read_conversations(path: Path, texts: ConversationEncoder) -> Corpus:
+    """The conversations of a file, each of which ends with an answer.
+
+    Raises: `InputError` for a file that cannot be read, or a conversation without an answer.
+    """
+    found = []
+    for number, conversation in enumerate(read_prompts(path), 1):
+        *before, (role, answer) = conversation
+        if role != "assistant" or not before:
+            raise InputError(
+                f"{path}: conversation {number} does not end with an answer",
+                hint='the last of its `messages` has the role "assistant"',
+            )
+        found.append(texts.of(tuple(before), answer))
+    return Corpus(found)

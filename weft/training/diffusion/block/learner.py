@@ -1,0 +1,107 @@
+"""What learns: a model with thin maps beside its weights, or all of its weights.
+
+Knows no lesson: rows that see what they are told to see, and their logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import torch
+
+from weft.decoding.diffusion.models import adapter_file
+from weft.decoding.network.layers import no_progress_bars
+from weft.decoding.speculative.trained_drafter import Fingerprint
+from weft.training.devices import computes_bfloat16, mixed_precision
+from weft.training.diffusion.block import model_config
+from weft.training.diffusion.block.lora import LoraModel
+from weft.training.teacher import Teacher
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_ALPHA: Final = 2.0
+"""Of the rank: by how much more thin maps count than they are scaled for."""
+
+
+class BlockLearner(Protocol):
+    """A model on its way."""
+
+    module: torch.nn.Module
+
+    def logits(
+        self, ids: torch.Tensor, slots: torch.Tensor, sees: torch.Tensor, asked: torch.Tensor
+    ) -> torch.Tensor:
+        """Of the rows `asked` [asked, vocabulary], which counts the rows of all texts in a row.
+
+        ids, slots  [texts, rows]: what is read, at which position
+        sees        [texts, rows, rows] bool
+        """
+
+    def save(self, folder: Path, told: Mapping[str, object]) -> None:
+        """Write it to `folder`, with what is `told` of it. Raises: `OSError`."""
+
+
+class LoraLearner:
+    """A frozen model with thin maps of `rank`, in bfloat16 where the machine computes in it."""
+
+    def __init__(self, path: Path, device: str, rank: int, mask_id: int) -> None:
+        fast = computes_bfloat16(torch.device(device))
+        self._teacher = Teacher.load(path, device, torch.bfloat16 if fast else torch.float32)
+        self._base = path.name
+        self._target = Fingerprint.of(self._teacher)  # before the mask is read as something else
+        self.module = LoraModel(self._teacher.model, rank, _ALPHA * rank, mask_id)
+
+    def logits(
+        self, ids: torch.Tensor, slots: torch.Tensor, sees: torch.Tensor, asked: torch.Tensor
+    ) -> torch.Tensor:
+        return _logits(self._teacher, ids, slots, sees, asked, nullcontext())
+
+    def save(self, folder: Path, told: Mapping[str, object]) -> None:
+        tensors = dict(self.module.tensors())
+        adapter_file.write(folder / model_config.ADAPTER, tensors, self.module.alpha)
+        kind = self._teacher.model.config.model_type
+        model_config.write_adapter_config(folder, kind, {**told, "base": self._base}, self._target)
+
+
+class FullLearner:
+    """A model of which everything is learnt."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        self._path = path
+        self._teacher = Teacher.load(path, device)
+        self.module: PreTrainedModel = self._teacher.model.requires_grad_(requires_grad=True)
+
+    def logits(
+        self, ids: torch.Tensor, slots: torch.Tensor, sees: torch.Tensor, asked: torch.Tensor
+    ) -> torch.Tensor:
+        saving = mixed_precision(self._teacher.device)
+        return _logits(self._teacher, ids, slots, sees, asked, saving)
+
+    def save(self, folder: Path, told: Mapping[str, object]) -> None:
+        with no_progress_bars():
+            self.module.cpu().save_pretrained(folder)  # nothing is learnt after it
+        model_config.write_model_config(folder, self._path, told)
+
+
+def _logits(
+    teacher: Teacher,
+    ids: torch.Tensor,
+    slots: torch.Tensor,
+    sees: torch.Tensor,
+    asked: torch.Tensor,
+    saving: AbstractContextManager[object],
+) -> torch.Tensor:
+    device = teacher.device
+    with saving:
+        output = teacher.model.base_model(
+            input_ids=ids.to(device),
+            position_ids=slots.to(device),
+            attention_mask=sees[:, None].to(device),
+            use_cache=False,
+        )
+        hidden = output.last_hidden_state.flatten(0, 1)[asked.to(device)]
+        return teacher.head(hidden).float()

@@ -1,0 +1,122 @@
+"""What the narrow documents are about: words to draw from, and words that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from weft.core.values import JsonSchema
+
+Value = str | int | float | bool | list[str]
+DrawValue = Callable[[np.random.Generator], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGenerator:
+    """Values that are drawn, and the JSON Schema that they fit."""
+
+    draw: DrawValue
+    schema: JsonSchema
+
+
+def _listed(text: str, apart: str = " ") -> list[str]:
+    return text.split(apart)
+
+
+_NAMES: Final = _listed(
+    "Maria Anna Peter Lena Omar Yuki Ravi Chloe Diego Fatima George Hanna Ivan Julia Karim Linda"
+    " Marco Nina Oscar Paula Quinn Rosa Simon Tara Umar Vera Walter Xenia Yusuf Zoe Alice Bob"
+)
+_CITIES: Final = _listed(
+    "Lisbon Paris Berlin Madrid Rome Oslo Vienna Prague Dublin Athens Tokyo Seoul Cairo Lima"
+    " Boston Denver Toronto Sydney Geneva Warsaw Helsinki Kyoto Nairobi Delhi"
+)
+_THINGS: Final = _listed(
+    "lamp chair desk phone laptop camera bottle jacket guitar bicycle kettle mirror carpet printer"
+    " backpack tent clock sofa blender helmet"
+)
+_COLOURS: Final = _listed("red blue green black white yellow brown grey orange purple")
+_JOBS: Final = _listed("teacher nurse baker pilot lawyer farmer chemist painter driver editor")
+_DAYS: Final = _listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+_TASKS: Final = _listed(
+    "wash the car|book a room|call the bank|buy milk|pack the bags|clean the desk|write a report|"
+    "check the lights|print the form|feed the cat|water the plants|test the pump|sort the mail|"
+    "charge the phone|open the gate|cook the rice|fix the door|send the invoice",
+    "|",
+)
+_STRING: Final = {"type": "string"}
+_ONSETS: Final = _listed("b d f g k l m n p r s t v z br dr st tr")
+_VOWELS: Final = _listed("a e i o u")
+
+
+def draw_one(words: tuple[str, ...] | list[str], chance: np.random.Generator) -> str:
+    """Any of them."""
+    return words[int(chance.integers(len(words)))]
+
+
+def invented(chance: np.random.Generator) -> str:
+    """A name that is none: what is to be learnt is to copy, not to know."""
+    syllables = [
+        draw_one(_ONSETS, chance) + draw_one(_VOWELS, chance) for _ in range(chance.integers(2, 4))
+    ]
+    return "".join(syllables).capitalize()
+
+
+def named(words: list[str]) -> ValueGenerator:
+    """One of `words`, every third time an invented one."""
+
+    def draw(chance: np.random.Generator) -> Value:
+        return invented(chance) if chance.integers(3) == 0 else draw_one(words, chance)
+
+    return ValueGenerator(draw, _STRING)
+
+
+def among(words: list[str], *, closed: bool = False) -> ValueGenerator:
+    """One of `words`. `closed`: the schema lists them."""
+    return ValueGenerator(
+        lambda chance: draw_one(words, chance), {"enum": words} if closed else _STRING
+    )
+
+
+def whole(low: int, high: int) -> ValueGenerator:
+    """A whole number, both ends included, which the schema does not tell."""
+    return ValueGenerator(lambda chance: int(chance.integers(low, high + 1)), {"type": "integer"})
+
+
+def bounded(low: int, high: int) -> ValueGenerator:
+    """A whole number whose bounds, both included, are in the schema."""
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return ValueGenerator(lambda chance: int(chance.integers(low, high + 1)), schema)
+
+
+def several(words: list[str]) -> ValueGenerator:
+    """Two or three different ones."""
+
+    def draw(chance: np.random.Generator) -> Value:
+        count = int(chance.integers(2, 4))
+        return [words[int(at)] for at in chance.permutation(len(words))[:count]]
+
+    return ValueGenerator(draw, {"type": "array", "items": _STRING})
+
+
+def _price(chance: np.random.Generator) -> Value:
+    """With cents that JSON does not shorten."""
+    return int(chance.integers(1, 200)) + int(chance.integers(1, 10)) / 10
+
+
+def _date(chance: np.random.Generator) -> Value:
+    """As ISO 8601 has it."""
+    year, month, day = chance.integers([2020, 1, 1], [2030, 13, 29])
+    return f"{year}-{month:02d}-{day:02d}"
+
+
+NAME, CITY, THING, COLOUR = named(_NAMES), named(_CITIES), named(_THINGS), among(_COLOURS)
+JOB, DAY, TASKS, THINGS = among(_JOBS), among(_DAYS), several(_TASKS), several(_THINGS)
+PRIORITY = among(["low", "medium", "high"], closed=True)
+STATUS = among(["open", "closed", "waiting"], closed=True)
+CHANNEL = among(["phone", "mail", "web"], closed=True)
+YES = ValueGenerator(lambda chance: bool(chance.integers(2)), {"type": "boolean"})
+PRICE, DATE = ValueGenerator(_price, {"type": "number"}), ValueGenerator(_date, _STRING)

@@ -1,0 +1,238 @@
+"""A pass of a small Llama over texts of equal length, for training: no cache, and any attention.
+
+Computes what transformers' own modules compute, with their weights and fewer steps. Products are in
+bfloat16 where the machine is fast in it; attention is not: its backward pass is slow there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy, linear, rms_norm, scaled_dot_product_attention, silu
+
+from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.language import ListQuestion
+from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES
+from weft.training.devices import mixed_precision
+from weft.training.diffusion.list_model.questions import ListBatch, alike, patterns
+
+if TYPE_CHECKING:
+    from transformers import LlamaForCausalLM
+
+
+def hidden(
+    model: LlamaForCausalLM, ids: torch.Tensor, wanted: torch.Tensor, sees: torch.Tensor | None
+) -> torch.Tensor:
+    """[wanted slots, width]: what the head reads there, with gradients.
+
+    ids, wanted: [texts, slots]. sees: [slots, slots], True where a slot sees another; None: all see
+    all.
+    """
+    base, config = model.model, model.config
+    turns = _turns(base.rotary_emb.inv_freq, ids.shape[1])
+    states = base.embed_tokens(ids)
+    eps: float = config.rms_norm_eps
+    for layer in base.layers:
+        read = _normed(states, layer.input_layernorm.weight, eps)
+        found = _attention(layer.self_attn, read, turns, sees)
+        if layer is base.layers[-1]:  # from here on, slots do without each other
+            states, found = states[wanted], found[wanted]
+        states = states + layer.self_attn.o_proj(found)
+        read = _normed(states, layer.post_attention_layernorm.weight, eps)
+        both = torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight])
+        gate, up = linear(read, both).chunk(2, dim=-1)
+        states = states + layer.mlp.down_proj(silu(gate) * up)
+    return _normed(states, base.norm.weight, eps)
+
+
+def block_causal(slots: int, block: int) -> torch.Tensor:
+    """[slots, slots]: a slot sees its block and those before. Blocks of one are causal."""
+    blocks = torch.arange(slots) // block
+    return blocks[:, None] >= blocks
+
+
+def _normed(states: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    return rms_norm(states, (states.shape[-1],), weight, eps)
+
+
+def _turns(frequencies: torch.Tensor, slots: int) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = torch.arange(slots)[:, None] * frequencies
+    return angles.cos(), angles.sin()
+
+
+def _turned(states: torch.Tensor, turns: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    """Rotary positions on [texts, heads, slots, head_dim]."""
+    first, second = states.chunk(2, dim=-1)
+    cos, sin = turns
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+def _attention(
+    attention: torch.nn.Module,
+    read: torch.Tensor,
+    turns: tuple[torch.Tensor, torch.Tensor],
+    sees: torch.Tensor | None,
+) -> torch.Tensor:
+    """[texts, slots, width], before the heads are mixed."""
+    texts, slots, width = read.shape
+    three = (attention.q_proj, attention.k_proj, attention.v_proj)
+    weights = torch.cat([projection.weight for projection in three])
+    apart = linear(read, weights).view(texts, slots, 3, -1, attention.head_dim)
+    query, key, value = apart.permute(2, 0, 3, 1, 4).float()
+    with torch.autocast(read.device.type, enabled=False):
+        found = scaled_dot_product_attention(
+            _turned(query, turns), _turned(key, turns), value, sees
+        )
+    return found.transpose(1, 2).reshape(texts, slots, width)
+
+
+Bits = NDArray[np.bool_]
+
+
+def expected_tokens(
+    question: ListQuestion, answer: NDArray[np.int64], decided: Bits
+) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+    """The tokens that may stand there, [tokens], and how likely each is, [slots, tokens].
+
+    answer   [slots] a valid one
+    decided  [slots] which of it are known
+
+    None for an operation with one valid answer.
+    """
+    if question.operation in DETERMINISTIC:
+        return None
+    alphabet = np.array(LANGUAGES[question.operation].alphabet(question), dtype=np.int64)
+    same = alike(question)
+    hot = _hot(same)  # [answers, slots, tokens]
+    alphabet = alphabet[: hot.shape[2]]
+    if not decided.any():
+        return alphabet, _average(same)
+    code = np.empty(alphabet.max() + 1, dtype=np.int64)
+    code[alphabet] = np.arange(len(alphabet))
+    agree = (patterns(same)[:, decided] == code[answer[decided]]).all(axis=1)
+    return alphabet, hot[agree].mean(axis=0, dtype=np.float32)
+
+
+@lru_cache(maxsize=1024)
+def _hot(same: ListQuestion) -> NDArray[np.float32]:
+    codes = patterns(same)
+    return np.eye(int(codes.max()) + 1, dtype=np.float32)[codes]
+
+
+@lru_cache(maxsize=1024)
+def _average(same: ListQuestion) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = _hot(same).mean(axis=0, dtype=np.float32)
+    return found
+
+
+_END_MASK_RATES: Final = (0.0, 1.0)
+"""Half of the texts have all of their last EOS masked or none: decoding often decides them first
+and together."""
+
+
+class MaskedObjective:
+    """Learns what stands in masked slots. `block` 0: all slots see all; else block-causal, and of
+    each text one block is learnt, with those before it whole.
+    """
+
+    def __init__(self, model: LlamaForCausalLM, block: int = 0) -> None:
+        self.module: torch.nn.Module = model
+        self._model = model
+        self.block = block
+
+    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+        """The mean over masked slots."""
+        ours = batch.answer | batch.end
+        seen = torch.ones_like(ours)
+        if self.block:
+            now, seen = _one_block(ours, self.block, chance)
+            ours = ours & now
+        some = ours & _some(batch, chance)
+        half = len(ours) // 2
+        masked = torch.cat([ours[:half], some[half:], (ours & ~some)[half:]])
+        texts = torch.cat([torch.arange(len(ours)), torch.arange(half, len(ours))])
+        ids = batch.tokens[texts].masked_fill(masked, words.MASK)
+        sees = block_causal(ids.shape[1], self.block) if self.block else None
+        with mixed_precision(ids.device):
+            logits = self._model.lm_head(hidden(self._model, ids, masked, sees))
+        goals = _goals(batch, texts, masked, seen[texts] & ~masked)
+        return cross_entropy(logits.float(), goals)
+
+
+class CausalObjective:
+    """Learns the next token of answers: the autoregressive twin."""
+
+    block = 1
+
+    def __init__(self, model: LlamaForCausalLM) -> None:
+        self.module: torch.nn.Module = model
+        self._model = model
+
+    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+        """The mean over the tokens of answers and the EOS after them."""
+        read = batch.tokens[:, :-1]
+        learnt = batch.answer | batch.end
+        with mixed_precision(read.device):
+            states = hidden(self._model, read, learnt[:, 1:], block_causal(read.shape[1], 1))
+            logits = self._model.lm_head(states)
+        texts, slots = learnt.nonzero(as_tuple=True)
+        one = torch.zeros(len(slots), learnt.shape[1], dtype=torch.bool)
+        one[torch.arange(len(slots)), slots] = True
+        before = torch.arange(learnt.shape[1]) < slots[:, None]
+        return cross_entropy(logits.float(), _goals(batch, texts, one, before))
+
+
+def _goals(
+    batch: ListBatch, texts: torch.Tensor, learnt: torch.Tensor, known: torch.Tensor
+) -> torch.Tensor:
+    """[learnt slots, vocabulary]: what stands there, on average over all answers that agree with
+    what is known.
+
+    texts          [rows]: which text each row is of
+    learnt, known  [rows, slots]
+    """
+    tokens = batch.tokens[texts][learnt]
+    goals = torch.nn.functional.one_hot(tokens, words.SIZE).float()
+    first = 0
+    for text, row, sure in zip(texts.tolist(), learnt.numpy(), known.numpy(), strict=True):
+        mine = batch.answer[text].numpy()
+        wanted = row[mine]
+        count = int(wanted.sum())
+        if count:
+            answer = batch.tokens[text].numpy()[mine]
+            found = expected_tokens(batch.questions[text], answer, sure[mine])
+            if found is not None:
+                alphabet, shares = found
+                goals[first : first + count] = 0.0
+                goals[first : first + count, torch.from_numpy(alphabet)] = torch.from_numpy(
+                    shares[wanted]
+                )
+        first += int(row.sum())
+    return goals
+
+
+def _some(batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+    """[texts, slots]: each at a rate of its text; the EOS after an answer at one of their own."""
+    texts, slots = batch.tokens.shape
+    rates = chance.random((texts, 2))
+    ends = chance.integers(4, size=texts)
+    rates[:, 1] = np.select([ends == 0, ends == 1], _END_MASK_RATES, rates[:, 1])
+    rate = np.where(batch.end.numpy(), rates[:, 1:], rates[:, :1])
+    return torch.from_numpy(chance.random((texts, slots)) < rate)
+
+
+def _one_block(
+    ours: torch.Tensor, block: int, chance: np.random.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[texts, slots] each: of each text a block that has slots of `ours`; it and those before."""
+    slots = ours.shape[1]
+    first = ours.to(torch.int8).argmax(dim=1).numpy() // block
+    last = (slots - 1) // block
+    chosen = first + (chance.random(len(ours)) * (last - first + 1)).astype(np.int64)
+    blocks = torch.arange(slots) // block
+    now = torch.from_numpy(chosen)[:, None]
+    return blocks == now, blocks <= now

@@ -1,0 +1,213 @@
+"""How often a list model's answers are valid when they are written in one step, or one by one.
+
+On questions about items that no training sees. Knows no cache and no policy: whole passes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from weft.core.errors import InputError
+from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.closed_forms import ONE_STEP, one_step
+from weft.decoding.diffusion.oracle.language import ListQuestion
+from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES, valid
+from weft.decoding.network.options import model_threads
+from weft.training.diffusion.list_model import network
+from weft.training.diffusion.list_model.objectives import (
+    CausalObjective,
+    MaskedObjective,
+    block_causal,
+    hidden,
+)
+from weft.training.diffusion.list_model.questions import (
+    LONGEST,
+    ListBatch,
+    ListSource,
+    drawn_question,
+)
+from weft.training.diffusion.spec import (
+    CHECKPOINT,
+    DiffusionTrainerSpec,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    open_folder,
+)
+from weft.training.frame import EvaluationStarted, Schedule, StepProgress, Trainer
+from weft.training.muon import Muon
+
+if TYPE_CHECKING:
+    from transformers import LlamaForCausalLM
+
+
+@dataclass(frozen=True, slots=True)
+class ListPredictor:
+    """A model with what its slots see: `block` 0 is all of them. `causal`: the next token is read
+    off the slot before it.
+    """
+
+    model: LlamaForCausalLM
+    block: int = 0
+    causal: bool = False
+
+    def logits(self, ids: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        """ids, wanted [texts, slots]: [wanted slots, vocabulary], aligned."""
+        block = 1 if self.causal else self.block
+        sees = block_causal(ids.shape[1], block) if block else None
+        at = wanted.roll(-1, dims=1) if self.causal else wanted
+        with torch.no_grad():
+            found: torch.Tensor = self.model.lm_head(hidden(self.model, ids, at, sees)).float()
+        found[:, [words.MASK, words.PAD]] = -torch.inf
+        return found
+
+
+def questions(operation: str, n: int, count: int, seed: int = 0) -> list[ListQuestion]:
+    """`count` of those that are held out."""
+    chance = np.random.default_rng([seed, n])
+    return [drawn_question(operation, n, chance, unseen=True) for _ in range(count)]
+
+
+def validity(
+    reader: ListPredictor,
+    asked: list[ListQuestion],
+    passes: int,
+    chance: np.random.Generator | None = None,
+) -> float:
+    """The share of valid answers to questions of one form.
+
+    passes: in how many an answer is written; 0: one token a pass, in random order for a model that
+    fills slots, the next one for a causal model. chance: draws the order, and tokens as they are
+    predicted; None: the likeliest tokens.
+    """
+    answers = _answers(reader, asked, passes, chance)
+    right = [valid(question, row) for question, row in zip(asked, answers.tolist(), strict=True)]
+    return float(np.mean(right))
+
+
+def _answers(
+    reader: ListPredictor,
+    asked: list[ListQuestion],
+    passes: int,
+    chance: np.random.Generator | None,
+) -> NDArray[np.int64]:
+    """[questions, tokens of an answer], on a canvas with one slot more, which is an EOS."""
+    first = len(asked[0].prompt)
+    length = LANGUAGES[asked[0].operation].length(asked[0])
+    ids = torch.full((len(asked), first + length + 1), words.MASK)
+    for row, question in zip(ids, asked, strict=True):
+        row[:first] = torch.tensor(question.prompt)
+    order = np.tile(np.arange(first, first + length), (len(asked), 1))
+    if not reader.causal and not reader.block:
+        order = (chance or np.random.default_rng(0)).permuted(order, axis=1)
+    for slots in np.array_split(order, passes or length, axis=1):
+        wanted = torch.zeros_like(ids, dtype=torch.bool).scatter_(1, torch.tensor(slots), True)
+        logits = reader.logits(ids, wanted)
+        ids[wanted] = _drawn(logits, chance)
+    answers: NDArray[np.int64] = ids[:, first : first + length].numpy()
+    return answers
+
+
+def _drawn(logits: torch.Tensor, chance: np.random.Generator | None) -> torch.Tensor:
+    """[slots]: the likeliest tokens, or tokens at their probabilities (exponential race)."""
+    if chance is None:
+        return logits.argmax(dim=1)
+    waits = torch.from_numpy(chance.exponential(size=tuple(logits.shape)))
+    return (logits.double().softmax(dim=1) / waits).argmax(dim=1)
+
+
+_ITEMS: Final = 5
+
+
+def _train(
+    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+) -> DiffusionTrainingResult | None:
+    variant = _variant(order.variant)
+    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    network.check_size(settings["width"], settings["layers"])
+    open_folder(order, resume)
+    torch.set_num_threads(order.threads or model_threads())
+    model = network.new(settings["width"], settings["layers"], schedule.seed)
+    if order.model is not None:
+        network.begin_with(model, order.model)
+    lesson = _lesson(model, variant)
+    trainer = Trainer[ListBatch](
+        lesson, ListSource(), schedule, order.out / CHECKPOINT, optimiser=_optimiser
+    )
+    if resume:
+        trainer.resume()
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        hearing.on_news(progress)
+
+    if not trainer.run(tell, hearing.stop):
+        return None
+    trainer.keep()  # examining takes a while, too
+    count = settings["examined"]
+    hearing.on_news(EvaluationStarted(count * len(LANGUAGES)))
+    reader = ListPredictor(model, lesson.block, variant == "ar")
+    lines = []
+    for line in _examined(reader, count, schedule.seed) if count else ():
+        if hearing.stop():
+            return None
+        lines.append(line)
+    network.save(model, order.out, variant)
+    (order.out / CHECKPOINT).unlink(missing_ok=True)
+    loss = losses[0] if losses else None
+    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+
+
+def _variant(name: str | None) -> network.Variant:
+    for variant in network.VARIANTS:
+        if variant == name:
+            return variant
+    there = ", ".join(network.VARIANTS)
+    raise InputError(f"there is no list model {name!r}", hint=f"--variant is one of {there}")
+
+
+def _lesson(model: LlamaForCausalLM, variant: network.Variant) -> MaskedObjective | CausalObjective:
+    if variant == "ar":
+        return CausalObjective(model)
+    return MaskedObjective(model, network.BLOCK if variant == "block" else 0)
+
+
+def _optimiser(
+    learnt: Mapping[str, torch.nn.Parameter], schedule: Schedule
+) -> torch.optim.Optimizer:
+    """Muon for what stands between embeddings and head."""
+    inner = {name: p for name, p in learnt.items() if p.ndim == 2 and ".layers." in name}
+    others = [p for name, p in learnt.items() if name not in inner]
+    return Muon(inner.values(), others, schedule.rate, schedule.decay)
+
+
+def _examined(reader: ListPredictor, count: int, seed: int) -> Iterator[str]:
+    """A line for each operation."""
+    for name in LANGUAGES:
+        n = min(_ITEMS, LANGUAGES[name].longest)
+        asked = questions(name, n, count, seed)
+        chance = None if name in DETERMINISTIC else np.random.default_rng(seed)
+        one_by_one = validity(reader, asked, 0, chance)
+        line = f"{name} of {n}: {one_by_one:.1%} valid one by one"
+        if not reader.causal:
+            line += f", {validity(reader, asked, 1, chance):.1%} in one step"
+            if name in ONE_STEP:
+                line += f" ({one_step(name, n):.1%} if predictions were true)"
+        yield line
+
+
+KIND: Final = DiffusionTrainerSpec(
+    "list",
+    "a small model of list operations, from nothing",
+    Schedule(steps=3200, texts=80, longest=LONGEST, rate=4e-3, warm_up=0.02, keep_every=200),
+    {"width": 128, "layers": 4, "examined": 200},
+    _train,
+    frozenset({"variant", "model"}),
+)

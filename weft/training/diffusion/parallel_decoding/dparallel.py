@@ -1,0 +1,363 @@
+"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from weft.core.errors import CapabilityError, InputError
+from weft.decoding.diffusion.adapter import ModelAdapter
+from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.models import adapter_file
+from weft.decoding.diffusion.models.families import OURS
+from weft.decoding.diffusion.models.folder import FORMAT
+from weft.decoding.diffusion.models.loading import load_trainable
+from weft.decoding.diffusion.policies.confidence import EntropyThresholdPolicy
+from weft.decoding.network.layers import no_progress_bars
+from weft.decoding.network.options import NetworkOptions, model_threads
+from weft.training.devices import mixed_precision
+from weft.training.diffusion.block import model_config
+from weft.training.diffusion.block.lora import LoraModel
+from weft.training.diffusion.parallel_decoding.self_generated import (
+    Prompt,
+    SelfGeneratedText,
+    denoising_rows,
+    load_teacher,
+    prompts_of,
+    write_texts,
+)
+from weft.training.diffusion.spec import (
+    CHECKPOINT,
+    CONFIG,
+    DiffusionTrainerSpec,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    open_folder,
+)
+from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+_ALPHA: Final = 2.0
+"""Of the rank: by how much more thin maps count than they are scaled for."""
+_PRESET: Final = "dparallel"
+
+
+class DiffusionStudent:
+    """The order's model. `rank` 0: all weights are learnt.
+
+    Raises: `InputError` for a model that cannot be read, or whose sight no training here has.
+    """
+
+    def __init__(self, order: DiffusionTrainingJob, rank: int) -> None:
+        assert order.model is not None
+        options = NetworkOptions(dtype="float32", threads=order.threads, device=order.device)
+        try:
+            self._loaded = load_trainable(order.model, options, find=order.find)
+        except CapabilityError as error:
+            message = f"{order.model} is no diffusion model to distil: {error.message}"
+            raise InputError(message, hint=error.hint) from error
+        self.traits = self._loaded.traits
+        self._model: PreTrainedModel = self._loaded.model
+        kind = self._model.config.model_type
+        if self.traits.attention == "causal_encoder" or kind not in OURS:
+            raise InputError(
+                f"{order.model} is not distilled here: a {kind} model whose attention is"
+                f" {self.traits.attention}",
+                hint=f"take a {', '.join(OURS)} whose slots see all, or all up to their block",
+            )
+        self._maps: LoraModel | None = None
+        if rank:
+            self._model.requires_grad_(requires_grad=False)
+            mask = self.mask
+            self._maps = LoraModel(self._model, rank, _ALPHA * rank, mask, fills=True)
+        self.module: torch.nn.Module = self._maps or self._model
+
+    @property
+    def mask(self) -> int:
+        """What an undecided slot holds."""
+        assert self.traits.mask_id is not None
+        return self.traits.mask_id
+
+    @property
+    def device(self) -> torch.device:
+        """Where it learns."""
+        device: torch.device = self._model.device
+        return device
+
+    def logits(self, ids: torch.Tensor, wanted: torch.Tensor, sees: torch.Tensor) -> torch.Tensor:
+        """[wanted slots, vocabulary], aligned, with gradients.
+
+        ids, wanted  [texts, slots]
+        sees         [slots, slots] bool: which others a slot sees
+        """
+        # a shifted model predicts a slot where the one before it is read
+        rows = wanted.roll(-1, dims=1) if self.traits.shifted else wanted
+        with mixed_precision(self.device):
+            output = self._model.base_model(
+                input_ids=ids,
+                attention_mask=sees.expand(len(ids), 1, -1, -1),
+                use_cache=False,
+            )
+            found: torch.Tensor = self._model.get_output_embeddings()(
+                output.last_hidden_state[rows]
+            )
+        return found.float()[:, : self.traits.vocabulary]
+
+    def save(self, folder: Path) -> None:
+        """Write a whole model in half precision, in weft's own format. Raises: `OSError`."""
+        if self._maps is not None:
+            beside = folder / f".{model_config.ADAPTER}"
+            adapter_file.write(beside, dict(self._maps.tensors()), self._maps.alpha)
+            try:
+                self._maps.detach_hooks()
+                adapter_file.merge(self._model, beside)
+            finally:
+                beside.unlink(missing_ok=True)
+        with no_progress_bars():
+            self._model.cpu().half().save_pretrained(folder)  # nothing is learnt after it
+        model_config.write_model_config(folder, self._loaded.folder, self._told())
+
+    def _told(self) -> dict[str, object]:
+        traits = self.traits
+        return {
+            "format": FORMAT,
+            "attention": traits.attention,
+            **({"block": traits.block} if traits.block else {}),
+            "shifted": traits.shifted,
+            "mask_id": traits.mask_id,
+            "end_ids": sorted(traits.end_ids),
+            "banned": sorted(traits.banned),
+            "preset": _PRESET,
+        }
+
+
+_SHARPENED: Final = 0.5
+_CERTAINTY: Final = 2.0
+"""What entropy counts, beside cross entropy."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelfGeneratedBatch:
+    """Texts of equal length side by side. ids [texts, slots]; answer: where each answer begins."""
+
+    ids: torch.Tensor
+    answer: torch.Tensor
+
+    @property
+    def learnt_tokens(self) -> int:
+        """Slots of answers."""
+        return int((self.ids.shape[1] - self.answer).sum())
+
+
+class SelfGeneratedSource:
+    """Draws from `texts`, once they are given; those of a batch are equally long."""
+
+    def __init__(self) -> None:
+        self._by_length: list[list[SelfGeneratedText]] = []
+        self._shares = np.zeros(0)
+
+    def give(self, texts: Sequence[SelfGeneratedText]) -> None:
+        """Raises: `InputError` for none."""
+        if not texts:
+            raise InputError("there are no texts to learn from")
+        by_length: dict[int, list[SelfGeneratedText]] = defaultdict(list)
+        for text in texts:
+            by_length[len(text.ids)].append(text)
+        self._by_length = [by_length[length] for length in sorted(by_length)]
+        self._shares = np.array([len(some) for some in self._by_length]) / len(texts)
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> SelfGeneratedBatch:  # noqa: ARG002
+        """`texts` of one length, some more than once where there are fewer."""
+        some = self._by_length[chance.choice(len(self._shares), p=self._shares)]
+        chosen = [some[at] for at in chance.integers(len(some), size=texts)]
+        ids = np.array([text.ids for text in chosen])
+        first = np.array([len(text.prompt) for text in chosen])
+        return SelfGeneratedBatch(torch.from_numpy(ids), torch.from_numpy(first))
+
+
+class CertaintyObjective:
+    """`block` slots are learnt at once, counted from the answer's first; `own`: of a model whose
+    slots see no later block, which are counted from slot 0 and are these blocks. Of a block, a
+    share from `least` to all is masked.
+    """
+
+    def __init__(self, student: DiffusionStudent, block: int, own: bool, least: float) -> None:
+        self.module: torch.nn.Module = student.module
+        self._student = student
+        self._block, self._own, self._least = block, own, least
+
+    def loss(self, batch: SelfGeneratedBatch, chance: np.random.Generator) -> torch.Tensor:
+        """Cross entropies of both masks, each over its slots, and twice the entropy."""
+        slots = batch.ids.shape[1]
+        at = torch.arange(slots)
+        starts = torch.zeros_like(batch.answer) if self._own else batch.answer
+        blocks = (at - starts[:, None]).div(self._block, rounding_mode="floor")
+        ours = at >= batch.answer[:, None]
+        now = self._chosen(batch, blocks, chance)
+        inside = ours & (blocks == now)
+        masked = inside & self._some(inside, chance)
+        later = ours & (blocks > now)
+        both = torch.cat([masked, inside & ~masked])
+        hidden = both | torch.cat([later, later])
+        ids = torch.cat([batch.ids, batch.ids])
+        device = self._student.device
+        logits = self._student.logits(
+            ids.masked_fill(hidden, self._student.mask).to(device),
+            both.to(device),
+            self._sees(slots).to(device),
+        )
+        goals = ids[both].to(device)
+        wrong = cross_entropy(logits, goals, reduction="none")
+        count = int(masked.sum())
+        losses = wrong[:count].mean()
+        if count < len(wrong):
+            losses = losses + wrong[count:].mean()
+        right = logits.argmax(dim=1) == goals
+        if not right.any():
+            return losses
+        sharp = (logits[right] / _SHARPENED).log_softmax(dim=1)
+        entropy = -(sharp.exp() * sharp).sum(dim=1).mean()
+        return losses + _CERTAINTY * entropy
+
+    def _sees(self, slots: int) -> torch.Tensor:
+        """[slots, slots]: a slot sees all, or its block and those before."""
+        blocks = torch.arange(slots) // (self._block if self._own else slots)
+        return blocks[:, None] >= blocks
+
+    def _chosen(
+        self, batch: SelfGeneratedBatch, blocks: torch.Tensor, chance: np.random.Generator
+    ) -> torch.Tensor:
+        """[texts, 1]: a block of each answer."""
+        first = blocks.gather(1, batch.answer[:, None])
+        count = blocks[:, -1:] - first + 1
+        share = torch.from_numpy(chance.random((len(blocks), 1)))
+        return first + (share * count).long()
+
+    def _some(self, inside: torch.Tensor, chance: np.random.Generator) -> torch.Tensor:
+        """[texts, slots]: a share of those `inside`, one at least."""
+        texts, slots = inside.shape
+        count = inside.sum(dim=1, keepdim=True).numpy()
+        share = self._least + (1.0 - self._least) * chance.random((texts, 1))
+        wanted = np.maximum(np.rint(share * count), 1)
+        order = np.where(inside.numpy(), chance.random((texts, slots)), 2.0)
+        rank = order.argsort(axis=1).argsort(axis=1)
+        return torch.from_numpy(rank < wanted)
+
+
+_ALL: Final = 100
+_AT_ONCE: Final = 8
+
+
+def _train(
+    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+) -> DiffusionTrainingResult | None:
+    if order.model is None:
+        raise InputError("a distillation is of one model", hint="--model NAME or FOLDER")
+    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    if not settings["block"] or not settings["texts"] or settings["least_masked"] > _ALL:
+        raise InputError("neither blocks nor texts can be none, nor shares above 100")
+    open_folder(order, resume)
+    torch.set_num_threads(order.threads or model_threads())
+    torch.manual_seed(schedule.seed)
+    adapter = load_teacher(order)
+    prompts = prompts_of(order, adapter.traits)
+    slots = settings["slots"] or prompts.slots
+    own = adapter.traits.block
+    student = DiffusionStudent(order, settings["rank"])
+    block = own or settings["block"]
+    lesson = CertaintyObjective(student, block, own > 0, settings["least_masked"] / _ALL)
+    source = SelfGeneratedSource()
+    trainer = Trainer[SelfGeneratedBatch](lesson, source, schedule, order.out / CHECKPOINT)
+    if resume:
+        trainer.resume()
+    asked = prompts.drawn(settings["texts"], slots, np.random.default_rng(schedule.seed))
+    texts = write_texts(
+        adapter,
+        asked,
+        slots,
+        lambda done: hearing.on_news(TextsWritten(done, len(asked))),
+        hearing.stop,
+    )
+    if texts is None:
+        trainer.keep()  # texts are the same when they are written again
+        return None
+    source.give(texts)
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        hearing.on_news(progress)
+
+    if not trainer.run(tell, hearing.stop):
+        return None
+    trainer.keep()  # examining takes a while, too
+    unseen = prompts.held_out(settings["examined"])
+    hearing.on_news(EvaluationStarted(len(unseen)))
+    student.save(order.out)
+    after = load_teacher(replace(order, model=order.out))
+    lines = _compared(adapter, after, unseen, slots, hearing)
+    if lines is None:
+        (order.out / CONFIG).unlink()  # it is measured when it is gone on with
+        return None
+    (order.out / CHECKPOINT).unlink(missing_ok=True)
+    loss = losses[0] if losses else None
+    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+
+
+def _compared(
+    before: ModelAdapter,
+    after: ModelAdapter,
+    asked: list[Prompt],
+    slots: int,
+    hearing: TrainingListener,
+) -> list[str] | None:
+    """Lines on answers to prompts that were not learnt from; None when `hearing.stop` said so."""
+    found = []
+    for adapter in (before, after):
+        tokens = passes = same = 0
+        for first in range(0, len(asked), _AT_ONCE):
+            some = asked[first : first + _AT_ONCE]
+            one_by_one = write_texts(before, some, slots, lambda _done: None, hearing.stop)
+            if one_by_one is None:
+                return None
+            rows = denoising_rows(adapter, some, slots, [EntropyThresholdPolicy()] * len(some))
+            denoised(rows, adapter)
+            for row, text in zip(rows, one_by_one, strict=True):
+                kept = row.kept
+                tokens += len(kept)
+                passes += row.counters.forwards
+                same += int((kept == text.answer[: len(kept)]).sum())
+        found.append((tokens / max(passes, 1), same / max(tokens, 1)))
+    if not asked:
+        return []
+    (rate, agreed), (faster, agrees) = found
+    texts = f"{len(asked)} texts that were not learnt from"
+    told = "slots as the model that was learnt from writes them one by one"
+    return [
+        f"{texts}: {rate:.2f} tokens a pass before, {faster:.2f} after",
+        f"{told}: {agreed:.0%} before, {agrees:.0%} after",
+    ]
+
+
+KIND: Final = DiffusionTrainerSpec(
+    "dparallel",
+    "a diffusion model distilled from its own texts to be certain of more slots at once",
+    Schedule(steps=300, texts=48, longest=1, rate=3e-4, warm_up=0.05, keep_every=100),
+    {"block": 16, "slots": 0, "least_masked": 50, "texts": 1200, "examined": 40, "rank": 0},
+    _train,
+    frozenset({"model", "data", "device"}),
+)
+"""block: of a model that has no blocks of its own. slots: of an answer; 0: 16 of a list model's,
+else 64. rank: of the thin maps beside the weights; 0 learns all weights.
+"""

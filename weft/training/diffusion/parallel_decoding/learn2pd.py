@@ -1,0 +1,283 @@
+"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from weft.core.errors import InputError
+from weft.decoding.diffusion.action import Action, SlotTokens
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.policies import learn2pd
+from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, confidences
+from weft.decoding.diffusion.policies.ranking import ranked
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.network.options import model_threads
+from weft.training.diffusion.parallel_decoding.self_generated import (
+    Ids,
+    Prompt,
+    SelfGeneratedText,
+    denoising_rows,
+    load_teacher,
+    prompts_of,
+    write_texts,
+)
+from weft.training.diffusion.spec import (
+    CHECKPOINT,
+    DiffusionTrainerSpec,
+    DiffusionTrainingJob,
+    DiffusionTrainingResult,
+    TrainingListener,
+    open_folder,
+)
+from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+
+_AT_ONCE: Final = 48
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterExamples:
+    """Passes over windows, each as the filter sees it.
+
+    confidences [looks, slots] of the likeliest tokens, one where nothing is open
+    right       [looks, slots] whether that token is the final one
+    open        [looks, slots] whether the slot is judged
+    """
+
+    confidences: NDArray[np.float32]
+    right: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.confidences)
+
+    @property
+    def learnt_tokens(self) -> int:
+        """Slots that are judged."""
+        return int(self.open.sum())
+
+    def at(self, which: NDArray[np.int64]) -> FilterExamples:
+        """Some of them."""
+        return FilterExamples(self.confidences[which], self.right[which], self.open[which])
+
+
+@dataclass(slots=True)
+class FilterExampleRecorder:
+    """Where looks are gathered."""
+
+    slots: int
+    rows: list[tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]] = field(
+        default_factory=list
+    )
+
+    @property
+    def looks(self) -> FilterExamples:
+        """All of them, in order."""
+        parts = zip(*self.rows, strict=True)
+        return FilterExamples(*(np.array(part) for part in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplayPolicy:
+    """A commit policy that knows the outcome: `text` [slots of the canvas]."""
+
+    text: Ids
+    noted: FilterExampleRecorder
+    needs: frozenset[Need] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _ReplaySession:
+        return _ReplaySession(self)
+
+    def most_forwards(self, slots: int) -> int:
+        return slots
+
+
+class _ReplaySession:
+    def __init__(self, settings: ReplayPolicy) -> None:
+        self._text, self._noted = settings.text, settings.noted
+
+    def propose(self, stats: Stats, _drawn: SampledTokens, canvas: Canvas) -> Action:
+        right = stats.open & (stats.top_ids[:, 0] == self._text[stats.slots])
+        self._note(stats, right, canvas)
+        chosen = right
+        if not right.any():  # otherwise it would look at the same canvas for ever
+            chosen = np.zeros_like(right)
+            chosen[ranked(stats.confidence, stats.open)[:1]] = True
+        slots = stats.slots[chosen]
+        return Action(commit=SlotTokens.of(slots, self._text[slots]))
+
+    def _note(self, stats: Stats, right: NDArray[np.bool_], canvas: Canvas) -> None:
+        size = self._noted.slots
+        places = stats.slots - canvas.window.start
+        inside = places < size
+        found = np.zeros((2, size), dtype=np.bool_)
+        found[0, places[inside]] = right[inside]
+        found[1, places[inside]] = stats.open[inside]
+        sure = confidences(stats, canvas, size).astype(np.float32)
+        self._noted.rows.append((sure, found[0], found[1]))
+
+
+def replay_texts(
+    adapter: ModelAdapter,
+    texts: Sequence[SelfGeneratedText],
+    slots: int,
+    on_text: Callable[[int], None],
+    stop: Callable[[], bool],
+) -> FilterExamples | None:
+    """Looks of `slots` each at all texts; None when `stop` said so."""
+    noted = FilterExampleRecorder(slots)
+    for first in range(0, len(texts), _AT_ONCE):
+        some = texts[first : first + _AT_ONCE]
+        policies = [ReplayPolicy(text.ids, noted) for text in some]
+        rows = denoising_rows(
+            adapter, [text.prompt for text in some], len(some[0].answer), policies
+        )
+        denoised(rows, adapter)
+        on_text(first + len(some))
+        if stop():
+            return None
+    return noted.looks
+
+
+_HELD_OUT_EVERY: Final = 10
+_THRESHOLDS: Final = (0.9, 0.96)
+
+
+class FilterObjective:
+    """Learns whether predictions are final: binary cross entropy over open slots."""
+
+    def __init__(self, slots: int, hidden: int, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.module = torch.nn.Sequential(
+            torch.nn.Linear(slots, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, slots)
+        )
+        """So small that it is taught on the CPU, wherever the model computes."""
+
+    def loss(self, batch: FilterExamples, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+        """The mean over open slots."""
+        odds = self.module(torch.from_numpy(batch.confidences))
+        judged = torch.from_numpy(batch.open)
+        right = torch.from_numpy(batch.right).float()
+        return binary_cross_entropy_with_logits(odds[judged], right[judged])
+
+    @property
+    def finality(self) -> FinalityFilter:
+        """The filter as it is now."""
+        inward, _, outward = self.module
+        parts = (inward.weight, inward.bias, outward.weight, outward.bias)
+        return FinalityFilter(*(part.detach().numpy().copy() for part in parts))
+
+
+class FilterExampleSource:
+    """Draws from `looks`, once they are there."""
+
+    looks: FilterExamples
+
+    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
+        """`texts` of them; all, where there are fewer."""
+        if texts >= len(self.looks):
+            return self.looks
+        return self.looks.at(chance.choice(len(self.looks), texts, replace=False))
+
+
+def _train(
+    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+) -> DiffusionTrainingResult | None:
+    if order.model is None:
+        raise InputError("a filter is for one model", hint="--model NAME or FOLDER")
+    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    if not settings["hidden"] or not settings["texts"]:
+        raise InputError("neither texts nor what is hidden can be none")
+    open_folder(order, resume)
+    torch.set_num_threads(order.threads or model_threads())
+    adapter = load_teacher(order)
+    prompts = prompts_of(order, adapter.traits)
+    room = settings["slots"] or prompts.slots
+    slots = adapter.traits.block or room
+    lesson = FilterObjective(slots, settings["hidden"], schedule.seed)
+    source = FilterExampleSource()
+    trainer = Trainer[FilterExamples](lesson, source, schedule, order.out / CHECKPOINT)
+    if resume:
+        trainer.resume()
+    asked = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
+    looks = _looks(adapter, asked, room, slots, hearing)
+    if looks is None:
+        trainer.keep()  # looks are the same when they are made again
+        return None
+    if len(looks) < _HELD_OUT_EVERY:
+        raise InputError(
+            f"{len(looks)} looks at predictions are too few to learn from",
+            hint=f"write more texts: --set texts={KIND.settings['texts']}",
+        )
+    held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
+    source.looks = looks.at(np.flatnonzero(~held))
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        hearing.on_news(progress)
+
+    if not trainer.run(tell, hearing.stop):
+        return None
+    rest = looks.at(np.flatnonzero(held))
+    hearing.on_news(EvaluationStarted(len(rest)))
+    lines = tuple(_trusted(lesson.finality, rest))
+    told = {"looks": len(looks), "steps": schedule.steps}
+    learn2pd.save_filter(order.out, lesson.finality, adapter.traits.digest, told)
+    (order.out / CHECKPOINT).unlink(missing_ok=True)
+    return DiffusionTrainingResult(
+        KIND.name, order.out, schedule.steps, losses[0] if losses else None, lines
+    )
+
+
+def _looks(
+    adapter: ModelAdapter, asked: Sequence[Prompt], room: int, slots: int, hearing: TrainingListener
+) -> FilterExamples | None:
+    """At answers with `room` slots, in windows of `slots`."""
+    count = len(asked)
+    both = 2 * count
+    texts = write_texts(
+        adapter, asked, room, lambda done: hearing.on_news(TextsWritten(done, both)), hearing.stop
+    )
+    if texts is None:
+        return None
+    return replay_texts(
+        adapter,
+        texts,
+        slots,
+        lambda done: hearing.on_news(TextsWritten(count + done, both)),
+        hearing.stop,
+    )
+
+
+def _trusted(judge: FinalityFilter, looks: FilterExamples) -> Iterator[str]:
+    """A line for each threshold: how much it lets through, and how much of that is wrong."""
+    odds = np.array([judge.final(row) for row in looks.confidences.astype(np.float64)])
+    for threshold in _THRESHOLDS:
+        passed = (odds > threshold) & looks.open
+        wrong = int((passed & ~looks.right).sum())
+        of = int((looks.right & looks.open).sum())
+        yield (
+            f"above {threshold}: {int((passed & looks.right).sum())} of {of} final slots let "
+            f"through, and {wrong} of {int((~looks.right & looks.open).sum())} that were not"
+        )
+
+
+KIND: Final = DiffusionTrainerSpec(
+    "learn2pd",
+    "a filter that tells which slots of a diffusion model are final",
+    Schedule(steps=3000, texts=2048, longest=1, rate=3e-3, warm_up=0.02, keep_every=500),
+    {"slots": 0, "hidden": 32, "texts": 600},
+    _train,
+    frozenset({"model", "data", "device"}),
+)
+"""`slots` of an answer; 0: 16 of a list model's, else 64."""

@@ -1,0 +1,236 @@
+"""What a diffusion model itself writes for prompts that may be learnt from, one token a pass.
+
+The surest slot first, the likeliest token: the teacher of what makes decoding faster. Knows no
+training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.core.errors import CapabilityError, InputError
+from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.models.loading import load
+from weft.decoding.diffusion.network_adapter import NetworkAdapter
+from weft.decoding.diffusion.oracle import vocabulary as words
+from weft.decoding.diffusion.oracle.languages import LANGUAGES
+from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
+from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.presets.usual import exact_cache
+from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks as Blocks
+from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.network.options import NetworkOptions
+from weft.decoding.sampling import CounterRng
+from weft.training.diffusion.block.documents import random_document
+from weft.training.diffusion.list_model.questions import QuestionMix, drawn_question
+from weft.training.diffusion.spec import DiffusionTrainingJob
+from weft.training.prompts import Conversation, Tokenizer, read_prompts
+
+_AT_ONCE: Final = 48
+"""Rows of a pass."""
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelfGeneratedText:
+    """A prompt and what the model wrote after it, filled up with EOS: [prompt], [slots]."""
+
+    prompt: tuple[int, ...]
+    answer: Ids
+
+    @property
+    def ids(self) -> Ids:
+        """Both, [prompt + slots]."""
+        return np.array([*self.prompt, *self.answer], dtype=np.int64)
+
+
+def load_teacher(order: DiffusionTrainingJob) -> NetworkAdapter:
+    """The order's model, where it is to be trained.
+
+    Raises: `InputError` for a folder that cannot be read, or a model without a mask.
+    """
+    assert order.model is not None
+    options = NetworkOptions(dtype="float32", threads=order.threads, device=order.device)
+    try:
+        found = load(order.model, options, find=order.find)
+    except CapabilityError as error:
+        message = f"{order.model} is no diffusion model to learn from: {error.message}"
+        raise InputError(message, hint=error.hint) from error
+    if found.traits.mask_id is None or not found.traits.end_ids:
+        raise InputError(
+            f"{order.model} has no mask, or no token that ends a text",
+            hint="such a model writes over noise, which neither of these trainings does",
+        )
+    return NetworkAdapter(found.network, found.traits)
+
+
+def write_texts(
+    adapter: ModelAdapter,
+    asked: Sequence[tuple[int, ...]],
+    slots: int,
+    on_text: Callable[[int], None],
+    stop: Callable[[], bool],
+) -> list[SelfGeneratedText] | None:
+    """An answer to each prompt; None when `stop` said so. `on_text` hears how many are there."""
+    texts: list[SelfGeneratedText] = []
+    for first in range(0, len(asked), _AT_ONCE):
+        some = asked[first : first + _AT_ONCE]
+        rows = denoising_rows(
+            adapter, some, slots, [FixedPacePolicy(EveryStep(1), "confidence")] * len(some)
+        )
+        denoised(rows, adapter)
+        for prompt, row in zip(some, rows, strict=True):
+            answer = np.full(slots, min(adapter.traits.end_ids), dtype=np.int64)
+            answer[: len(row.kept)] = row.kept
+            texts.append(SelfGeneratedText(prompt, answer))
+        on_text(len(texts))
+        if stop():
+            return None
+    return texts
+
+
+def denoising_rows(
+    adapter: ModelAdapter,
+    asked: Sequence[tuple[int, ...]],
+    slots: int,
+    policies: Sequence[CommitPolicy],
+) -> list[DenoisingRow]:
+    """A row for each prompt, with its policy; the window is all of the answer, where the model has
+    no blocks of its own.
+    """
+    rows = []
+    for number, (prompt, policy) in enumerate(zip(asked, policies, strict=True)):
+        adapter.forget(number)
+        canvas = Canvas(prompt, slots, fill_of(adapter.traits), row=number)
+        plugs = policy_config(policy, adapter.traits)
+        rows.append(DenoisingRow(canvas, plugs, adapter.traits, CounterRng(0), GREEDY))
+    return rows
+
+
+def policy_config(policy: CommitPolicy, traits: ModelTraits) -> DecoderConfig:
+    """Nothing but the policy decides."""
+    return DecoderConfig(policy, Blocks(), exact_cache(traits), FirstTerminator())
+
+
+Prompt = tuple[int, ...]
+_HELD_OUT: Final = 10**6
+"""Number of the first made request that nobody learns from, under every seed."""
+_HELD_OUT_EVERY: Final = 10
+
+
+class PromptSource(Protocol):
+    """Where prompts come from."""
+
+    @property
+    def slots(self) -> int:
+        """That an answer has, unless told otherwise."""
+
+    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
+        """`count` of them, or all where there are fewer, whose answers fit into so many slots."""
+
+    def held_out(self, count: int) -> list[Prompt]:
+        """At most `count` that are never drawn."""
+
+
+def prompts_of(order: DiffusionTrainingJob, traits: ModelTraits) -> PromptSource:
+    """Those of the order's `data`; without, what suits its model.
+
+    Raises: `InputError` for a file that cannot be read, or a model without a tokenizer.
+    """
+    if order.data is None and (traits.vocabulary, traits.mask_id) == (words.SIZE, words.MASK):
+        return ListPromptSource()
+    assert traits.folder is not None
+    tokenizer = Tokenizer(traits.folder)
+    if order.data is None:
+        return GeneratedPromptSource(tokenizer.encode)
+    asked = [_unanswered(each) for each in read_prompts(Path(order.data))]
+    return FilePromptSource([tokenizer.encode(conversation) for conversation in asked])
+
+
+@dataclass(frozen=True, slots=True)
+class ListPromptSource:
+    """Questions about lists, of all operations. Implements `PromptSource`."""
+
+    slots: int = 16
+
+    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
+        """See `PromptSource`."""
+        return self._questions(count, slots, chance, unseen=False)
+
+    def held_out(self, count: int) -> list[Prompt]:
+        """See `PromptSource`."""
+        return self._questions(count, self.slots, np.random.default_rng(_HELD_OUT), unseen=True)
+
+    def _questions(
+        self, count: int, slots: int, chance: np.random.Generator, *, unseen: bool
+    ) -> list[Prompt]:
+        mix = QuestionMix()
+        forms = [
+            (name, n, often * weight)
+            for name, often in mix.operations.items()
+            for n, weight in mix.sizes.items()
+            if LANGUAGES[name].shortest <= n <= LANGUAGES[name].longest
+        ]
+        weights = np.array([weight for *_, weight in forms])
+        found: list[Prompt] = []
+        while len(found) < count:
+            name, n, _ = forms[chance.choice(len(forms), p=weights / weights.sum())]
+            question = drawn_question(name, n, chance, unseen=unseen)
+            if LANGUAGES[name].length(question) <= slots:
+                found.append(question.prompt)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPromptSource:
+    """Requests for short JSON documents, without end. Implements `PromptSource`."""
+
+    encode: Callable[[Conversation], Prompt]
+    slots: int = 64
+
+    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
+        """See `PromptSource`."""
+        return [self._request(chance) for _ in range(count)]
+
+    def held_out(self, count: int) -> list[Prompt]:
+        """See `PromptSource`."""
+        return [self._request(np.random.default_rng([_HELD_OUT, at])) for at in range(count)]
+
+    def _request(self, chance: np.random.Generator) -> Prompt:
+        return self.encode((("user", random_document(chance).request),))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePromptSource:
+    """Those of a file, of which every tenth is held out. Implements `PromptSource`."""
+
+    prompts: Sequence[Prompt]
+    slots: int = 64
+
+    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
+        """See `PromptSource`."""
+        learnt = [prompt for at, prompt in enumerate(self.prompts, 1) if at % _HELD_OUT_EVERY]
+        chosen = chance.permutation(len(learnt))[:count]
+        return [learnt[at] for at in sorted(chosen)]
+
+    def held_out(self, count: int) -> list[Prompt]:
+        """See `PromptSource`."""
+        return list(self.prompts[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY][:count])
+
+
+def _unanswered(conversation: Conversation) -> Conversation:
+    """Up to the last answer: the model writes its own."""
+    before = conversation[:-1] if conversation[-1][0] == "assistant" else conversation
+    if not before:
+        raise InputError("a conversation has an answer and no question")
+    return before

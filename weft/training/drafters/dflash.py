@@ -1,0 +1,206 @@
+"""Training of a DFlash network on the features of a frozen target (arXiv 2602.06036).
+
+Blocks are drawn at many places of a text at once. The goal of a slot is the law of the target at
+its position, over the tokens that are drafted at all; near slots count more, for without them the
+far ones are never reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from weft.core.errors import InputError
+from weft.decoding.speculative.drafters.trained.feature_layers import (
+    DFLASH_SIZES,
+    DFlash,
+    DFlashAttend,
+    DFlashShape,
+)
+from weft.training.corpus import Corpus, TokenBatch
+from weft.training.devices import mixed_precision
+from weft.training.drafters.spec import DrafterSpec, TrainedWeights
+from weft.training.frame import Schedule
+from weft.training.teacher import Teacher
+
+_FALLING: Final = 0.8
+"""Weight of a slot against the one before."""
+_MEASURED: Final = (4, 512, 64)
+"""Texts at once, tokens of each, blocks in each."""
+_TAPS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockGuesses:
+    """Of the blocks of one text: logits and goals [blocks, block - 1, draft vocabulary], the true
+    tokens and whether they are learnt, both [blocks, block - 1].
+    """
+
+    logits: torch.Tensor
+    goals: torch.Tensor
+    tokens: torch.Tensor
+    learnt: torch.Tensor
+
+
+class DFlashObjective:
+    """Learns to draft `tokens` [draft vocabulary] from the layers `taps`, at `places` of a text."""
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        module: DFlash,
+        taps: tuple[int, ...],
+        tokens: torch.Tensor,
+        places: int,
+    ) -> None:
+        device = teacher.device
+        self.module = module.to(device)
+        self._teacher = teacher
+        self._taps = taps
+        self._tokens = tokens.to(device)
+        self._places = places
+        self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool, device=device)
+        self._drafted[self._tokens] = True
+
+    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
+        falling = _FALLING ** torch.arange(self.module.shape.block - 1, device=self._tokens.device)
+        wrong = torch.zeros((), device=self._tokens.device)
+        total = torch.zeros((), device=self._tokens.device)
+        with mixed_precision(self._tokens.device):
+            for guessed in self._guessed(batch, self._places, chance):
+                weights = guessed.learnt * falling
+                found = -(guessed.goals.softmax(-1) * guessed.logits.log_softmax(-1)).sum(-1)
+                wrong = wrong + (found * weights).sum()
+                total = total + weights.sum()
+        # where no text is long enough, the loss is zero and so are its gradients
+        return wrong / total.clamp(min=1.0) + 0.0 * self.module.mask.sum()
+
+    def made(self, held_out: Corpus) -> TrainedWeights:
+        """With how often a chain of each length, the likeliest token in every slot, is right."""
+        right = torch.zeros(self.module.shape.block - 1)
+        blocks = 0
+        texts, longest, places = _MEASURED
+        chance = np.random.default_rng(0)
+        for batch in held_out.in_batches(texts, longest):
+            with mixed_precision(self._tokens.device):
+                for guessed in self._guessed(batch, places, chance):
+                    hits = (self._tokens[guessed.logits.argmax(-1)] == guessed.tokens).int()
+                    right += hits.cumprod(-1).sum(0).cpu()
+                    blocks += len(hits)
+        shape = self.module.shape
+        settings = {
+            **{name: getattr(shape, name) for name in DFLASH_SIZES},
+            **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
+            "held_out_chains": [round(float(share), 4) for share in right / max(blocks, 1)],
+        }
+        tensors = {name: value.half() for name, value in self.module.state_dict().items()}
+        return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+
+    def _guessed(
+        self, batch: TokenBatch, places: int, chance: np.random.Generator
+    ) -> Iterator[BlockGuesses]:
+        """Of every text in which the answer goes on for a block somewhere."""
+        states = self._teacher.states(batch, {*self._taps, self._teacher.layers})
+        ahead = self.module.shape.block - 1
+        ends, answers = batch.there.sum(1).tolist(), batch.answered.int().argmax(1).tolist()
+        begun = batch.answered.any(1).tolist()
+        for text, (end, answer) in enumerate(zip(ends, answers, strict=True)):
+            fitting = np.arange(max(answer - 1, 1), end - ahead)
+            if begun[text] and len(fitting):
+                some = min(places, len(fitting))
+                at = torch.from_numpy(chance.choice(fitting, some, replace=False))
+                yield self._of(batch.tokens[text], at, states, text)
+
+    def _of(
+        self, tokens: torch.Tensor, at: torch.Tensor, states: Mapping[int, torch.Tensor], text: int
+    ) -> BlockGuesses:
+        """Blocks whose last known tokens stand at `at` [blocks]; what is before them is read."""
+        device, block = self._tokens.device, self.module.shape.block
+        known = int(at.max())
+        features = torch.cat([states[tap][text, :known] for tap in self._taps], dim=-1)
+        remembered = self.module.remembered(
+            features, self.module.turns(torch.arange(known, device=device))
+        )
+        positions = at[:, None] + torch.arange(block)
+        attend = _attend(remembered, at, block)
+        turns = self.module.turns(positions.flatten().to(device))
+        embedded = self._teacher.embed(tokens[at].tolist())
+        logits = self._teacher.head(self.module(embedded, turns, attend), self._tokens)
+        final = states[self._teacher.layers][text]
+        with torch.no_grad():
+            goals = self._teacher.head(final[positions[:, :-1].to(device)], self._tokens)
+        wanted = tokens[positions[:, 1:]].to(device)
+        return BlockGuesses(logits, goals, wanted, self._drafted[wanted])
+
+
+def _attend(
+    remembered: list[tuple[torch.Tensor, torch.Tensor]], at: torch.Tensor, block: int
+) -> DFlashAttend:
+    """A block sees all features of tokens before its own, and all of itself."""
+    known = remembered[0][0].shape[1]
+    before = torch.arange(known) < at[:, None]  # [blocks, known]
+    own = torch.eye(len(at), dtype=torch.bool).repeat_interleave(block, dim=1)
+    sees = torch.cat([before, own], dim=1).repeat_interleave(block, dim=0)
+    sees = sees.to(remembered[0][0].device)
+
+    def attend(
+        layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> torch.Tensor:
+        keys, values = remembered[layer]
+        repeats = len(query) // len(key)
+        all_keys = torch.cat([keys.to(key.dtype), key], dim=1).repeat_interleave(repeats, dim=0)
+        all_values = torch.cat([values.to(value.dtype), value], dim=1)
+        found: torch.Tensor = scaled_dot_product_attention(
+            query, all_keys, all_values.repeat_interleave(repeats, dim=0), sees
+        )
+        return found
+
+    return attend
+
+
+def _begin(
+    teacher: Teacher, corpus: Corpus, settings: Mapping[str, int], seed: int
+) -> DFlashObjective:
+    config = teacher.model.config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    heads = config.num_attention_heads
+    taps = spread_taps(teacher.layers, _TAPS)
+    try:
+        shape = DFlashShape(
+            width=teacher.width,
+            block=settings["block"],
+            taps=len(taps),
+            layers=settings["layers"],
+            heads=heads,
+            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            head_dim=getattr(config, "head_dim", None) or teacher.width // heads,
+            inner=settings["inner"],
+            theta=int(rope.get("rope_theta", 10_000)),
+        )
+    except ValueError as error:
+        raise InputError(f"no network can be trained for this model: {error}") from error
+    torch.manual_seed(seed)
+    tokens = corpus.frequent(
+        min(settings["vocabulary"], teacher.vocabulary_size), teacher.vocabulary_size
+    )
+    return DFlashObjective(teacher, DFlash(shape), taps, tokens, settings["places"])
+
+
+def spread_taps(layers: int, count: int) -> tuple[int, ...]:
+    """`count` layers from 1 to the third from the end, evenly apart; fewer of a model of few."""
+    last = max(layers - 3, 1)
+    return tuple(sorted({round(float(at)) for at in np.linspace(1, last, count)}))
+
+
+KIND = DrafterSpec(
+    "dflash",
+    "a small diffusion network that fills a block of tokens from the target's features",
+    Schedule(steps=600, texts=4, longest=512, rate=1e-3),
+    {"block": 8, "layers": 2, "inner": 640, "vocabulary": 4096, "places": 32},
+    _begin,
+)

@@ -1,0 +1,223 @@
+"""Training of an EAGLE layer on the features of a frozen target (EAGLE-3, arXiv 2503.01840).
+
+Unrolled as it drafts: after the first step it reads its own states. The goal of every step is the
+law of the target, over the tokens that are drafted at all; there is no goal for states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.utils.rnn import pad_sequence
+
+from weft.core.errors import InputError
+from weft.decoding.speculative.drafters.trained.feature_layers import (
+    EAGLE_SIZES,
+    EagleLayer,
+    EagleShape,
+)
+from weft.training.corpus import Corpus, TokenBatch
+from weft.training.devices import mixed_precision
+from weft.training.drafters.spec import DrafterSpec, TrainedWeights
+from weft.training.frame import Schedule
+from weft.training.teacher import Teacher
+
+_FALLING: Final = 0.8
+"""Weight of a step against the one before."""
+_MEASURED: Final = (4, 512)
+"""Texts at once, tokens of each."""
+_KEPT_TOKENS: Final = 250_000
+"""Of so many the states are kept, so that the target reads each text once."""
+
+
+class UnrolledAttention:
+    """Attention of one row for each position, step after step.
+
+    A row sees the rows of the first step up to its own, as the target has read them, then its own
+    of the later steps, as drafting goes on from it. Tensors are [texts, heads, rows, head_dim].
+    """
+
+    def __init__(self, texts: int) -> None:
+        self._texts = texts
+        self._keys: list[torch.Tensor] = []
+        self._values: list[torch.Tensor] = []
+
+    def __call__(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """Implements `heads.eagle.Attend` for the rows of all texts in a row."""
+        queries = query.unflatten(1, (self._texts, -1)).transpose(0, 1)
+        repeats = len(query) // len(key)
+        for of, into in ((key, self._keys), (value, self._values)):
+            wide = of.unflatten(1, (self._texts, -1)).transpose(0, 1)
+            into.append(wide.repeat_interleave(repeats, dim=1))
+        if len(self._keys) == 1:
+            found = scaled_dot_product_attention(
+                queries, self._keys[0], self._values[0], is_causal=True
+            )
+        else:
+            found = self._later(queries)
+        return found.transpose(0, 1).flatten(1, 2)
+
+    def _later(self, queries: torch.Tensor) -> torch.Tensor:
+        scale = queries.shape[-1] ** -0.5
+        first = queries @ self._keys[0].transpose(-1, -2)
+        rows = first.shape[-1]
+        future = torch.ones(rows, rows, dtype=torch.bool, device=first.device).triu(1)
+        own = [(queries * keys).sum(-1, keepdim=True) for keys in self._keys[1:]]
+        scores = torch.cat([first.masked_fill(future, float("-inf")), *own], dim=-1) * scale
+        weights = scores.softmax(-1)
+        found = weights[..., :rows] @ self._values[0]
+        for step, values in enumerate(self._values[1:]):
+            found = found + weights[..., rows + step, None] * values
+        return found
+
+
+class EagleObjective:
+    """Learns to draft `tokens` [draft vocabulary], `steps` in a row, from the layers `taps`."""
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        module: EagleLayer,
+        taps: tuple[int, ...],
+        tokens: torch.Tensor,
+        steps: int,
+    ) -> None:
+        device = teacher.model.device
+        self.module = module.to(device)
+        self._teacher = teacher
+        self._taps = taps
+        self._tokens = tokens.to(device)
+        self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool, device=device)
+        self._drafted[self._tokens] = True
+        self._steps = steps
+        self._kept: dict[bytes, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._room = _KEPT_TOKENS
+
+    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
+        del chance  # all of every text is learnt from
+        total = torch.zeros((), device=self._tokens.device)
+        with mixed_precision(total.device):
+            for step, (logits, goals, learnt) in enumerate(self._unroll(batch)):
+                wrong = -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+                total = total + _FALLING**step * (wrong * learnt).sum() / learnt.sum().clamp(min=1)
+        return total
+
+    def made(self, held_out: Corpus) -> TrainedWeights:
+        """With how often a chain of each length, the likeliest token at every step, is right."""
+        right = torch.zeros(self._steps)
+        seen = 0
+        for batch in held_out.in_batches(*_MEASURED):
+            wanted = _shifted(batch.answered, 2)
+            seen += int(wanted.sum())
+            with mixed_precision(self._tokens.device):
+                for step, (logits, _, _) in enumerate(self._unroll(batch)):
+                    hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
+                    wanted &= hits & _shifted(batch.answered, step + 2)
+                    right[step] += int(wanted.sum())
+        shape = self.module.shape
+        taps = {f"tap_{number}": tap for number, tap in enumerate(self._taps)}
+        settings = {
+            **{name: getattr(shape, name) for name in EAGLE_SIZES},
+            **taps,
+            "held_out_chains": [round(float(share), 4) for share in right / max(seen, 1)],
+        }
+        tensors = {name: value.half() for name, value in self.module.state_dict().items()}
+        return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+
+    def _unroll(
+        self, batch: TokenBatch
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """For each step: logits and goals [texts, rows, draft vocabulary], which are learnt from.
+
+        Row i has read the features up to position i and guesses token i + 2, then the next ones.
+        """
+        features, final = self._states(batch)
+        texts, time = batch.tokens.shape
+        embedding = self._teacher.model.get_input_embeddings()
+        attend = UnrolledAttention(texts)
+        states = self.module.fuse(features[:, :-1].flatten(0, 1))
+        places = torch.arange(time - 1, device=self._tokens.device).repeat(texts)
+        for step in range(self._steps):
+            tokens = embedding(_shifted(batch.tokens, step + 1).flatten())
+            states = self.module(tokens, states, self.module.turns(places + step), attend)
+            logits = self._teacher.head(self.module.ready(states), self._tokens)
+            with torch.no_grad():
+                goals = self._teacher.head(_shifted(final, step + 1), self._tokens)
+            wanted = _shifted(batch.tokens, step + 2)
+            learnt = _shifted(batch.answered, step + 2) & self._drafted[wanted]
+            yield logits.unflatten(0, (texts, -1)), goals, learnt
+
+    def _states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features [texts, time, taps * width] and what the head reads, as the target had them."""
+        rows = [
+            self._of(tokens[there]) for tokens, there in zip(batch.tokens, batch.there, strict=True)
+        ]
+        features, final = (
+            pad_sequence(of, batch_first=True).float() for of in zip(*rows, strict=True)
+        )
+        return features, final
+
+    def _of(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The states of one text, read by itself: the same whatever stands beside it."""
+        key = tokens.cpu().numpy().tobytes()
+        if key not in self._kept:
+            there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
+            alone = TokenBatch(tokens[None], there, there)
+            states = self._teacher.states(alone, {*self._taps, self._teacher.layers})
+            features = torch.cat([states[tap][0] for tap in self._taps], dim=-1).bfloat16()
+            if self._room < len(tokens):
+                self._kept, self._room = {}, _KEPT_TOKENS
+            self._kept[key] = (features, states[self._teacher.layers][0].bfloat16())
+            self._room -= len(tokens)
+        return self._kept[key]
+
+
+def _shifted(of: torch.Tensor, by: int) -> torch.Tensor:
+    """[texts, time - 1, ..] of [texts, time, ..]: row i is what stands at i + `by`, else zero."""
+    moved = torch.zeros_like(of[:, 1:])
+    moved[:, : max(of.shape[1] - by, 0)] = of[:, by:]
+    return moved
+
+
+def _begin(
+    teacher: Teacher, corpus: Corpus, settings: Mapping[str, int], seed: int
+) -> EagleObjective:
+    config = teacher.model.config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    heads = config.num_attention_heads
+    taps = usual_taps(teacher.layers)
+    try:
+        shape = EagleShape(
+            width=teacher.width,
+            taps=len(taps),
+            heads=heads,
+            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
+            head_dim=getattr(config, "head_dim", None) or teacher.width // heads,
+            inner=settings["inner"],
+            theta=int(rope.get("rope_theta", 10_000)),
+        )
+    except ValueError as error:
+        raise InputError(f"no layer can be trained for this model: {error}") from error
+    torch.manual_seed(seed)
+    tokens = corpus.frequent(
+        min(settings["vocabulary"], teacher.vocabulary_size), teacher.vocabulary_size
+    )
+    return EagleObjective(teacher, EagleLayer(shape), taps, tokens, settings["unrolled"])
+
+
+def usual_taps(layers: int) -> tuple[int, ...]:
+    """EAGLE-3's: near the start, in the middle, near the end; fewer of a model of few layers."""
+    return tuple(sorted({min(2, layers - 1), layers // 2, max(layers - 3, 1)}))
+
+
+KIND = DrafterSpec(
+    "eagle",
+    "a decoder layer on the target's features, which drafts token by token",
+    Schedule(steps=600, texts=4, longest=512, rate=1e-3),
+    {"inner": 1280, "vocabulary": 4096, "unrolled": 3},
+    _begin,
+)

@@ -1,0 +1,163 @@
+"""A question to an agent that plans and calls tools: `ask`, and the workflow that it is.
+
+Knows no loop itself: see `weft.agents.loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from weft.agents.agent import AgentOptions, Answer, merge_plans
+from weft.agents.loops import check_options
+from weft.agents.reuse import ReusingTools
+from weft.core.errors import AgentError, BuildError
+from weft.core.ports import ModelClient
+from weft.planner.grammar.limits import BOUNDS, GrammarLimits
+from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, outcome_of, why_unanswered
+from weft.workflow.apps.tool_sources import ToolLike, ToolSection, ToolSources
+from weft.workflow.document.unit import ONLY_PYTHON
+from weft.workflow.flow import Flow
+from weft.workflow.plans import flow_of
+from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
+from weft.workflow.runtime.results.question import ANSWER, AskSettings, run_blocking
+from weft.workflow.runtime.run import FlowRun
+
+
+async def ask(
+    question: str,
+    *,
+    tools: Iterable[ToolLike] = (),
+    model: ModelClient | str | Mapping[str, Any] = DEFAULT_MODEL,
+    agent: str = "compiler",
+    options: AgentOptions | None = None,
+    settings: AskSettings | None = None,
+) -> Answer:
+    """Let `agent` answer `question` with `tools`: plan calls, run them in parallel, conclude.
+
+        answer = await weft.ask("Which is cheaper?", tools=[price], model="vllm:qwen3-8b")
+        answer.value, answer.calls, answer.plans
+
+    Args:
+        tools: `@weft.tool` functions, tool runners, or paths such as "./tools.py"
+        model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
+        agent: compiler, divide, react or parallel-react
+        options: rounds, calls, the schema of the answer: see `AgentOptions`
+        settings: listeners, concurrency, deadline and budget, and where the run is recorded
+
+    Raises: `BuildError` for what is wrong with the arguments, `AgentError` when there is no answer,
+    `StoreError` when it cannot be recorded.
+    """
+    said = options or AgentOptions()
+    check_question(question, agent, said)
+    sources = ToolSources(tools)
+    async with Models() as models, ask_flow(question, sources, agent, said, model) as asked:
+        run = asked.start(models, settings)
+        await run.wait()
+        return answer_of_run(run)
+
+
+def check_question(question: str, agent: str, options: AgentOptions) -> None:
+    """Raises: `BuildError` for an empty question, an unknown agent, or a schema that is none."""
+    if not question.strip():
+        raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
+    check_options(agent, options)
+
+
+@asynccontextmanager
+async def ask_flow(
+    question: str, sources: ToolSources, agent: str, options: AgentOptions, model: Declared
+) -> AsyncIterator[QuestionFlow]:
+    """The question as a workflow, whose model node acts with the tools of `sources`.
+
+    Its run begins and ends inside. Tools that no workflow could name are started here, and ended.
+    Raises: `BuildError`, `ToolError`.
+    """
+    section = sources.section()
+    if section is not None:
+        flow = _flow(section, agent, options, model)
+        yield QuestionFlow(flow, _inputs(question, options), section.specs)
+        return
+    async with sources:
+        tools = sources.runner
+        named = {spec.name: f"{ONLY_PYTHON}{spec.name}" for spec in tools.specs()}
+        flow = _flow(ToolSection(Path.cwd().resolve(), named), agent, options, model)
+        reusing = ReusingTools(tools)
+        yield QuestionFlow(flow, _inputs(question, options), tools.specs(), reusing)
+
+
+def answer_of_run(run: FlowRun) -> Answer:
+    """The answer of a run that has ended, with its calls and plans.
+
+    Raises: `AgentError` when there is none.
+    """
+    found = run.findings.get(ANSWER)
+    if outcome_of(run).ok and isinstance(found, Answer):
+        return found
+    raise AgentError(why_unanswered(run), node=ANSWER)
+
+
+def plan_as_yaml(
+    question: str,
+    answer: Answer,
+    sources: ToolSources,
+    folder: Path,
+    model: str | Mapping[str, Any],
+) -> str:
+    """The calls that led to `answer`, as a workflow file in `folder`: a plan that worked.
+
+    `model` concludes in it, as it did here. Raises: `BuildError` when the agent made no plan, or
+    when a file there cannot name a tool.
+    """
+    if not answer.plans:
+        raise BuildError("this agent writes no plan to save", hint="use --agent compiler")
+    plan = merge_plans(answer)
+    there = sources.declarations(folder, [step.tool for step in plan.steps])
+    flow = flow_of(
+        plan, there.tools, called=there.called, question=question, model=model, folder=folder
+    )
+    return flow.to_yaml()
+
+
+def ask_sync(question: str, **given: Any) -> Answer:
+    """`ask` for programs without an event loop; the same arguments.
+
+    Raises: what `ask` raises, and `BuildError` inside an event loop.
+    """
+    return run_blocking(lambda: ask(question, **given), "ask")
+
+
+def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declared) -> Flow:
+    flow = Flow("ask", models={CHAT: model}, tools=section.tools, folder=section.folder)
+    asked = flow.input("question", str)
+    given: dict[str, Any] = {}
+    if options.instructions:
+        flow.input("instructions", str)
+        given["system"] = "{{ instructions }}"
+    limits: dict[str, Any] = {
+        "rounds": options.rounds,
+        "calls": options.calls,
+        "constrain": options.constrain,
+    }
+    if options.grammar != GrammarLimits():
+        limits["grammar"] = {name: getattr(options.grammar, name) for name in BOUNDS}
+    answer = flow.model(
+        CHAT,
+        asked,
+        tools=list(section.tools),
+        schema=options.schema,
+        agent={"loop": agent, **limits},
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        name=str(ANSWER),
+        **given,
+    )
+    flow.output(answer=answer)
+    return flow
+
+
+def _inputs(question: str, options: AgentOptions) -> dict[str, Any]:
+    given = {"instructions": options.instructions} if options.instructions else {}
+    return {"question": question, **given}

@@ -1,0 +1,232 @@
+"""A conversation as the inputs of a workflow. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any
+
+from weft.core.errors import InputError, ModelUnavailable
+from weft.core.events import Event, Listener, NodeFinished, NodeRerouted
+from weft.core.ports import (
+    Capabilities,
+    ModelClient,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    TextDelta,
+)
+from weft.core.values import Completion, FinishReason, Message
+from weft.workflow.apps.served import RecordingOptions, check_unattended, served_run
+from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.inputs import CheckedInputs, check_inputs_async
+from weft.workflow.document.spec.declarations import InputSpec
+from weft.workflow.flow import Flow
+from weft.workflow.runtime.models.declared_model import check_chat_only
+from weft.workflow.runtime.models.factory import ModelSource
+from weft.workflow.runtime.results.result import FlowResult, check_result
+from weft.workflow.runtime.results.stream import (
+    AnswerStream,
+    RunStreams,
+    answer_of,
+    as_text,
+    speaker_of,
+    writers_of,
+)
+from weft.workflow.runtime.run import FlowRun
+
+_CONVERSATION = "messages"
+_QUESTIONS = ("prompt", "question")
+
+
+class ChatInputs:
+    """Which inputs a chat fills.
+
+    conversation  `messages`, if it takes a list: gets all messages, as {role, content}
+    question      `prompt`, `question`, or else the only required text: gets the user's last words
+    """
+
+    def __init__(self, document: WorkflowDocument) -> None:
+        inputs = document.inputs
+        listed = _CONVERSATION in inputs and _may_be(inputs[_CONVERSATION], "array")
+        self.conversation = _CONVERSATION if listed else None
+        named = [name for name in _QUESTIONS if name in inputs and _may_be(inputs[name], "string")]
+        required = [
+            name
+            for name, declared in inputs.items()
+            if declared.required and declared.root.get("type") == "string"
+        ]
+        only = required[0] if len(required) == 1 else None
+        self.question = named[0] if named else only
+
+    def of(self, messages: tuple[Message, ...], given: object = None) -> dict[str, Any]:
+        """The inputs for `messages`; those `given` by name count more.
+
+        Raises: `InputError` when a text is needed and no user said one, or `given` is no mapping.
+        """
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError("`inputs` is not an object", hint='such as {"topic": "rivers"}')
+        named = dict(given or {})
+        values: dict[str, Any] = {}
+        if self.conversation is not None:
+            values[self.conversation] = [_turn(message) for message in messages]
+        if self.question is not None and self.question not in named:
+            values[self.question] = _last_said(messages)
+        return {**values, **named}
+
+
+def _may_be(declared: InputSpec, kind: str) -> bool:
+    kinds = declared.root.get("type")
+    return kinds is None or kinds == kind or (isinstance(kinds, list) and kind in kinds)
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        turn["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        turn["tool_call_id"] = message.tool_call_id
+    return turn
+
+
+def _last_said(messages: tuple[Message, ...]) -> str:
+    for message in reversed(messages):
+        if message.role == "user":
+            return message.content
+    raise InputError("nobody asks anything", hint="send a message of the role user")
+
+
+EXTRA_FIELDS = frozenset({"inputs", "stream"})
+"""What it reads of `ModelRequest.extra`. `stream`: False keeps the answer back until it is whole,
+so that no repetition of a node can contradict what has been said."""
+
+_SEEDS = 2**31
+
+
+class FlowModel:
+    """Implements `ModelClient` with runs of `flow`, as many at once as are asked for.
+
+    The chat fills inputs as `ChatInputs` says; others come from `extra["inputs"]` or have defaults.
+    The answer is the output `answer` or `text`, or the only one; where it is exactly what one model
+    node writes, it is streamed as it is written. Where a model node that it is made of is
+    partial, the finish reason is "length". `progress` tells, as reasoning, which nodes have ended.
+    Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
+    counts: the workflow says how its models sample.
+
+    `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
+    listener for each run. Runs that are recorded, as `kept` says, are told to `extra["began"]`,
+    a function of the run's id.
+
+    Raises: `BuildError` when the workflow is not right, or asks a person.
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        models: ModelSource | Mapping[str, ModelClient],
+        *,
+        progress: bool = False,
+        heard_by: Callable[[], Listener] | None = None,
+        kept: RecordingOptions | None = None,
+    ) -> None:
+        flow.check()
+        check_unattended(flow, "a model")
+        self._flow = flow
+        self._models = models
+        self._progress = progress
+        self._heard_by = heard_by
+        self._kept = kept or RecordingOptions()
+        self.inputs = ChatInputs(flow.document)
+        self._answer = answer_of(flow.document)
+        self._speaker = speaker_of(flow.document)
+        self._writers = writers_of(flow.document)
+        self._runs = RunStreams()
+
+    @property
+    def model(self) -> str:
+        return self._flow.name
+
+    @property
+    def streams(self) -> bool:
+        """True when answers are streamed as they are written."""
+        return self._speaker is not None
+
+    async def capabilities(self) -> Capabilities:
+        return Capabilities(streaming=self.streams)
+
+    async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the node."""
+        self._check(request)
+        live = request.extra.get("stream") is not False
+        speech = AnswerStream(self._flow.nodes, self._speaker if live else None)
+        reasoning = ""
+        inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
+        checked = await check_inputs_async(self._flow.document, inputs)
+        writers = set(self._writers)
+        async with self._runs.start(lambda on: self._start(request, checked, on)) as heard:
+            async for event in heard.events():
+                if self._progress and (line := self._line(event)):
+                    reasoning += line
+                    yield ReasoningDelta(line)
+                if isinstance(event, NodeRerouted) and event.node in writers:
+                    writers.add(event.to)
+                if text := speech.heard(event):
+                    yield TextDelta(text)
+            if heard.cancelled:
+                raise self._is_closed()
+            answer = heard.run.redacted(self._said(heard.result))
+            if text := speech.rest(answer):
+                yield TextDelta(text)
+            usage = heard.result.usage
+            ends = [heard.result.outcomes.get(node) for node in writers]
+        cut_off = any(end is not None and end.partial for end in ends)
+        finish: FinishReason = "length" if cut_off else "stop"
+        yield Completion(answer, finish, usage=usage, model=self.model, reasoning=reasoning)
+
+    async def aclose(self) -> None:
+        await self._runs.aclose()
+
+    def _check(self, request: ModelRequest) -> None:
+        if self._runs.closed:
+            raise self._is_closed()
+        hint = "the workflow itself says what its models are asked"
+        check_chat_only(request, f"{self.model} is a workflow", hint)
+
+    def _start(self, request: ModelRequest, inputs: CheckedInputs, listener: Listener) -> FlowRun:
+        said_s = self._flow.document.run.deadline
+        times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
+        seed = request.sampling.seed
+        others = () if self._heard_by is None else (self._heard_by(),)
+        run = self._flow.start(
+            inputs,
+            listeners=(listener, *others),
+            models=self._models,
+            journal=self._kept.journal,
+            durability=self._kept.when,
+            deadline_s=min(times) if times else None,
+            seed=None if seed is None else seed % _SEEDS,
+            run=served_run(self.model),
+        )
+        began = request.extra.get("began")
+        if run.recorded and began is not None:
+            began(run.id)
+        return run
+
+    def _line(self, event: Event) -> str:
+        if not isinstance(event, NodeFinished) or event.node not in self._flow.nodes:
+            return ""
+        outcome = event.outcome
+        return f"{event.node} {'finished' if outcome.ok else outcome.status}\n"
+
+    def _said(self, result: FlowResult) -> str:
+        """The answer of a run. Raises: why there is none."""
+        wanted = list(self._flow.outputs) if self._answer is None else [self._answer]
+        check_result(self._flow.document, result, wanted)
+        if self._answer is None:
+            return as_text(dict(result.outputs))
+        return as_text(result.outputs[self._answer])
+
+    def _is_closed(self) -> ModelUnavailable:
+        return ModelUnavailable(f"{self.model} is closed")

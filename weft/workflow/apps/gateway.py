@@ -1,0 +1,175 @@
+"""Workflows behind an OpenAI-compatible API: for the command line, and for programs of your own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from weft.core.errors import BuildError, DuplicateName, ServeError, UnknownReference
+from weft.core.extras import optional_packages
+from weft.core.ports import ModelClient
+from weft.core.ports.journal import Journal
+from weft.decoding.diffusion.guard.priors import PriorLimits
+from weft.serving.local import LocalModel
+from weft.serving.moderation import ModeratedModel
+from weft.workflow.apps.flow_model import EXTRA_FIELDS, FlowModel
+from weft.workflow.apps.served import RecordingOptions
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.settings import Durability
+from weft.workflow.document.unit import Unit
+from weft.workflow.flow import Flow
+from weft.workflow.history.answers import JournalHumanInputs
+from weft.workflow.runtime.models.factory import Models
+from weft.workflow.runtime.models.think import ThoughtModel
+from weft.workflow.runtime.telemetry import run_metrics
+
+with optional_packages("a gateway", ServeError):
+    from weft.serving.gateway import (
+        Gateway,
+        GatewayExchange,
+        GatewayKeys,
+        GatewayOptions,
+        Report,
+        ServedModel,
+    )
+
+__all__ = ["GatewayExchange", "GatewayKeys", "GatewayOptions", "Report", "WorkflowGateway"]
+
+
+class WorkflowGateway:
+    """Serves `flows`, each as a model of its own name; their models are loaded once, and shared.
+
+        gateway = WorkflowGateway([weft.load("assistant.yaml")], GatewayOptions(port=0))
+        gateway.bind()
+        await gateway.serve(lambda: print(gateway.address))
+
+    `models` of the workflows, by the names that they declare, are served as they are, too: those
+    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`.
+
+    With `journal` the runs of workflows are recorded there, as `durability` or each workflow says,
+    and the header `x-weft-run` of a reply says under which id. With `answers`, clients can answer
+    what runs in it ask. Whoever gives it closes it after `serve`.
+
+    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another, or
+    when a journal is missing.
+    """
+
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        options: GatewayOptions | None = None,
+        *,
+        models: Sequence[str] = (),
+        progress: bool = False,
+        report: Report | None = None,
+        journal: Journal | None = None,
+        durability: Durability | None = None,
+        answers: bool = False,
+    ) -> None:
+        kept = RecordingOptions(journal, durability)
+        names = [flow.name for flow in flows]
+        _check_names(names, "workflows")
+        _check_names([*names, *models], "models")
+        self._models = Models()
+        self._flows = flows
+        metrics = run_metrics()
+        self.flow_models = [
+            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener, kept=kept)
+            for flow in flows
+        ]
+        served = [
+            ServedModel(
+                flow.name, model, EXTRA_FIELDS, flow.description, runs=kept.journal is not None
+            )
+            for flow, model in zip(flows, self.flow_models, strict=True)
+        ]
+        self.other_models = tuple(models)
+        self._others = [self._models.client(_owner(flows, name), name) for name in models]
+        served += [
+            ServedModel(name, client, priors=PriorLimits() if _diffuses(client) else None)
+            for name, client in zip(models, self._others, strict=True)
+        ]
+        self._gateway = Gateway(
+            served, options, report, _people(journal) if answers else None, metrics.registry
+        )
+        self._draining = asyncio.Event()
+
+    @property
+    def address(self) -> str:
+        """`http://host:port`, without the `/v1`. Only after `bind`."""
+        return self._gateway.address
+
+    def bind(self) -> None:
+        """Take the port; nobody can connect before `serve`. Raises: `ServeError`."""
+        self._gateway.bind()
+
+    def drain(self) -> None:
+        """Begin the end: refuse what is new, finish what is under way. In the loop's thread."""
+        self._draining.set()
+        self._gateway.drain()
+
+    async def serve(self, ready: Callable[[], None] | None = None, *, warm: bool = True) -> bool:
+        """Load models (unless not `warm`), call `ready`, and serve until drained.
+
+        Returns False when answers had to be cut off. Raises: `ServeError`, and what loading raises.
+        """
+        try:
+            if warm and not await self._warmed():
+                return True
+            return await self._gateway.serve(ready)
+        finally:
+            self._gateway.close()
+            for model in (*self.flow_models, *self._others):
+                if isinstance(model, (FlowModel, ThoughtModel)):  # others are those of `Models`
+                    await model.aclose()
+            await self._models.aclose()
+
+    async def _warmed(self) -> bool:
+        """False when somebody ended it before."""
+        warming = asyncio.create_task(self._warm())
+        draining = asyncio.create_task(self._draining.wait())
+        try:
+            await asyncio.wait((warming, draining), return_when=asyncio.FIRST_COMPLETED)
+            if warming.done():
+                warming.result()
+            return warming.done()
+        finally:
+            warming.cancel()
+            draining.cancel()
+            await asyncio.wait((warming, draining))
+
+    async def _warm(self) -> None:
+        for flow in self._flows:
+            for unit in flow.unit.everything():
+                await self._models.warm(unit)
+
+
+def _diffuses(client: ModelClient) -> bool:
+    """Whether it fills in around text that stands in its answer already."""
+    if isinstance(client, ModeratedModel):
+        return _diffuses(client.client)
+    return isinstance(client, LocalModel) and client.diffuses
+
+
+def _people(journal: Journal | None) -> JournalHumanInputs:
+    if journal is None:
+        raise BuildError("questions of which runs?", hint="give the `journal` that they are in")
+    return JournalHumanInputs(journal)
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            hint = "the `name` of a workflow is what clients call the model"
+            raise DuplicateName(f"two {what} are called {name!r}", hint=hint)
+
+
+def _owner(flows: Sequence[Flow], model: str) -> Unit:
+    """The workflow that declares `model`."""
+    owners = [flow.unit for flow in flows if model in flow.document.models]
+    if len(owners) == 1:
+        return owners[0]
+    there = sorted({name for flow in flows for name in flow.document.models})
+    if owners:
+        raise DuplicateName(f"two workflows declare the model {model!r}", hint="rename one")
+    raise UnknownReference(f"no workflow declares the model {model!r}", hint=closest(model, there))

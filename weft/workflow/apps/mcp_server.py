@@ -1,0 +1,186 @@
+"""Workflows behind the Model Context Protocol: each a tool that any MCP client can call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from importlib.metadata import version
+from typing import Any
+
+from weft.core.errors import BuildError, DuplicateName, ServeError, WeftError
+from weft.core.extras import optional_packages
+from weft.core.ports import ModelClient
+from weft.core.ports.journal import Journal
+from weft.core.redaction import hidden
+from weft.workflow.apps.flow_tool import FlowBegan, FlowOutputs, FlowTool
+from weft.workflow.apps.served import RecordingOptions
+from weft.workflow.document.spec.settings import Durability
+from weft.workflow.flow import Flow
+from weft.workflow.runtime.models.factory import Models, ModelSource
+
+with optional_packages("an MCP server", ServeError):
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+    from mcp.server.transport_security import TransportSecuritySettings
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import (
+        INVALID_PARAMS,
+        CallToolRequestParams,
+        CallToolResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+        TextContent,
+        Tool,
+    )
+
+    from weft.serving.asgi import LoopbackServer
+
+__all__ = ["LoopbackServer", "WorkflowMcpServer"]
+
+Context = ServerRequestContext[Any]
+_MOST_SESSIONS = 256
+RUN_KEY = "weft/run"
+"""What the metadata of a result names the run by, where that is recorded."""
+
+
+class WorkflowMcpServer:
+    """Serves `flows`, each as a tool of its own name: inputs are arguments, outputs the result.
+
+        await WorkflowMcpServer([weft.load("brief.yaml")]).serve_stdio()
+
+    Every node at the top that ends is progress; a client that cancels a call ends its run. A run
+    without all of its outputs is an error of the tool, which says why. At most `max_concurrent`
+    runs at once; further calls wait. Models are loaded when first needed and shared by all runs.
+
+    `models`: as in `Flow.run`; by default those that the workflows declare. With `journal` runs are
+    recorded there, as `durability` or each workflow says, and the metadata of a result says under
+    which id; whoever gives it closes it after `aclose`.
+
+    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
+    """
+
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        *,
+        models: ModelSource | Mapping[str, ModelClient] | None = None,
+        max_concurrent: int = 16,
+        journal: Journal | None = None,
+        durability: Durability | None = None,
+    ) -> None:
+        if not flows or max_concurrent < 1:
+            raise BuildError("an MCP server needs a workflow, and a place for a run")
+        self._models = Models()
+        kept = RecordingOptions(journal, durability)
+        self._tools: dict[str, FlowTool] = {}
+        for flow in flows:
+            if flow.name in self._tools:
+                hint = "the `name` of a workflow is what clients call the tool"
+                raise DuplicateName(f"two workflows are called {flow.name!r}", hint=hint)
+            self._tools[flow.name] = FlowTool(
+                flow, self._models if models is None else models, kept
+            )
+        self._places = asyncio.Semaphore(max_concurrent)
+        self.server: Server[Any] = Server(
+            "weft", version=version("weft"), on_list_tools=self._list, on_call_tool=self._call
+        )
+
+    async def serve_stdio(self) -> None:
+        """Talk to one client over this process's stdin and stdout, until it closes stdin.
+
+        Meanwhile stdout is the protocol's: what else is printed goes to stderr.
+        """
+        async with stdio_server() as (read, write):
+            options = self.server.create_initialization_options()
+            try:
+                await self.server.run(read, write, options)
+            finally:
+                await self.aclose()
+                sys.stdout.flush()  # what tools printed: now it still goes to stderr
+
+    async def serve_http(
+        self,
+        hosted: LoopbackServer,
+        ready: Callable[[], None] | None = None,
+        *,
+        origins: Sequence[str] = (),
+    ) -> None:
+        """Serve streamable HTTP at `/mcp`, until `hosted.stop()`.
+
+        Only requests that name this machine as their host are heard, and of web pages only those
+        of `origins`. Raises: `ServeError`.
+        """
+        names = ("127.0.0.1", "localhost", "[::1]")
+        security = TransportSecuritySettings(
+            allowed_hosts=[f"{name}:{hosted.port}" for name in names],
+            allowed_origins=list(origins),
+        )
+        app = self.server.streamable_http_app(
+            transport_security=security, max_sessions=_MOST_SESSIONS
+        )
+        try:
+            await hosted.serve(app, ready)
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all runs, and what they have opened."""
+        for tool in self._tools.values():
+            await tool.aclose()
+        await self._models.aclose()
+
+    async def _list(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                Tool(
+                    name=tool.spec.name,
+                    description=tool.spec.description or None,
+                    input_schema=dict(tool.spec.parameters),
+                    output_schema=dict(tool.spec.result or {}),
+                )
+                for tool in self._tools.values()
+            ]
+        )
+
+    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}")
+        told: dict[str, Any] = {}
+        try:
+            async with self._places:
+                outputs = await self._outputs(tool, params.arguments or {}, context, told)
+        except WeftError as error:
+            return CallToolResult(
+                content=[_text(hidden(str(error)))], is_error=True, _meta=told or None
+            )
+        outputs = hidden(outputs)
+        text = json.dumps(outputs, ensure_ascii=False)
+        return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=told or None)
+
+    async def _outputs(
+        self,
+        tool: FlowTool,
+        arguments: Mapping[str, Any],
+        context: Context,
+        told: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Those of a run. Tells the client of progress, and `told` of the run's id."""
+        async with aclosing(tool.call(arguments)) as steps:
+            async for step in steps:
+                match step:
+                    case FlowBegan(run=run):
+                        told[RUN_KEY] = run
+                    case FlowOutputs(values=values):
+                        return dict(values)
+                    case _:
+                        await context.session.report_progress(step.ended, step.nodes, step.line)
+        raise AssertionError("a run ends with outputs or an error")
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)

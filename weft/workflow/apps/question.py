@@ -1,0 +1,106 @@
+"""A question as the workflow with one node that it is: it is run, recorded and gone on with so.
+
+Knows neither agents nor strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.core.errors import InputError
+from weft.core.events import Outcome
+from weft.core.ids import RunId
+from weft.core.ports import ModelClient, ToolRunner
+from weft.core.ports.journal import Journal
+from weft.core.values import ToolSpec
+from weft.engine.scheduler.resume_state import NO_HISTORY
+from weft.workflow.document.secrets import redactor_of
+from weft.workflow.flow import Flow
+from weft.workflow.history.recorded_workflow import question_notes
+from weft.workflow.history.resume import claim_run, resume_run
+from weft.workflow.runtime.journals import open_journal
+from weft.workflow.runtime.models.factory import ModelSource
+from weft.workflow.runtime.options import RunSettings
+from weft.workflow.runtime.recording import PriorRun
+from weft.workflow.runtime.results.question import ANSWER, AskSettings, no_answer_reason
+from weft.workflow.runtime.run import FlowRun
+
+CHAT = "chat"
+"""What the workflow of a question calls its model."""
+Declared = ModelClient | str | Mapping[str, Any]
+"""A client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFlow:
+    """The workflow `flow`, whose node `ANSWER` answers, with its `inputs`.
+
+    `specs` are the tools that its record tells of. `tools` take the place of declared ones which no
+    file could name.
+    """
+
+    flow: Flow
+    inputs: Mapping[str, Any]
+    specs: Sequence[ToolSpec] = ()
+    tools: ToolRunner | None = None
+
+    def start(self, models: ModelSource, settings: AskSettings | None = None) -> FlowRun:
+        """Prepare a run, or the next part of the one that the settings name.
+
+        Raises: `BuildError`, `StoreError`, `RunExists`; of the next part also `UnknownReference`,
+        `RunBusy`, and `InputError` when the run asked something else.
+        """
+        said = settings or AskSettings()
+        if said.journal is not None or (said.durability == "none" and said.resume is None):
+            return self._started(models, said, said.journal, None)
+        own = open_journal()
+        try:
+            return self._started(models, said, own, own)
+        except BaseException:
+            own.close()
+            raise
+
+    def _started(
+        self, models: ModelSource, said: AskSettings, journal: Journal | None, own: Journal | None
+    ) -> FlowRun:
+        given: dict[str, Any] = {
+            "listeners": said.listeners,
+            "models": models,
+            "tools": self.tools,
+            "clock": said.clock,
+            "concurrency": said.concurrency,
+            "deadline_s": said.deadline_s,
+            "budget": said.budget,
+            "durability": said.durability,
+        }
+        if said.resume is not None and journal is not None:
+            return self._resumed(journal, said.resume, own, given)
+        unit = self.flow.unit
+        notes = question_notes(unit.folder, self.specs)
+        run = None if said.run is None else RunId(said.run)
+        past = None if own is None else PriorRun(NO_HISTORY, redactor_of(unit), own=own)
+        whole = RunSettings(**given, run=run, journal=journal, notes=notes)
+        return FlowRun(unit, self.inputs, whole, past)
+
+    def _resumed(
+        self, journal: Journal, run: str, own: Journal | None, given: Mapping[str, Any]
+    ) -> FlowRun:
+        taken = claim_run(journal, run, unit=self.flow.unit)
+        if dict(taken.inputs) != dict(self.inputs):
+            taken.release()
+            hint = "ask what it asked, or go on with it by `weft resume`"
+            raise InputError(f"{taken.run} asks something else", hint=hint)
+        return resume_run(taken, own=own, **given)
+
+
+def outcome_of(run: FlowRun) -> Outcome:
+    """How the node that answers ended, once the run has."""
+    result = run.result
+    return Outcome("cancelled") if result is None else result.outcomes[ANSWER]
+
+
+def why_unanswered(run: FlowRun) -> str:
+    """Why there is no answer."""
+    return no_answer_reason(outcome_of(run))

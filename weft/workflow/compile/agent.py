@@ -1,0 +1,82 @@
+"""What a document says about an agent, as its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.agents.agent import AgentOptions, Answer
+from weft.agents.loops import check_options, make_agent
+from weft.core.errors import BuildError
+from weft.engine.graph.node import Inputs, NodeContext, NodeFn
+from weft.engine.kinds.body import map_result
+from weft.planner.grammar.limits import GrammarLimits
+from weft.workflow.compile.services import services_of
+from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.source import KeyPath
+from weft.workflow.document.spec.model_settings import AgentSpec
+from weft.workflow.document.spec.nodes import ModelNode
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models.declared_model import declared_model
+from weft.workflow.runtime.models.decoders import decoder_of
+from weft.workflow.runtime.tools.toolset import FlowTools
+
+
+def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> AgentOptions:
+    """What `step` and its `spec` say; the rest stays as `AgentOptions` has it."""
+    said: dict[str, Any] = {
+        "rounds": spec.rounds,
+        "calls": spec.calls,
+        "constrain": spec.constrain,
+        "grammar": _limits(spec),
+        "schema": step.output_schema,
+        "temperature": step.temperature,
+        "max_tokens": step.max_tokens,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    return AgentOptions(**given, instructions=instructions)
+
+
+def _limits(spec: AgentSpec) -> GrammarLimits | None:
+    if spec.grammar is None:
+        return None
+    return GrammarLimits(**spec.grammar.model_dump(exclude_none=True))
+
+
+def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:
+    """Check the agent of the node at `path`, if it has one. Raises: `BuildError`, at its place."""
+    if step.agent is None:
+        return
+    try:
+        check_options(step.agent.loop, options_of(step, step.agent))
+    except BuildError as error:
+        unit.fail(error, (*path, "agent"), at_key=True)
+
+
+def act(step: ModelNode, unit: Unit) -> NodeFn:
+    """Ask the agent of `step.agent`; the value is its answer, typed where there is a schema.
+
+    Its calls take slots of the model's name in the document and of the tools, not the node itself.
+    """
+    said = step.agent
+    assert said is not None
+    prompt, system = template(step.prompt), template(step.system or "")
+    arguments = value_template(step.arguments)
+    decode = decoder_of(unit, step)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        services = services_of(context)
+        names = {**inputs, **arguments.render(inputs)}
+        tools = FlowTools(unit, services.tools, step.tools)
+        await tools.start()
+        client = services.models.client(unit, step.model)
+        model = declared_model(client, unit, step.model, decode)
+        options = options_of(step, said, system.text_for(names))
+        agent = make_agent(said.loop, tools, model, options)
+
+        def value(answer: Answer) -> Any:
+            services.findings[context.node] = answer
+            return answer.value
+
+        return map_result(await agent.work(prompt.text_for(names))(context, inputs), value)
+
+    return work

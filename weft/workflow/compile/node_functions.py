@@ -1,0 +1,117 @@
+"""Works that call Python: tools, plain functions, reducers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.agents.tools.context import send_tool_logs
+from weft.agents.tools.threads import in_thread
+from weft.core.errors import NodeFailed
+from weft.core.ids import NodeId
+from weft.core.ports import ModelRequest, Sampling, Warmable
+from weft.core.values import Message
+from weft.engine.graph.node import Inputs, Node, NodeContext, NodeFn, Policy, Skip
+from weft.workflow.compile.policy import NameBindings
+from weft.workflow.compile.services import services_of
+from weft.workflow.document.expressions import Template, template, value_template
+from weft.workflow.document.spec.nodes import CallNode, ModelNode, ReduceNode, ToolNode
+from weft.workflow.document.unit import Unit
+
+
+def tool(step: ToolNode, unit: Unit) -> NodeFn:
+    """Call a tool; its log lines become the node's."""
+    arguments, text = value_template(step.arguments), step.tool
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        send_tool_logs(context.log)
+        make = services_of(context).tools.bound(unit, text)
+        return await make(arguments.render(inputs))
+
+    return work
+
+
+def call(step: CallNode, unit: Unit) -> NodeFn:
+    """Call a plain function with named arguments."""
+    arguments = value_template(step.arguments)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        function = services_of(context).tools.function(unit, step.call)
+        return await _call(function, (), arguments.render(inputs), step.call)
+
+    return work
+
+
+def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
+    """Call a plain function with a list, and named arguments."""
+    over, arguments = value_template(step.over), value_template(step.arguments)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        function = services_of(context).tools.function(unit, step.reduce)
+        values = over.render(inputs)
+        if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
+            raise NodeFailed(
+                f"a reduce needs a list, not {type(values).__name__}", hint="see `over`"
+            )
+        return await _call(function, (list(values),), arguments.render(inputs), step.reduce)
+
+    return work
+
+
+async def _call(
+    function: Callable[..., Any], values: Sequence[Any], named: dict[str, Any], name: str
+) -> Any:
+    """Await an async function; run a sync one in a thread, so that it cannot hold up others."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*values, **named)
+    result = await in_thread(lambda: function(*values, **named), name.rpartition(":")[2])
+    return await result if inspect.isawaitable(result) else result
+
+
+def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> Node | None:
+    """A node beside the model node `node`; None where nothing is known before the rest.
+
+    It waits for what the system text and the prompt mention before the last of the nodes that they
+    mention, and fails nothing.
+    """
+    system = template(step.system or "")
+    prompt = template(step.prompt)
+    late = _last(system, prompt, step, names)
+    if late is None:
+        return None
+    if late in system.names:
+        return None  # the chat template puts the system text first, and takes it whole
+    known = prompt.before(late)
+    used = sorted(known.names | system.names)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Skip | None:
+        client = services_of(context).models.client(unit, step.model)
+        messages = [Message("user", known.text_for(inputs))]
+        if step.system is not None:
+            messages.insert(0, Message("system", system.text_for(inputs)))
+        if not isinstance(client, Warmable):
+            return Skip(f"{client.model} cannot be warmed")
+        await client.warm(
+            ModelRequest(tuple(messages), sampling=Sampling(max_tokens=1), program=context.program)
+        )
+        return None
+
+    return Node(
+        NodeId(f"{node}.warm"),
+        work,
+        names.edges(used),
+        names.given(used),
+        policy=Policy(default=None, weight=step.weight / 10),
+        kind="warm",
+    )
+
+
+def _last(system: Template, prompt: Template, step: ModelNode, names: NameBindings) -> str | None:
+    """The name that the beginning has to do without: the last node's, or an argument's."""
+    mentioned = [reference.name for reference in (*system.references, *prompt.references)]
+    arguments = [name for name in mentioned if name in step.arguments]
+    if arguments:
+        return arguments[0]
+    sources = list(dict.fromkeys(name for name in mentioned if names.is_node(name)))
+    return sources[-1] if sources else None

@@ -1,0 +1,50 @@
+"""Works of model nodes that think: a strategy answers, as threads inside the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.engine.graph.node import Inputs, NodeContext, NodeFn
+from weft.reasoning.question import Question
+from weft.reasoning.strategies import make_strategy
+from weft.workflow.compile.model import answer_value, seed_of
+from weft.workflow.compile.services import services_of
+from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.spec.nodes import ModelNode
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models.declared_model import declared_model
+from weft.workflow.runtime.models.decoders import decoder_of
+from weft.workflow.runtime.models.strategies import documents_of, options_of
+from weft.workflow.runtime.models.think import refuse_thinker
+
+
+def think(step: ModelNode, unit: Unit) -> NodeFn:
+    """Ask by the strategy of `step.think`; the value is the answer, typed where there is a schema.
+
+    Its calls take slots of the model's name in the document, not the node itself.
+    """
+    said = step.think
+    assert said is not None
+    prompt, system = template(step.prompt), template(step.system or "")
+    arguments, documents = value_template(step.arguments), value_template(said.documents)
+    decode = decoder_of(unit, step)
+
+    async def work(context: NodeContext, inputs: Inputs) -> Any:
+        services = services_of(context)
+        client = services.models.client(unit, step.model)
+        refuse_thinker(client)
+        names = {**inputs, **arguments.render(inputs)}
+        question = Question(
+            prompt.text_for(names),
+            system.text_for(names),
+            documents_of(documents.render(names)),
+            step.output_schema,
+        )
+        seed = seed_of(services.seed, context)
+        model = declared_model(client, unit, step.model, decode)
+        options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
+        strategy = make_strategy(said.strategy, model, options)
+        thought = await strategy.work(question)(context, inputs)
+        return answer_value(thought, context, step.output_schema)
+
+    return work

@@ -1,0 +1,119 @@
+"""The inputs of a run: checked against what the document declares, or read from texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from weft.core.errors import InputError
+from weft.core.values import JsonSchema
+from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.spec.declarations import InputSpec
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.schemas import violation, violation_async
+
+
+class CheckedInputs(dict[str, Any]):
+    """Inputs that are known to fit `document`, with defaults."""
+
+    def __init__(self, document: WorkflowDocument, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.document = document
+
+
+def check_inputs(document: WorkflowDocument, given: Mapping[str, Any]) -> dict[str, Any]:
+    """`given` with defaults filled in, in declared order. May block where a value is large.
+
+    Raises: `InputError`, with every input that is missing, unknown or of the wrong type.
+    """
+    if isinstance(given, CheckedInputs) and given.document is document:
+        return dict(given)
+    found = {name: violation(given[name], root) for name, root in _declared(document, given)}
+    return _complete(document, given, found)
+
+
+async def check_inputs_async(document: WorkflowDocument, given: Mapping[str, Any]) -> CheckedInputs:
+    """The same for a server: what takes long does not block the event loop.
+
+    Raises: as `check_inputs`.
+    """
+    found = {
+        name: await violation_async(given[name], root) for name, root in _declared(document, given)
+    }
+    return CheckedInputs(document, _complete(document, given, found))
+
+
+def _declared(document: WorkflowDocument, given: Mapping[str, Any]) -> list[tuple[str, JsonSchema]]:
+    return [(name, spec.root) for name, spec in document.inputs.items() if name in given]
+
+
+def _complete(
+    document: WorkflowDocument, given: Mapping[str, Any], found: Mapping[str, str | None]
+) -> dict[str, Any]:
+    problems, hint = [], None
+    for name in given:
+        if name not in document.inputs:
+            hint = hint or closest(name, list(document.inputs)) or "it takes no inputs"
+            problems.append(f"there is no input `{name}`")
+    values: dict[str, Any] = {}
+    for name, declared in document.inputs.items():
+        if name in given:
+            values[name] = given[name]
+            if found[name] is not None:
+                problems.append(f"`{name}`: {found[name]}")
+        elif declared.required:
+            problems.append(f"`{name}` is missing")
+            hint = hint or f"give {name}=..."
+        else:
+            values[name] = declared.default
+    if problems:
+        raise InputError("; ".join(problems), hint=hint)
+    return values
+
+
+def coerce_inputs(document: WorkflowDocument, given: Mapping[str, str]) -> dict[str, Any]:
+    """Texts, as from a command line, by the types that the inputs declare.
+
+    Texts for inputs of type string stay as they are; everything else is read as JSON. Names that
+    are not declared pass through, for `check_inputs` to refuse.
+
+    Raises: `InputError` with every text that cannot be read.
+    """
+    values: dict[str, Any] = {}
+    problems = []
+    for name, text in given.items():
+        declared = document.inputs.get(name)
+        try:
+            values[name] = text if declared is None else _read(declared, text)
+        except ValueError:
+            problems.append(f"`{name}`: {text[:40]!r} is not {_wanted(declared)}")
+    if problems:
+        raise InputError("; ".join(problems), hint='write lists and mappings as JSON: ["a", "b"]')
+    return values
+
+
+def _read(declared: InputSpec, text: str) -> Any:
+    kinds = _types(declared)
+    if kinds == ["string"]:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        if not kinds or "string" in kinds:
+            return text
+        raise ValueError(text) from None
+    return text if "string" in kinds and violation(value, declared.root) else value
+
+
+def _types(declared: InputSpec) -> list[str]:
+    kinds = declared.root.get("type")
+    if isinstance(kinds, list):
+        return [str(kind) for kind in kinds]
+    return [kinds] if isinstance(kinds, str) else []
+
+
+def _wanted(declared: InputSpec | None) -> str:
+    kinds = _types(declared) if declared is not None else []
+    articles = {"integer": "an integer", "array": "a list", "object": "a mapping"}
+    return " or ".join(articles.get(kind, f"a {kind}") for kind in kinds) or "JSON"

@@ -1,0 +1,141 @@
+"""Workflow files to checked units, with everything they include. Imports no tools, runs nothing.
+
+Every defect raises exactly one `SourceError`; its `__cause__` tells which kind of defect it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from weft.core.errors import BuildError, SourceError, UnknownReference
+from weft.workflow.document import ToolDocument, WorkflowDocument
+from weft.workflow.document.references import check_references
+from weft.workflow.document.source import KeyPath, SourceText, Tree, read_file, read_text
+from weft.workflow.document.source.tree import place_of, plain
+from weft.workflow.document.spec.defects import first_defect
+from weft.workflow.document.spec.document import walk
+from weft.workflow.document.spec.nodes import WorkflowNode
+from weft.workflow.document.unit import DocumentOrigin, Unit
+
+_MAX_FILES = 100
+
+Read = Callable[[Path], tuple[SourceText, Tree]]
+
+
+def load_unit(path: Path) -> Unit:
+    """The checked workflow in the file. Raises: `SourceError`."""
+    source, tree = read_file(path)
+    folder = path.resolve().parent
+    return _UnitLoader(folder).unit(source, tree, folder, (path.resolve(),))
+
+
+def load_tools(path: Path) -> Unit:
+    """The workflow in the file, of which only the tools are wanted: it need not have nodes.
+
+    Raises: `SourceError`.
+    """
+    source, tree = read_file(path)
+    raw = plain(tree)
+    if isinstance(raw, Mapping) and "nodes" not in raw and raw.get("tools"):
+        folder = path.resolve().parent
+        return Unit(parse(source, tree, ToolDocument), folder, folder, DocumentOrigin(source, tree))
+    return load_unit(path)
+
+
+def load_text(text: str, file: str) -> Unit:
+    """The checked workflow in `text`; relative paths start where `file` would stand.
+
+    Raises: `SourceError`.
+    """
+    source, tree = read_text(text, file)
+    try:
+        folder = Path(file).resolve().parent
+    except (OSError, ValueError):  # a name that no file can have
+        folder = Path.cwd()
+    return _UnitLoader(folder).unit(source, tree, folder, ())
+
+
+def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
+    """The checked workflow that the first of `texts` is; they are called by paths in `folder`.
+
+    Reads no file. Raises: `SourceError`.
+    """
+    root = folder.resolve()
+
+    def read(file: Path) -> tuple[SourceText, Tree]:
+        name = file.relative_to(root).as_posix()
+        if name not in texts:
+            raise SourceError("this file was not recorded", file=name)
+        return read_text(texts[name], str(file))
+
+    main = root / next(iter(texts))
+    source, tree = read(main)
+    return _UnitLoader(root, read).unit(source, tree, main.parent, (main,))
+
+
+def parse(
+    source: SourceText, tree: Tree, kind: type[WorkflowDocument] = WorkflowDocument
+) -> WorkflowDocument:
+    """The document that `tree` describes, its structure checked. Raises: `SourceError`."""
+    raw = plain(tree)
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        defect = first_defect(error, raw)
+        place = place_of(tree, defect.path, key=defect.at_key)
+        raise source.error(defect.message, place, defect.hint) from error
+
+
+class _UnitLoader:
+    """One file and all that it includes; each file is read once."""
+
+    def __init__(self, root: Path, read: Read = read_file) -> None:
+        self._root = root
+        self._read = read
+        self._units: dict[Path, Unit] = {}
+
+    def unit(self, source: SourceText, tree: Tree, folder: Path, stack: tuple[Path, ...]) -> Unit:
+        document = parse(source, tree)
+        bare = Unit(document, folder, self._root, DocumentOrigin(source, tree))
+        included = {
+            step.workflow: self._include(bare, step.workflow, (*path, "workflow"), stack)
+            for path, step in walk(document.nodes)
+            if isinstance(step, WorkflowNode)
+        }
+        unit = Unit(document, folder, self._root, bare.origin, included)
+        check_references(unit)
+        return unit
+
+    def _include(self, by: Unit, name: str, path: KeyPath, stack: tuple[Path, ...]) -> Unit:
+        file = self._file(by, name, path)
+        if file in stack:
+            chain = " -> ".join(step.name for step in (*stack[stack.index(file) :], file))
+            error = BuildError(f"the workflow includes itself: {chain}", hint="use a `loop` node")
+            by.fail(error, path)
+        if file in self._units:
+            return self._units[file]
+        if len(self._units) >= _MAX_FILES:
+            by.fail(BuildError(f"more than {_MAX_FILES} files are included"), path)
+        try:
+            source, tree = self._read(file)
+        except SourceError as error:
+            if file.exists():
+                raise
+            hint = f"it is looked for in {by.folder}"
+            by.fail(UnknownReference(f"there is no file {name!r}", hint=hint), path)
+            raise AssertionError from error
+        self._units[file] = self.unit(source, tree, file.parent, (*stack, file))
+        return self._units[file]
+
+    def _file(self, by: Unit, name: str, path: KeyPath) -> Path:
+        try:
+            file = (by.folder / name).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            by.fail(UnknownReference(f"{name!r} is not a path: {error}"), path)
+        if not file.is_relative_to(self._root):
+            hint = f"included workflows stay in {self._root}, or below"
+            by.fail(BuildError(f"{name!r} leads out of the workflow's folder", hint=hint), path)
+        return file

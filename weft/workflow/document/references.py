@@ -1,0 +1,431 @@
+"""Which names exist at a place of a document. Knows no templates and no types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from graphlib import CycleError as Cycle
+from graphlib import TopologicalSorter
+from typing import Literal, NoReturn
+
+from weft.agents.untrusted import identifier
+from weft.core.errors import (
+    BuildError,
+    CycleError,
+    DuplicateName,
+    JoinError,
+    TypeMismatch,
+    UnknownReference,
+)
+from weft.workflow.document import Block, Body, NodeSpec
+from weft.workflow.document.expressions import BadExpression
+from weft.workflow.document.source import KeyPath
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.document import bodies, walk
+from weft.workflow.document.spec.nodes import BaseNode, JoinNode, MapNode, ModelNode, ToolNode
+from weft.workflow.document.templates import TemplateUse, template_uses, uses_of
+from weft.workflow.document.tool_servers import source_of
+from weft.workflow.document.unit import Unit, node_name
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSymbol:
+    """What a name stands for. `stands_in_for`: the node that this one only replaces."""
+
+    kind: Literal["input", "node", "item"]
+    path: KeyPath
+    stands_in_for: str | None = None
+
+
+@dataclass(slots=True)
+class SymbolTable:
+    """The names of one level; those of the levels around it are visible too."""
+
+    outer: SymbolTable | None = None
+    symbols: dict[str, DocumentSymbol] = field(default_factory=dict)
+
+    def find(self, name: str) -> DocumentSymbol | None:
+        """What `name` stands for here."""
+        if name in self.symbols:
+            return self.symbols[name]
+        return self.outer.find(name) if self.outer is not None else None
+
+    def visible(self) -> Iterator[str]:
+        """All names, the nearest first."""
+        yield from self.symbols
+        if self.outer is not None:
+            yield from self.outer.visible()
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A place that uses the name `name`: a path, and line and word inside the text there."""
+
+    name: str
+    path: KeyPath
+    line: int = 1
+
+
+Dependencies = dict[str, Dependency]
+"""What a node uses, itself and inside its bodies: the first place for each name."""
+
+
+def check_order(unit: Unit, needs: Mapping[str, Dependencies]) -> None:
+    """Check that the nodes of one scope can run in some order.
+
+    Raises: `CycleError`, at a place where a node of the cycle refers to the next.
+    """
+    graph = {name: [other for other in own if other in needs] for name, own in needs.items()}
+    for name, others in graph.items():
+        if name in others:
+            need = needs[name][name]
+            user = (node_name(need.path) or name).partition("/")[0]
+            through = "" if user == name else f" through `{user}`, which stands in for it"
+            _refuse(unit, need, f"`{name}` needs itself{through}")
+    try:
+        TopologicalSorter(graph).prepare()
+    except Cycle as cycle:
+        ring = list(reversed(cycle.args[1][1:]))  # each now needs the one after it
+        start = min(range(len(ring)), key=lambda i: list(needs).index(ring[i]))
+        ring = ring[start:] + ring[:start]
+        said = ", which needs ".join(f"`{name}`" for name in [*ring[1:], ring[0]])
+        _refuse(unit, needs[ring[0]][ring[1]], f"`{ring[0]}` needs {said}")
+
+
+def with_stand_ins(
+    needs: Mapping[str, Dependencies], stand_ins: Mapping[str, set[str]]
+) -> dict[str, Dependencies]:
+    """`needs`, where a node also needs what its fallback and degrade nodes need."""
+    return {name: _all(name, needs, stand_ins) for name in needs}
+
+
+def _all(
+    name: str, needs: Mapping[str, Dependencies], stand_ins: Mapping[str, set[str]]
+) -> Dependencies:
+    found: Dependencies = {}
+    for member in _chain(name, stand_ins):
+        for other, need in needs[member].items():
+            found.setdefault(other, need)
+    return found
+
+
+def _chain(name: str, stand_ins: Mapping[str, set[str]]) -> Iterator[str]:
+    seen, todo = set(), [name]
+    while todo:
+        member = todo.pop()
+        if member not in seen:
+            seen.add(member)
+            yield member
+            todo.extend(sorted(stand_ins.get(member, ())))
+
+
+def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
+    error = CycleError(message, hint="break the circle, or use a `loop` node to repeat")
+    unit.fail(error, need.path, line=need.line, word=need.name)
+
+
+_GOES_WITH = {"k": "quorum", "valid": "first_valid", "otherwise": "best_effort"}
+
+
+def check_join(unit: Unit, step: JoinNode | MapNode, path: KeyPath) -> None:
+    """Check `mode`, `k`, `valid` and `otherwise`. Raises: `BuildError` through `unit.fail`."""
+    for key, mode in _GOES_WITH.items():
+        if key in step.model_fields_set and step.mode != mode:
+            error = BuildError(
+                f"`{key}` goes with `mode: {mode}`", hint=f"the mode is {step.mode}; change one"
+            )
+            unit.fail(error, (*path, key), at_key=True)
+    if step.mode == "quorum" and step.k is None:
+        unit.fail(JoinError("a quorum needs `k`", hint="say how many: `k: 2`"), (*path, "mode"))
+    if isinstance(step, JoinNode):
+        _check_branches(unit, step, path)
+
+
+def _check_branches(unit: Unit, step: JoinNode, path: KeyPath) -> None:
+    for index, name in enumerate(step.join):
+        if name in step.join[:index]:
+            error = DuplicateName(f"`{name}` is joined twice", hint="name it once")
+            unit.fail(error, (*path, "join", index))
+    if step.k is not None and step.k > len(step.join):
+        hint = f"use at most {len(step.join)}"
+        message = f"a quorum of {step.k} of {len(step.join)} branches can never be met"
+        unit.fail(JoinError(message, hint=hint), (*path, "k"))
+
+
+_EXPRESSIONS = frozenset(("when", "until", "valid"))
+_MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "outputs"))
+
+
+def check_references(unit: Unit) -> None:
+    """Check all names of the document. Raises: `BuildError`, a `SourceError` where it is a file."""
+    _ReferenceChecker(unit).check()
+
+
+class _ReferenceChecker:
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._document = unit.document
+        named = (path for path, _ in walk(self._document.nodes) if path[-2] == "nodes")
+        self._hidden = {str(path[-1]): path for path in named}
+
+    def check(self) -> None:
+        inputs = SymbolTable()
+        for name in self._document.inputs:
+            inputs.symbols[name] = DocumentSymbol("input", ("inputs", name))
+        scope, _ = self._nodes(self._document.nodes, ("nodes",), inputs)
+        for name, value in self._document.outputs.items():
+            needs = self._value(value, ("outputs", name), scope)
+            if not needs:
+                hint = "refer to a node: {{ name }}"
+                error = UnknownReference(f"the output `{name}` refers to nothing", hint=hint)
+                self._unit.fail(error, ("outputs", name))
+
+    # -- one scope -----------------------------------------------------------------------------
+
+    def _nodes(
+        self, nodes: Mapping[str, NodeSpec], path: KeyPath, outer: SymbolTable
+    ) -> tuple[SymbolTable, Dependencies]:
+        """Check the nodes of one scope; what they need from outside of it."""
+        scope = SymbolTable(outer)
+        stand_ins = {name: self._stand_ins(name, step, path, nodes) for name, step in nodes.items()}
+        owners = {other: owner for owner, others in stand_ins.items() for other in others}
+        for name in nodes:
+            self._declare(scope, name, DocumentSymbol("node", (*path, name), owners.get(name)))
+        needs = {name: self._node(step, (*path, name), scope) for name, step in nodes.items()}
+        self._check_stand_ins(stand_ins, path)
+        together = with_stand_ins(needs, stand_ins)
+        check_order(self._unit, together)
+        outside: Dependencies = {}
+        for own in together.values():
+            outside.update({name: need for name, need in own.items() if name not in nodes})
+        return scope, outside
+
+    def _declare(self, scope: SymbolTable, name: str, symbol: DocumentSymbol) -> None:
+        other = scope.find(name)
+        if other is not None:
+            what = f"the {other.kind} `{node_name(other.path) or other.path[-1]}`"
+            error = DuplicateName(f"`{name}` is already {what}", hint="rename one of them")
+            self._unit.fail(error, symbol.path, at_key=symbol.path[-1] != "as")
+        scope.symbols[name] = symbol
+
+    def _stand_ins(
+        self, name: str, step: BaseNode, path: KeyPath, nodes: Mapping[str, NodeSpec]
+    ) -> set[str]:
+        found = set()
+        for role, other in (("fallback", step.fallback), ("degrade", step.degrade)):
+            if other is None:
+                continue
+            place = (*path, name, role)
+            if other not in nodes:
+                self._unknown("node", other, place, [n for n in nodes if n != name])
+            if other == name:
+                error = CycleError(f"`{name}` is its own {role}", hint="name another node")
+                self._unit.fail(error, place)
+            found.add(other)
+        return found
+
+    def _check_stand_ins(self, stand_ins: Mapping[str, set[str]], path: KeyPath) -> None:
+        """A node that only replaces others must not be replaced, in turn, by one of those."""
+        roles = {
+            owner: {other: Dependency(other, (*path, owner)) for other in others}
+            for owner, others in stand_ins.items()
+        }
+        check_order(self._unit, roles)
+
+    # -- one node ------------------------------------------------------------------------------
+
+    def _node(self, step: BaseNode, path: KeyPath, scope: SymbolTable) -> Dependencies:
+        """Check one node and its bodies; everything that it needs."""
+        try:
+            own = template_uses(step)
+        except BadExpression as error:
+            self._unit.fail_in(error, path)
+        needs: Dependencies = {}
+        for use in own:
+            self._use(use, path, scope, needs)
+        self._names(step, path, scope, needs)
+        if isinstance(step, ModelNode):
+            self._prompt_names(step, own, path)
+        for inside in bodies(step):
+            scope_inside = SymbolTable(scope)
+            below = (*path, *inside.path)
+            for name in inside.bound:
+                where = (*path, "as") if name not in ("index", "iteration") else below
+                self._declare_item(scope_inside, name, where)
+            for name, need in self._body(inside.body, below, scope_inside).items():
+                if name not in inside.bound:
+                    needs.setdefault(name, need)
+        return needs
+
+    def _declare_item(self, scope: SymbolTable, name: str, path: KeyPath) -> None:
+        if name in ("index", "iteration"):
+            scope.symbols[name] = DocumentSymbol("item", path)
+        else:
+            self._declare(scope, name, DocumentSymbol("item", path))
+
+    def _body(self, body: Body, path: KeyPath, scope: SymbolTable) -> Dependencies:
+        if not isinstance(body, Block):
+            for role in ("fallback", "degrade"):
+                other = getattr(body, role)
+                if other is not None:
+                    hint = "write `nodes:` with both nodes, and a `result:`"
+                    error = UnknownReference(f"there is no node `{other}` beside it", hint=hint)
+                    self._unit.fail(error, (*path, role))
+            return self._node(body, path, scope)
+        inner, needs = self._nodes(body.nodes, (*path, "nodes"), scope)
+        result = self._value(body.result, (*path, "result"), inner)
+        needs.update({name: need for name, need in result.items() if name not in body.nodes})
+        return needs
+
+    def _value(self, value: object, path: KeyPath, scope: SymbolTable) -> Dependencies:
+        needs: Dependencies = {}
+        try:
+            found = list(uses_of(value))
+        except BadExpression as error:
+            self._unit.fail_in(error, path)
+        for use in found:
+            self._use(use, path, scope, needs)
+        return needs
+
+    def _use(
+        self, use: TemplateUse, base: KeyPath, scope: SymbolTable, needs: Dependencies
+    ) -> None:
+        """Check one template that stands below `base`."""
+        path = (*base, *use.path)
+        self._unit.memo.templates.add(use.template)
+        self._check_literal(use, path, scope)
+        for reference in use.template.references:
+            if reference.name in use.bound:
+                continue
+            need = Dependency(reference.name, path, reference.line)
+            symbol = self._resolve(need, scope, use.bound)
+            if use.early and symbol.kind != "input":
+                error = TypeMismatch(
+                    f"`{need.name}` is not known before the run: `{use.path[0]}` sees inputs only",
+                    hint="use an input, or a `fallback` node that computes the value",
+                )
+                self._unit.fail(error, path, line=need.line, word=need.name)
+            needs.setdefault(need.name, need)
+
+    def _check_literal(self, use: TemplateUse, path: KeyPath, scope: SymbolTable) -> None:
+        """A bare word where a name was surely meant."""
+        text = use.template.text
+        whole = "outputs" if path[:-1] == ("outputs",) else path[-1]
+        meant = whole in _MEANT_AS_NAMES and scope.find(text) is not None
+        if use.template.kind == "literal" and (meant or whole in _EXPRESSIONS):
+            error = UnknownReference(
+                f"`{text}` is only a text here", hint=f'to refer to it, write "{{{{ {text} }}}}"'
+            )
+            self._unit.fail(error, path)
+
+    def _prompt_names(self, step: ModelNode, own: Iterable[TemplateUse], path: KeyPath) -> None:
+        """A name for the prompt that nothing uses: a misspelt option, or a forgotten place."""
+        templates = (use.template for use in own if use.path[0] != "with")
+        used = {reference.name for template in templates for reference in template.references}
+        for name in step.arguments:
+            if name not in used:
+                fields = [field.alias or key for key, field in ModelNode.model_fields.items()]
+                near = get_close_matches(name, fields, n=1)
+                hint = f"did you mean `{near[0]}`?" if near else f'write "{{{{ {name} }}}}" in it'
+                error = UnknownReference(f"the prompt has no `{name}`", hint=hint)
+                self._unit.fail(error, (*path, "with", name), at_key=True)
+
+    def _names(
+        self, step: BaseNode, path: KeyPath, scope: SymbolTable, needs: Dependencies
+    ) -> None:
+        """Names that are not in templates: nodes to wait for, models, tools."""
+        for index, name in enumerate(step.after):
+            self._wait(Dependency(name, (*path, "after", index)), scope, needs)
+        match step:
+            case JoinNode():
+                for index, name in enumerate(step.join):
+                    self._wait(Dependency(name, (*path, "join", index)), scope, needs)
+                check_join(self._unit, step, path)
+            case MapNode():
+                check_join(self._unit, step, path)
+            case ModelNode():
+                if step.model not in self._document.models:
+                    models = list(self._document.models)
+                    self._unknown("model", step.model, (*path, "model"), models)
+                for index, tool in enumerate(step.tools):
+                    self._tool(tool, (*path, "tools", index))
+            case ToolNode():
+                self._tool(step.tool, (*path, "tool"))
+                for index, other in enumerate(step.alternatives):
+                    self._tool(other.tool, (*path, "alternatives", index, "tool"))
+
+    def _tool(self, tool: str, path: KeyPath) -> None:
+        source = source_of(self._unit, tool)
+        if source is not None:
+            self._tool_of_source(*source, path)
+        elif ":" not in tool and tool not in self._document.tools:
+            self._unknown("tool", tool, path, list(self._document.tools))
+
+    def _tool_of_source(self, name: str, tool: str, path: KeyPath) -> None:
+        """One tool of a server; a model may also be offered all of them."""
+        only = self._document.tools[name].only
+        error: BuildError | None = None
+        if not tool and path[-1] == "tool":
+            hint = f"name one of its tools: {name}.{only[0] if only else 'some_tool'}"
+            error = UnknownReference(f"`{name}` is a server, not a tool", hint=hint)
+        elif tool and only and identifier(tool) not in map(identifier, only):
+            hint = closest(tool, only) or "add it to `only`"
+            error = UnknownReference(f"`{tool}` is not among the tools of `{name}`", hint=hint)
+        if error is not None:
+            self._unit.fail(error, path)
+
+    def _wait(self, need: Dependency, scope: SymbolTable, needs: Dependencies) -> None:
+        symbol = self._resolve(need, scope, frozenset())
+        if symbol.kind != "node":
+            message = f"`{need.name}` is the {symbol.kind} of that name, not a node"
+            error = UnknownReference(message, hint="name a node to wait for")
+            self._unit.fail(error, need.path)
+        needs.setdefault(need.name, need)
+
+    # -- names that mean nothing ---------------------------------------------------------------
+
+    def _resolve(
+        self, need: Dependency, scope: SymbolTable, bound: frozenset[str]
+    ) -> DocumentSymbol:
+        symbol = scope.find(need.name)
+        if symbol is None:
+            self._refuse_name(need, [*bound, *scope.visible()])
+        if symbol.stands_in_for is not None:
+            owner = symbol.stands_in_for
+            error: BuildError = JoinError(
+                f"`{need.name}` runs only in the place of `{owner}` and has no value of its own",
+                hint=f"use `{owner}`, or make another node for it",
+            )
+            self._unit.fail(error, need.path, line=need.line, word=need.name)
+        return symbol
+
+    def _refuse_name(self, need: Dependency, visible: list[str]) -> NoReturn:
+        hidden = self._hidden.get(need.name)
+        error: BuildError
+        if hidden is not None:
+            owner = node_name(hidden[: _last(hidden, "nodes")]) or str(hidden[1])
+            error = JoinError(
+                f"`{need.name}` lives inside `{owner}` and cannot be seen from here",
+                hint=f"use `{owner}`, which carries its result",
+            )
+        else:
+            hint = closest(need.name, visible) or "declare it under `inputs` or `nodes`"
+            error = UnknownReference(f"nothing here is called `{need.name}`", hint=hint)
+        self._unit.fail(error, need.path, line=need.line, word=need.name)
+
+    def _unknown(
+        self,
+        what: Literal["model", "tool", "node"],
+        name: str,
+        path: KeyPath,
+        choices: list[str],
+    ) -> NoReturn:
+        hint = closest(name, choices) or f"declare it under `{what}s`"
+        beside = " beside it" if what == "node" else ""
+        error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
+        self._unit.fail(error, path)
+
+
+def _last(path: KeyPath, part: str) -> int:
+    return max(index for index, step in enumerate(path) if step == part)

@@ -1,0 +1,1 @@
+"""The schema of a workflow file as pydantic models."""

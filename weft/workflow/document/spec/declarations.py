@@ -1,0 +1,352 @@
+"""An OpenAPI document as a source of tools, as a workflow declares it. Reads no such document."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, JsonValue, PlainSerializer, RootModel, model_validator
+from pydantic_core import PydanticCustomError
+
+from weft.core.ids import is_name
+from weft.core.values import Effect
+from weft.workflow.document.spec.fields import (
+    Duration,
+    Name,
+    Size,
+    SpecPart,
+    expands,
+    one_or_many,
+    shortens,
+)
+from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
+from weft.workflow.document.spec.schemas import SchemaSpec, violation
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""The name of an environment variable."""
+
+
+def _expand_operations(value: object) -> object:
+    texts = value.values() if isinstance(value, dict) else value
+    if not isinstance(texts, Collection) or isinstance(texts, str):
+        raise PydanticCustomError("name", "`operations` must be a list, or names with operations")
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            said = {"text": repr(text)[:60]}
+            raise PydanticCustomError("name", "{text} is no operation: quote its name", said)
+    for name in value if isinstance(value, dict) else ():
+        if not isinstance(name, str) or not is_name(name):
+            said = {"text": repr(name)[:60]}
+            raise PydanticCustomError("name", "{text} cannot be the name of a tool", said)
+    return value
+
+
+Operations = Annotated[
+    list[str] | dict[str, str],
+    BeforeValidator(
+        _expand_operations,
+        json_schema_input_type=Annotated[list[str], Field(min_length=1)] | dict[Name, str],
+    ),
+]
+"""A list of operations, or a mapping that gives them names."""
+
+AuthEnv = Annotated[
+    dict[str, Variable],
+    BeforeValidator(
+        lambda value: {"": value} if isinstance(value, str) else value,
+        json_schema_input_type=Variable | dict[str, Variable],
+    ),
+    PlainSerializer(lambda names: names.get("", names)),
+]
+"""The variable for each security scheme; under "" the one that serves for any."""
+
+
+class OpenApiUse(SpecPart):
+    """Operations of an HTTP interface. Nothing is callable that is not listed."""
+
+    document: str = Field(description="The OpenAPI file, beside the workflow.", min_length=1)
+    operations: Operations = Field(
+        description="By `operationId`, or as `GET /pets/{id}`; a mapping gives names to them."
+    )
+    base_url: str | None = Field(
+        default=None, description="Where the interface is; else where its document says."
+    )
+    auth_env: AuthEnv | None = Field(
+        default=None,
+        description="The environment variable that holds the key, or one for each security scheme.",
+    )
+    private: list[str] = Field(
+        default_factory=list,
+        description="Networks that are not public and may be reached, such as 127.0.0.0/8.",
+    )
+    timeout: Duration | None = Field(
+        default=None, description="The longest call, with its repetitions; 30s."
+    )
+    retries: int | None = Field(
+        default=None, ge=0, description="Repetitions of what may be repeated: GET, PUT, DELETE; 2."
+    )
+    max_result: Size | None = Field(default=None, description="The largest answer; 1MiB.")
+    pure: bool | None = Field(
+        default=None,
+        description="What is read stays the same during a run: equal GETs are sent once.",
+    )
+
+
+class InputSpec(RootModel[SchemaSpec]):
+    """An input of the workflow: a JSON Schema, whose `default` makes the input optional."""
+
+    model_config = {"frozen": True}
+
+    @property
+    def schema_(self) -> dict[str, JsonValue]:
+        """The JSON Schema, with its `default` and `description`."""
+        return self.root
+
+    @property
+    def required(self) -> bool:
+        """True when a run must give it."""
+        return "default" not in self.root
+
+    @property
+    def default(self) -> JsonValue:
+        """What it is when a run does not give it."""
+        return self.root.get("default")
+
+    @property
+    def description(self) -> str:
+        """One sentence for people."""
+        return str(self.root.get("description", ""))
+
+    @model_validator(mode="after")
+    def _default_fits(self) -> InputSpec:
+        if not self.required and (why := violation(self.default, self.root)):
+            raise PydanticCustomError(
+                "schema", "the default does not fit: {why}", {"why": why, "where": ["default"]}
+            )
+        return self
+
+
+Addresses = Annotated[
+    list[str],
+    BeforeValidator(
+        one_or_many, json_schema_input_type=str | Annotated[list[str], Field(min_length=1)]
+    ),
+    Field(min_length=1),
+    PlainSerializer(lambda urls: urls[0] if len(urls) == 1 else urls),
+]
+"""One address, or a list of them."""
+
+
+class ModelSpec(SpecPart):
+    """A language model and how to reach it."""
+
+    use: str = Field(
+        description="`local`: in this process. `vllm`: served by vLLM, which is started unless it "
+        "runs. `openai`: any OpenAI-compatible server. `route`: for each call the best among other "
+        "models. `think`: another model, by a reasoning strategy. Or a function that makes a "
+        "client: `./file.py:name`, `package.module:name`.",
+        min_length=1,
+    )
+    model: str = Field(
+        default="",
+        description="The model's name, as the server or `weft model list` calls it; of `think` the "
+        "name of another model of the file.",
+    )
+    base_url: Addresses | None = Field(
+        default=None,
+        description="The server's address, with its /v1; or the addresses of several replicas.",
+    )
+    api_key_env: str | None = Field(
+        default=None,
+        description="The environment variable that holds the key. Keys do not belong in files.",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Further options of this kind of client."
+    )
+    moderator: Moderator | None = Field(
+        default=None,
+        description="Who reads what it writes before that is shown: `./guard.py:name`, or {model: "
+        "NAME}.",
+    )
+    among: Among | None = Field(
+        default=None, description="Of a route: models to choose from, and what is known of them."
+    )
+    weights: WeightsSpec | None = Field(
+        default=None, description="Of a route: how much loss money, latency and size are worth."
+    )
+    predictor: str | None = Field(
+        default=None,
+        description="Of a route: a file of learnt losses, made by `weft.planner.choice.train`.",
+        min_length=1,
+    )
+    think: Think | None = Field(
+        default=None, description="Of a model that thinks: the strategy and its caps."
+    )
+
+    @property
+    def behind(self) -> tuple[str, ...]:
+        """The models of the document that stand behind this one; none for most."""
+        return (self.model,) if self.use == "think" else tuple(self.among or ())
+
+    @model_validator(mode="after")
+    def _its_own_keys(self) -> ModelSpec:
+        needed, its_own = _OWN_KEYS.get(self.use, _KEYS_OF_OTHERS)
+        for key in needed:
+            if key not in self.model_fields_set or not getattr(self, key):
+                context: dict[str, Any] = {"key": key, "hint": f"add `{key}:`"}
+                raise PydanticCustomError("origin", "the model has no `{key}`", context)
+        for key in sorted(self.model_fields_set - its_own - {"use"}):
+            hint = f"it has {', '.join(f'`{own}`' for own in sorted(its_own))}"
+            context = {"key": key, "use": self.use, "hint": hint, "where": [key]}
+            raise PydanticCustomError("origin", "`{key}` does not go with `use: {use}`", context)
+        return self
+
+
+_OWN_KEYS = {
+    "route": (("among",), frozenset(("among", "weights", "predictor"))),
+    "think": (("model", "think"), frozenset(("model", "think"))),
+}
+"""By kind of model the keys that it needs, and all that it has beside `use`."""
+_KEYS_OF_OTHERS = (
+    ("model",),
+    frozenset(("model", "base_url", "api_key_env", "options", "moderator")),
+)
+_SHORT = ("local", "vllm")
+
+
+def _expand_model(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    use, colon, model = value.partition(":")
+    if use not in _SHORT or not colon or not model.strip():
+        raise PydanticCustomError("model", "expected local:NAME, vllm:NAME, or a mapping")
+    return {"use": use, "model": model.strip()}
+
+
+def _shorten_model(spec: ModelSpec) -> object:
+    if spec.use in _SHORT and spec.model_fields_set == {"use", "model"}:
+        return f"{spec.use}:{spec.model}"
+    return spec.model_dump(exclude_unset=True)
+
+
+Model = Annotated[
+    ModelSpec,
+    BeforeValidator(
+        _expand_model,
+        json_schema_input_type=Annotated[str, Field(pattern=r"^(local|vllm):\s*[^\s]")] | ModelSpec,
+    ),
+    PlainSerializer(_shorten_model),
+]
+"""`local:NAME`, `vllm:NAME`, or a mapping."""
+
+
+class IsolationSpec(SpecPart):
+    """Run a tool in a process of its own, within limits."""
+
+    timeout: Duration | None = Field(default=None, description="The tool is killed then.")
+    memory: Size | None = Field(default=None, description="At most so much memory.")
+    output: Size | None = Field(default=None, description="At most so much output.")
+
+
+class McpUse(SpecPart):
+    """An MCP server: a program that is started for the run, or an address."""
+
+    command: list[str] | None = Field(
+        default=None, description="The program and its arguments; no shell reads it.", min_length=1
+    )
+    url: str | None = Field(default=None, description="The address, often ending in /mcp.")
+    env_from: list[Variable] = Field(
+        default_factory=list,
+        description="Environment variables that the program gets; all others are withheld.",
+    )
+    headers_from: dict[str, Variable] = Field(
+        default_factory=dict,
+        description="HTTP headers, each with the environment variable that holds its value.",
+    )
+    api_key_env: Variable | None = Field(
+        default=None, description="The environment variable that holds the key of the address."
+    )
+    timeout: Duration | None = Field(default=None, description="The longest call; 60s.")
+    start_timeout: Duration | None = Field(
+        default=None, description="How long it may take to start and list its tools; 60s."
+    )
+    max_result: Size | None = Field(default=None, description="The largest result; 16MiB.")
+    restarts: int | None = Field(
+        default=None, ge=0, description="How often in a row it is started again; 3."
+    )
+
+
+_ORIGINS = ("use", "mcp", "openapi")
+
+
+class ToolUse(SpecPart):
+    """A tool and where it comes from; or a server that has many, called `name.tool`."""
+
+    use: str | None = Field(
+        default=None, description="`./file.py:name` or `package.module:name`.", min_length=1
+    )
+    isolate: (
+        Annotated[
+            IsolationSpec,
+            BeforeValidator(
+                lambda value: {} if value is True else value,
+                json_schema_input_type=bool | IsolationSpec,
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="Run it in a process of its own.")
+    mcp: McpUse | None = Field(
+        default=None, description="The MCP server whose tools are called `name.tool`."
+    )
+    openapi: OpenApiUse | None = Field(
+        default=None, description="The HTTP interface whose operations are called `name.operation`."
+    )
+    only: list[str] = Field(
+        default_factory=list, description="Of a server: the tools to take; else all."
+    )
+    effect: Effect | dict[str, Effect] | None = Field(
+        default=None,
+        description="What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
+        "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "
+        "server: of all its tools, or by tool.",
+    )
+
+    @property
+    def is_source(self) -> bool:
+        """True when it stands for the tools of a server, not for one tool."""
+        return self.use is None
+
+    @property
+    def effects(self) -> dict[str, Effect]:
+        """Effects by tool of a server; under "" that of all others, or of the single tool."""
+        if isinstance(self.effect, dict):
+            return self.effect
+        return {} if self.effect is None else {"": self.effect}
+
+    @property
+    def origin(self) -> str:
+        """The key that says where it comes from: `use`, `mcp` or `openapi`."""
+        return next(key for key in _ORIGINS if getattr(self, key) is not None)
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> ToolUse:
+        kinds = [key for key in _ORIGINS if getattr(self, key) is not None]
+        if len(kinds) != 1:
+            said = " and ".join(f"`{key}`" for key in kinds)
+            why = f"says both {said}" if kinds else "has no `use`, `mcp` or `openapi`"
+            hint = "write `use: ./tools.py:name`, `mcp: {command: [...]}` or `openapi: {...}`"
+            raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
+        misplaced = "only" if self.only and self.mcp is None else None
+        misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
+        misplaced = "effect" if isinstance(self.effect, dict) and not self.is_source else misplaced
+        if misplaced is not None:
+            what = {"use": "a single tool", "mcp": "a server"}.get(kinds[0], "`openapi`")
+            hint = "write `effect: once`" if misplaced == "effect" else "leave it out"
+            context = {"key": misplaced, "what": what, "hint": hint, "where": [misplaced]}
+            raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
+        return self
+
+
+Tool = Annotated[ToolUse, expands("use", str | ToolUse), shortens("use")]
+"""`./file.py:name`, or a mapping."""

@@ -1,0 +1,119 @@
+"""A whole workflow as one frozen value. Runs and resolves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import CoreSchema
+
+from weft.workflow.document.spec.declarations import InputSpec, Model, Tool
+from weft.workflow.document.spec.fields import Name, SpecPart, Value
+from weft.workflow.document.spec.nodes import (
+    BaseNode,
+    Block,
+    Body,
+    BranchNode,
+    LoopNode,
+    MapNode,
+    NodeSpec,
+)
+from weft.workflow.document.spec.settings import RunSpec
+
+
+class WorkflowDocument(SpecPart):
+    """A workflow: what goes in, what it uses, what it does, what comes out."""
+
+    name: str = Field(
+        description="What the workflow is called.", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+    )
+    description: str | None = Field(default=None, description="One sentence for people.")
+    inputs: dict[Name, InputSpec] = Field(
+        default_factory=dict,
+        description="What a run is given: `string`, `integer`, `[string]`, ... or a JSON Schema.",
+    )
+    models: dict[Name, Model] = Field(
+        default_factory=dict, description="The language models, by a name of your own."
+    )
+    tools: dict[Name, Tool] = Field(
+        default_factory=dict, description="The tools, by a name of your own."
+    )
+    run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
+    nodes: dict[Name, NodeSpec] = Field(
+        description="What there is to do. A node starts as soon as the values it uses are there.",
+        min_length=1,
+    )
+    outputs: dict[Name, Value] = Field(
+        description="What comes out, usually `{{ a_node }}`.", min_length=1
+    )
+
+
+class ToolDocument(WorkflowDocument):
+    """A workflow file of which only the tools are wanted: it may have nothing to do."""
+
+    name: str = "tools"
+    nodes: dict[Name, NodeSpec] = Field(default_factory=dict)
+    outputs: dict[Name, Value] = Field(default_factory=dict)
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's generator without its titles, which only repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - its signature
+        return False
+
+    def generate(self, schema: CoreSchema, mode: Any = "validation") -> dict[str, Any]:
+        made = super().generate(schema, mode)
+        for definition in made.get("$defs", {}).values():
+            definition.pop("title", None)
+        return made
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON Schema (draft 2020-12) that takes what the loader takes, as far as structure goes."""
+    made = WorkflowDocument.model_json_schema(by_alias=True, schema_generator=_Generator)
+    return {"$schema": _Generator.schema_dialect, **made, "title": "weft workflow"}
+
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBody:
+    """A body of a node: its path in the node, and the names that exist only in it."""
+
+    path: Path
+    body: Body
+    bound: tuple[str, ...] = ()
+
+
+def bodies(step: BaseNode) -> tuple[NodeBody, ...]:
+    """The bodies of a node, in order; none for most kinds."""
+    match step:
+        case MapNode():
+            return (NodeBody(("do",), step.do, (step.item, "index")),)
+        case LoopNode():
+            return (NodeBody(("loop",), step.loop, (step.item, "iteration")),)
+        case BranchNode():
+            return tuple(NodeBody(("cases", key), case) for key, case in step.cases.items())
+        case _:
+            return ()
+
+
+def walk(nodes: Mapping[str, BaseNode], path: Path = ("nodes",)) -> Iterator[tuple[Path, BaseNode]]:
+    """Every node with its path, outer ones before what is inside them."""
+    for name, step in nodes.items():
+        yield from _walk(step, (*path, name))
+
+
+def _walk(step: BaseNode, path: Path) -> Iterator[tuple[Path, BaseNode]]:
+    yield path, step
+    for inside in bodies(step):
+        below = (*path, *inside.path)
+        if isinstance(inside.body, Block):
+            yield from walk(inside.body.nodes, (*below, "nodes"))
+        else:
+            yield from _walk(inside.body, below)

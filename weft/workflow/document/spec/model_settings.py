@@ -1,0 +1,212 @@
+"""A choice among models as a document declares it. Chooses nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
+
+from weft.workflow.document.spec.fields import (
+    Duration,
+    Name,
+    SpecPart,
+    Tokens,
+    Value,
+    expands,
+    shortens,
+)
+from weft.workflow.document.spec.settings import Positive
+
+
+class PriceSpec(SpecPart):
+    """US dollars per million tokens."""
+
+    prompt: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Of a million tokens of prompts."
+    )
+    completion: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Of a million tokens of answers."
+    )
+
+
+class AmongSpec(SpecPart):
+    """What is known of one model of a choice; what is not said costs nothing."""
+
+    loss: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        description="The loss to expect, such as 1 - accuracy, in a unit that all of them share.",
+    )
+    price: PriceSpec | None = Field(default=None, description="US dollars per million tokens.")
+    latency: Duration | None = Field(default=None, description="The time of a usual answer.")
+    size: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="Billions of parameters."
+    )
+
+
+class WeightsSpec(SpecPart):
+    """How much loss a cost is worth, as a share of the dearest model's cost."""
+
+    money: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="What the price of a call is worth."
+    )
+    latency: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="What the time of an answer is worth."
+    )
+    size: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="What the number of parameters is worth.",
+    )
+
+
+def _named(value: object) -> object:
+    """A list of names stands for models of which nothing is known."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return {name: {} for name in value}
+    return value
+
+
+Among = Annotated[
+    dict[Name, AmongSpec],
+    BeforeValidator(_named, json_schema_input_type=list[Name] | dict[Name, AmongSpec]),
+    Field(min_length=1),
+]
+"""Models of the document by name, each with what is known of it."""
+
+
+class ModeratorSpec(SpecPart):
+    """A check of prompt and answer as one text, before the answer, or a piece of it, is shown."""
+
+    call: str | None = Field(
+        default=None,
+        description="A function of the text, `./file.py:name`: what it says against it, or None.",
+        min_length=1,
+    )
+    model: Name | None = Field(
+        default=None, description="Another model of the file, which is asked for a verdict."
+    )
+    rules: str | None = Field(
+        default=None, description="What that model is told to look for.", min_length=1
+    )
+    every: Positive | None = Field(
+        default=None,
+        description="So many tokens wait for one check; else a block of a diffusion model in this "
+        "process, and of other models the whole answer.",
+    )
+
+    @model_validator(mode="after")
+    def _one_judge(self) -> ModeratorSpec:
+        if (self.call is None) == (self.model is None):
+            hint = "write `moderator: ./guard.py:name`, or `{model: NAME}`"
+            why = "needs `call` or `model`" if self.call is None else "has `call` and `model`"
+            raise PydanticCustomError("origin", "the moderator {why}", {"why": why, "hint": hint})
+        if self.rules is not None and self.model is None:
+            context = {"where": ["rules"], "hint": "the function has its own"}
+            raise PydanticCustomError("origin", "`rules` are for a `model`", context)
+        return self
+
+
+Moderator = Annotated[ModeratorSpec, expands("call", str | ModeratorSpec), shortens("call")]
+"""`moderator: ./guard.py:name`, or a mapping."""
+
+
+class ThinkSpec(SpecPart):
+    """A strategy that spends more than one model call on a question, and what it may spend."""
+
+    strategy: str = Field(
+        description="`sample`, `parathinker`, ...: `weft think --list` tells them.", min_length=1
+    )
+    width: Positive | None = Field(
+        default=None, description="At most so many threads or samples side by side; 8."
+    )
+    budget: Annotated[Tokens, Field(ge=1)] | None = Field(
+        default=None,
+        description="At most so many generated tokens in all, such as 20000tok; else "
+        "width * max_tokens * rounds.",
+    )
+    path_tokens: Annotated[Tokens, Field(ge=1)] | None = Field(
+        default=None,
+        description="At most so many generated tokens on the critical path: a thread's own, and of "
+        "each fork those of its longest child; else no cap.",
+    )
+    depth: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="How deep forks may nest; 2."
+    )
+    rounds: Positive | None = Field(
+        default=None, description="How often one thread may fork, or how many rounds there are; 8."
+    )
+    max_tokens: Positive | None = Field(
+        default=None, description="The longest thread or sample; 1024."
+    )
+    answer_tokens: Positive | None = Field(
+        default=None, description="How much of the budget is kept back for the answer; 512."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="0: always the likeliest token; 0.7."
+    )
+    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
+    seed: int | None = Field(
+        default=None, ge=0, description="Makes sampling repeatable; else that of the run."
+    )
+    settings: dict[str, JsonValue] = Field(
+        default_factory=dict, description="What only this strategy knows."
+    )
+
+
+class NodeThinkSpec(ThinkSpec):
+    """How the model of one node thinks, and about which documents."""
+
+    documents: Value = Field(
+        default=None,
+        description="Texts that the question is about: a list of texts or of {name, text}, or a "
+        "mapping of names to texts.",
+    )
+
+
+Think = Annotated[ThinkSpec, expands("strategy", str | ThinkSpec), shortens("strategy")]
+"""`think: sample`, or a mapping."""
+
+NodeThink = Annotated[NodeThinkSpec, expands("strategy", str | NodeThinkSpec), shortens("strategy")]
+"""`think: sample`, or a mapping that may also hold `documents`."""
+
+
+Loop = Literal["compiler", "divide", "react", "parallel-react"]
+
+
+Bound = Annotated[int, Field(ge=0)] | None
+
+
+class GrammarSpec(SpecPart):
+    """How long the values of a plan may be where its model is held to a grammar."""
+
+    chars: Bound = Field(default=None, description="Characters of a string; 4,000.")
+    items: Bound = Field(default=None, description="Items of a list, free keys; 1,000.")
+    depth: Bound = Field(default=None, description="Lists and objects in one another; 16.")
+    digits: Bound = Field(default=None, description="Digits before the point; 309.")
+    decimals: Bound = Field(default=None, description="Digits behind the point; 40.")
+
+
+class AgentSpec(SpecPart):
+    """An agent: it has the model call tools, and conclude, until the question is answered."""
+
+    loop: Loop = Field(
+        description="compiler: a plan of calls that refer to one another; divide: rounds of "
+        "independent calls; react: one call at a time; parallel-react: the model's own calls."
+    )
+    rounds: Positive | None = Field(default=None, description="At most so many plans; 4.")
+    calls: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="At most so many calls of tools; 64."
+    )
+    constrain: Literal["auto", "line", "plan", "never"] | None = Field(
+        default=None, description="How firmly a plan is held to its grammar; auto."
+    )
+    grammar: GrammarSpec | None = Field(
+        default=None, description="How long its values may be where it is held to one."
+    )
+
+
+Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]
+"""`agent: compiler`, or a mapping."""

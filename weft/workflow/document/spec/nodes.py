@@ -1,0 +1,419 @@
+"""What every node can say, whatever it does: when it runs, and what happens when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
+
+from pydantic import (
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic import Tag as PydanticTag
+from pydantic_core import PydanticCustomError
+
+from weft.workflow.document.spec.fields import (
+    Duration,
+    Name,
+    Names,
+    SpecPart,
+    Template,
+    Value,
+    expands,
+    shortens,
+)
+from weft.workflow.document.spec.model_settings import Agentic, NodeThink
+from weft.workflow.document.spec.schemas import SchemaSpec
+from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry
+
+
+class BaseNode(SpecPart):
+    """The common part of all nodes."""
+
+    kind: ClassVar[str] = ""
+
+    description: str | None = Field(default=None, description="One sentence for people.")
+    when: Template | None = Field(
+        default=None, description="The node, and what needs it, is left out unless this is true."
+    )
+    after: Names = Field(
+        default_factory=list, description="Nodes to wait for without using their values."
+    )
+    retry: Retry | None = Field(default=None, description="Repeat it when its error may go away.")
+    timeout: Duration | None = Field(
+        default=None, description="The longest that one attempt may take."
+    )
+    fallback: Name | None = Field(
+        default=None,
+        description="The node that runs in its place when it fails; it runs only then.",
+    )
+    default: Value = Field(default=None, description="Its value when it (and its fallback) fails.")
+    on_failure: Literal["fail", "skip"] = Field(
+        default="fail", description="skip: its failure does not count as a failure of the run."
+    )
+    cache: Cache | None = Field(default=None, description="Reuse the result for equal inputs.")
+    budget: BudgetSpec | None = Field(
+        default=None, description="What it, and all inside it, may spend."
+    )
+    degrade: Name | None = Field(
+        default=None, description="The node that runs in its place once a budget is spent."
+    )
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        description="How long it is expected to take; the longest path goes first.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _own_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What the node does, before what happens around it."""
+        fields: dict[str, Any] = dump(self)
+        common = {key: value for key, value in fields.items() if key in BaseNode.model_fields}
+        own = {key: value for key, value in fields.items() if key not in common}
+        return {**own, **common}
+
+    @property
+    def has_default(self) -> bool:
+        """True when a default is given, even if it is null."""
+        return "default" in self.model_fields_set
+
+
+class AlternativeSpec(SpecPart):
+    """A tool that may be called instead."""
+
+    tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
+    arguments: dict[str, Value] | None = Field(
+        default=None, alias="with", description="Its arguments, by name; else those of the node."
+    )
+    cost: float | None = Field(
+        default=None,
+        gt=0,
+        description="What a call costs, in any unit; the node's own tool costs 1. The cheapest "
+        "that works goes first. Without it: 2 for the first alternative, 3 for the second, ...",
+    )
+
+
+Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec), shortens("tool")]
+"""`other_tool`, or a mapping with arguments of its own."""
+
+
+Arguments = dict[str, Value]
+JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
+
+
+class ToolNode(BaseNode):
+    """Call a tool. Its arguments and its result are checked against its signature."""
+
+    kind: ClassVar[str] = "tool"
+
+    tool: str = Field(
+        description="A name under `tools`, `server.name`, or `./file.py:name`.", min_length=1
+    )
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its arguments, by name."
+    )
+    alternatives: list[Alternative] = Field(
+        default_factory=list,
+        description="Tools to call instead when it fails: the cheapest first that has not failed. "
+        "`timeout` and `retry` are for each of them.",
+    )
+
+    @property
+    def choices(self) -> tuple[AlternativeSpec, ...]:
+        """All tools that may be called, the node's own first, each with its arguments."""
+        own = AlternativeSpec.model_validate(
+            {"tool": self.tool, "with": self.arguments, "cost": 1.0}
+        )
+        others = (
+            other
+            if other.arguments is not None
+            else other.model_copy(update={"arguments": self.arguments})
+            for other in self.alternatives
+        )
+        return (own, *others)
+
+
+class CallNode(BaseNode):
+    """Call a plain Python function. Values are passed as they are."""
+
+    kind: ClassVar[str] = "call"
+
+    call: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its arguments, by name."
+    )
+
+
+class ModelNode(BaseNode):
+    """Ask a language model. The value is its text, or what `schema` describes."""
+
+    kind: ClassVar[str] = "model"
+
+    model: Name = Field(description="A name under `models`.")
+    prompt: Template = Field(description="What to say to the model.")
+    system: Template | None = Field(default=None, description="Who the model is to be.")
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Further names for the prompt."
+    )
+    output_schema: SchemaSpec | None = Field(
+        default=None,
+        alias="schema",
+        description="The answer is JSON of this shape, and the value typed.",
+    )
+    max_tokens: Positive | None = Field(default=None, description="The longest answer.")
+    temperature: float | None = Field(
+        default=None, ge=0, description="0: always the likeliest token."
+    )
+    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
+    top_k: Positive | None = Field(default=None, description="Only the k likeliest tokens.")
+    stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
+    seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
+    allow_empty: bool = Field(
+        default=False, description="An answer without any text is a value, and not a failure."
+    )
+    decode: str | None = Field(
+        default=None,
+        description="How the model writes several tokens a step: `lookup:8`, `auto`, or for "
+        "diffusion models `threshold:0.9`, ...; `weft decoders` tells them. Of models behind a "
+        "server only diffusion models can be asked.",
+        min_length=1,
+    )
+    samples: Positive | None = Field(
+        default=None,
+        description="Ask so many times at once; the value is the list of the answers that came.",
+    )
+    warm: bool = Field(
+        default=False,
+        description="Have the model's server compute the prompt up to the last node it mentions "
+        "while that node still runs.",
+    )
+    tools: list[str] = Field(
+        default_factory=list,
+        description="Tools to offer; a server's name: all of its. The value is then "
+        "{text, tool_calls: [{name, arguments}]}.",
+    )
+    tool_choice: Literal["auto", "none", "required"] = Field(
+        default="auto", description="Whether the model may, must not or must call a tool."
+    )
+    think: NodeThink | None = Field(
+        default=None,
+        description="Answer by a strategy of several model calls: its name, or a mapping.",
+    )
+    agent: Agentic | None = Field(
+        default=None,
+        description="Answer with the `tools`, which the model has called until it can conclude: "
+        "the name of an agent, or a mapping. `max_tokens` and `temperature` are of each call.",
+    )
+
+    @model_validator(mode="after")
+    def _what_goes_together(self) -> ModelNode:
+        for key in sorted(self.model_fields_set & _NOT_THINKING) if self.think else ():
+            hint = "put it into `think`" if key in _INSIDE_THINKING else "make it another node"
+            _refuse(key, "think", hint)
+        for key in sorted(self.model_fields_set & _NOT_ACTING) if self.agent else ():
+            _refuse(key, "agent", "make it another node")
+        return self
+
+
+def _refuse(key: str, beside: str, hint: str) -> NoReturn:
+    context: dict[str, Any] = {"key": key, "beside": beside, "hint": hint, "where": [key]}
+    raise PydanticCustomError("origin", "`{key}` does not go with `{beside}`", context)
+
+
+_INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
+_NOT_ACTING = frozenset(
+    ("top_p", "top_k", "stop", "seed", "samples", "warm", "tool_choice", "allow_empty")
+)
+_NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}
+
+
+class ReduceNode(BaseNode):
+    """Make one value of a list, with a plain Python function."""
+
+    kind: ClassVar[str] = "reduce"
+
+    reduce: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
+    over: Value = Field(description="The list: the function's first argument.")
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its other arguments, by name."
+    )
+
+
+class JoinNode(BaseNode):
+    """Wait for enough of several nodes. The value is their values; the losers are cancelled."""
+
+    kind: ClassVar[str] = "join"
+
+    join: list[Name] = Field(description="The nodes.", min_length=1)
+    mode: JoinMode = Field(
+        default="all",
+        description="all, quorum, best_effort: a list of values in the order written. "
+        "any, first_valid: the value of the first.",
+    )
+    k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
+    valid: Template | None = Field(
+        default=None, description="What `value` must satisfy, when the mode is first_valid."
+    )
+    otherwise: Value = Field(
+        default=None,
+        description="What stands in for a failed node when the mode is best_effort. Without it "
+        "nodes that failed are dropped, and the result is partial.",
+    )
+
+
+class WorkflowNode(BaseNode):
+    """Run another workflow file. The value holds its outputs by name."""
+
+    kind: ClassVar[str] = "workflow"
+
+    workflow: str = Field(description="The file, beside or below this one.", min_length=1)
+    arguments: Arguments = Field(
+        default_factory=dict, alias="with", description="Its inputs, by name."
+    )
+
+
+class AskNode(BaseNode):
+    """Ask a person, and wait for the answer."""
+
+    kind: ClassVar[str] = "ask"
+
+    ask: Template = Field(description="The question.")
+    output_schema: SchemaSpec = Field(
+        default={"type": "string"}, alias="schema", description="What the answer looks like."
+    )
+
+
+class ValueNode(BaseNode):
+    """A value made of others."""
+
+    kind: ClassVar[str] = "value"
+
+    value: Value = Field(description="The value; any text in it may be `{{ an expression }}`.")
+
+
+class Block(SpecPart):
+    """Several nodes with a result."""
+
+    nodes: dict[Name, NodeSpec] = Field(description="The nodes, by name.", min_length=1)
+    result: Value = Field(description="What they make together, usually `{{ a_node }}`.")
+
+
+class MapNode(BaseNode):
+    """Do the same for every item of a list, in parallel. The value is the list of results.
+
+    Inside, the item has the name that `as` gives it, and `index` counts from 0.
+    """
+
+    kind: ClassVar[str] = "map"
+
+    over: Value = Field(alias="map", description="The list.")
+    item: Name = Field(default="item", alias="as", description="What an item is called inside.")
+    width: Positive | None = Field(default=None, description="At most so many items at once.")
+    mode: JoinMode = Field(default="all", description="How many items must succeed.")
+    k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
+    valid: Template | None = Field(
+        default=None, description="What `value` must satisfy, when the mode is first_valid."
+    )
+    otherwise: Value = Field(
+        default=None,
+        description="What stands in for a failed item when the mode is best_effort. Without it "
+        "items that failed are dropped, and the result is partial.",
+    )
+    do: Body = Field(description="What to do with an item: a node, or `nodes` with a `result`.")
+
+
+class BranchNode(BaseNode):
+    """Go one of several ways. The value is that of the way taken."""
+
+    kind: ClassVar[str] = "branch"
+
+    branch: Value = Field(description="Its text picks the case: `true` and `false` for tests.")
+    cases: Annotated[
+        dict[str, Body],
+        Field(
+            min_length=1,
+            description="The ways, by text. `default` is taken when no other fits; without it "
+            "the node is left out then.",
+        ),
+    ]
+
+
+class LoopNode(BaseNode):
+    """Repeat until a condition holds. The value is that of the last iteration.
+
+    Inside and in `until` the last value is called what `as` says; `iteration` counts from 1.
+    """
+
+    kind: ClassVar[str] = "loop"
+
+    loop: Body = Field(description="What to repeat: a node, or `nodes` with a `result`.")
+    item: Name = Field(
+        default="value", alias="as", description="The last value, inside and in `until`."
+    )
+    start: Value = Field(default=None, description="Its value in the first iteration.")
+    until: Template = Field(description="Ends the loop when true; sees the new value.")
+    max: Positive = Field(description="At most so many iterations.")
+    on_limit: Literal["last", "fail"] = Field(
+        default="last", description="After the last iteration: take its value, or fail."
+    )
+
+
+KINDS: tuple[type[BaseNode], ...] = (
+    ToolNode,
+    CallNode,
+    ModelNode,
+    MapNode,
+    ReduceNode,
+    JoinNode,
+    BranchNode,
+    LoopNode,
+    WorkflowNode,
+    AskNode,
+    ValueNode,
+)
+KIND_NAMES = tuple(kind.kind for kind in KINDS)
+
+
+def tag(kind: str) -> str:
+    """How the union marks the member `kind`; never equal to a key of a document."""
+    return f"<{kind}>"
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, BaseNode):
+        return tag(value.kind)
+    if not isinstance(value, Mapping):
+        return None
+    return next((tag(kind) for kind in KIND_NAMES if kind in value), None)
+
+
+def _body_kind(value: Any) -> str | None:
+    if isinstance(value, Block) or (isinstance(value, Mapping) and "nodes" in value):
+        return tag("block")
+    return tag("node")
+
+
+NodeSpec = Annotated[
+    Annotated[ToolNode, PydanticTag(tag("tool"))]
+    | Annotated[CallNode, PydanticTag(tag("call"))]
+    | Annotated[ModelNode, PydanticTag(tag("model"))]
+    | Annotated[MapNode, PydanticTag(tag("map"))]
+    | Annotated[ReduceNode, PydanticTag(tag("reduce"))]
+    | Annotated[JoinNode, PydanticTag(tag("join"))]
+    | Annotated[BranchNode, PydanticTag(tag("branch"))]
+    | Annotated[LoopNode, PydanticTag(tag("loop"))]
+    | Annotated[WorkflowNode, PydanticTag(tag("workflow"))]
+    | Annotated[AskNode, PydanticTag(tag("ask"))]
+    | Annotated[ValueNode, PydanticTag(tag("value"))],
+    Discriminator(_kind),
+]
+"""One node; its kind is the key that is among `KIND_NAMES`."""
+
+Body = Annotated[
+    Annotated[NodeSpec, PydanticTag(tag("node"))] | Annotated[Block, PydanticTag(tag("block"))],
+    Discriminator(_body_kind),
+]
+"""The inside of a map, a loop or a case: one node, or a block of several."""

@@ -1,0 +1,142 @@
+"""JSON Schemas inside a document, with shorthand: `string`, `integer`, ..., `[string]`.
+
+Says whether a schema is one; knows nothing of the values that are checked against it later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NoReturn
+
+from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from weft.core.errors import ModelOutputError
+from weft.core.generated_text import unfenced
+from weft.core.ports import cut_off
+from weft.core.values import JsonSchema
+from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit, misfit_async
+
+TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+
+
+def _expand(value: object) -> object:
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return {"type": "array", "items": _named(value[0], (0,))}
+    return _named(value, ()) if isinstance(value, str) else value
+
+
+def _named(name: str, where: tuple[int, ...]) -> dict[str, str]:
+    if name not in TYPES:
+        _refuse_type(name, where)
+    return {"type": name}
+
+
+def _refuse_type(name: str, where: Sequence[object]) -> NoReturn:
+    raise PydanticCustomError(
+        "shorthand",
+        "{given} is not a type",
+        {"given": repr(name), "given_text": name, "choices": list(TYPES), "where": list(where)},
+    )
+
+
+def _shorten(schema: dict[str, Any]) -> str | list[str] | dict[str, Any]:
+    for name in TYPES:
+        if schema == {"type": name}:
+            return name
+        if schema == {"type": "array", "items": {"type": name}}:
+            return [name]
+    return schema
+
+
+def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if "$id" in schema:  # it is embedded in others, where it would change what references mean
+        why = "$id is not supported: use $ref with #/$defs/..."
+        raise PydanticCustomError("schema", "{why}", {"why": why, "where": []})
+    try:
+        compile_schema(schema)
+    except SchemaRefused as error:
+        where = list(error.place)
+        if where and where[-1] == "type" and isinstance(error.found, str):
+            _refuse_type(error.found, where)
+        raise PydanticCustomError("schema", "{why}", {"why": str(error), "where": where}) from error
+    return schema
+
+
+SchemaSpec = Annotated[
+    dict[str, JsonValue],
+    BeforeValidator(_expand),
+    AfterValidator(_check),
+    PlainSerializer(_shorten),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(TYPES)},
+                {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1, "maxItems": 1},
+                {"$ref": "https://json-schema.org/draft/2020-12/schema", "type": "object"},
+            ]
+        }
+    ),
+]
+"""A JSON Schema (draft 2020-12), the name of a type, or a list with the name of a type."""
+
+
+def violation(value: object, schema: Mapping[str, Any]) -> str | None:
+    """Why `value` does not fit `schema`, in words, or None when it fits. May block."""
+    try:
+        return misfit(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)
+
+
+async def violation_async(value: object, schema: Mapping[str, Any]) -> str | None:
+    """The same; what takes long does not block the event loop."""
+    try:
+        return await misfit_async(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)
+
+
+def parse_answer(text: str, schema: JsonSchema | None) -> Any:
+    """The value of an answer: the text, or where there is a schema the JSON in it.
+
+    Raises: `ModelOutputError` when it does not fit.
+    """
+    if schema is None:
+        return text
+    value = read_json(text, "the answer")
+    _refuse(violation(value, schema))
+    return value
+
+
+async def parse_answer_async(
+    text: str, schema: JsonSchema | None, *, cut_at: int | None = None
+) -> Any:
+    """The same; what takes long does not block the event loop.
+
+    `cut_at`: the text was cut off at so many tokens. Raises: as `parse_answer`.
+    """
+    if schema is None:
+        return text
+    value = read_json(text, "the answer", cut_at=cut_at)
+    _refuse(await violation_async(value, schema))
+    return value
+
+
+def _refuse(why: str | None) -> None:
+    if why is not None:
+        raise ModelOutputError(f"the answer does not fit the schema: {why}")
+
+
+def read_json(text: str, what: str, *, cut_at: int | None = None) -> Any:
+    """The JSON value that `text` is, in a code fence or not; `what` it is in words.
+
+    Raises: `ModelOutputError`.
+    """
+    try:
+        return json.loads(unfenced(text))
+    except (ValueError, RecursionError) as error:
+        if cut_at is not None:
+            raise cut_off(what, cut_at) from error
+        raise ModelOutputError(f"{what} is not JSON: {error}", hint="try `retry`") from error

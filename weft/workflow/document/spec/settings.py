@@ -1,0 +1,101 @@
+"""Retry, cache, budget and run settings of a document. Enforces nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from weft.engine.graph.graph import MAX_NODES
+from weft.workflow.document.spec.fields import Duration, Name, SpecPart, expands, shortens
+
+Positive = Annotated[int, Field(ge=1)]
+Durability = Literal["none", "exit", "async", "sync"]
+
+
+class RetrySpec(SpecPart):
+    """Repeat a node when its error may go away: a broken stream, a busy server, a timeout."""
+
+    attempts: Positive = Field(default=3, description="How often to try, the first time included.")
+    delay: Duration = Field(default=0.5, description="The wait before the second attempt.")
+    factor: float = Field(default=2.0, ge=1, description="Each further wait is this much longer.")
+    max_delay: Duration = Field(default=30.0, description="No wait is longer than this.")
+    jitter: float = Field(
+        default=0.1, ge=0, le=1, description="How much of a wait is left to chance."
+    )
+
+
+class CacheSpec(SpecPart):
+    """Reuse the result of an earlier run for equal inputs."""
+
+    ttl: Duration | None = Field(default=None, description="How long a result may be reused.")
+
+
+class BudgetSpec(SpecPart):
+    """How much may be spent, and what happens then."""
+
+    tokens: int | None = Field(
+        default=None, ge=0, description="Prompt and completion tokens together."
+    )
+    time: Duration | None = Field(
+        default=None, description="Time from the start of what is limited."
+    )
+    money: float | None = Field(default=None, ge=0, description="US dollars.")
+    on_reached: Literal["stop", "degrade"] = Field(
+        default="stop",
+        description="stop: cancel what spends. degrade: nodes that spend take their `degrade` "
+        "node or their default, or are left out.",
+    )
+
+
+class RunSpec(SpecPart):
+    """Limits of a whole run; the command line and Python may override them."""
+
+    deadline: Duration | None = Field(
+        default=None, description="The run ends then, with what it has."
+    )
+    concurrency: Positive | None = Field(
+        default=None, description="At most so many nodes work at once."
+    )
+    limits: dict[Name, Positive] = Field(
+        default_factory=dict, description="At most so many calls of a model at once, by its name."
+    )
+    max_nodes: Positive = Field(
+        default=MAX_NODES,
+        description="At most so many nodes in all; a node that expands into more fails.",
+    )
+    budget: BudgetSpec | None = Field(default=None, description="What the run may spend.")
+    seed: int = Field(
+        default=0, ge=0, description="Makes retries (and samples without a seed) repeatable."
+    )
+    durability: Durability = Field(
+        default="sync",
+        description="How soon the journal has what happened. sync: before anything follows from "
+        "it. async: a moment later. exit: when the run ends or asks a person. none: never.",
+    )
+    journal_wait: Duration = Field(
+        default=300.0,
+        description="How long the run waits for a journal that cannot be written to for the "
+        "moment. After that it is suspended, to be resumed.",
+    )
+
+
+def _expand_cache(value: object) -> object:
+    return {} if value is True else value
+
+
+def _shorten_cache(cache: CacheSpec) -> object:
+    return cache.model_dump(exclude_unset=True) or True
+
+
+Retry = Annotated[
+    RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")
+]
+"""`retry: 3`, or a mapping."""
+
+Cache = Annotated[
+    CacheSpec,
+    BeforeValidator(_expand_cache, json_schema_input_type=Literal[True] | CacheSpec),
+    PlainSerializer(_shorten_cache),
+]
+"""`cache: true`, or a mapping."""

@@ -1,0 +1,123 @@
+"""A document as a YAML file that reads well: short things on one line, prompts as blocks."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
+from weft.core.errors import BuildError
+from weft.workflow.document.spec.document import WorkflowDocument, walk
+from weft.workflow.document.spec.nodes import CallNode, ReduceNode, WorkflowNode
+from weft.workflow.document.unit import ONLY_PYTHON, Unit, node_name
+
+_WIDTH = 92
+_SECTIONS = ("inputs", "models", "tools", "run", "nodes", "outputs")
+
+
+def to_yaml(document: WorkflowDocument) -> str:
+    """The YAML text; loading it gives an equal document."""
+    raw = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    top = CommentedMap()
+    for key, value in raw.items():
+        if value or key not in _SECTIONS:
+            top[key] = _styled(value, 2 + len(key), inline=key not in _SECTIONS)
+    for key in list(top)[1:]:
+        if key in _SECTIONS:
+            top.yaml_set_comment_before_after_key(key, before="\n")
+    return _dump(top)
+
+
+def _dump(top: CommentedMap) -> str:
+    yaml = YAML()
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.allow_unicode = True
+    stream = io.StringIO()
+    yaml.dump(top, stream)
+    return stream.getvalue()
+
+
+def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
+    """`value` with its style; on one line where it fits behind `indent` characters."""
+    styled: CommentedMap | CommentedSeq
+    if isinstance(value, dict):
+        styled = CommentedMap(
+            {_key(key): _styled(item, indent + 2 + len(key)) for key, item in value.items()}
+        )
+    elif isinstance(value, list):
+        styled = CommentedSeq([_styled(item, indent + 4) for item in value])
+    elif isinstance(value, str):
+        return _text(value)
+    else:
+        return value
+    if not value or (inline and _fits(value, indent)):
+        styled.fa.set_flow_style()
+    return styled
+
+
+def _key(text: str) -> str:
+    quoted: str = DoubleQuotedScalarString(text)
+    # The emitter leaves `?a` and `:a` plain where its own reader takes them for signs.
+    return text if text.isprintable() and not text.startswith(("?", ":")) else quoted
+
+
+def _text(text: str) -> str:
+    block: str = LiteralScalarString(text)
+    return block if _is_block(text) else _key(text)
+
+
+def _fits(value: Any, indent: int) -> bool:
+    return indent + len(json.dumps(value, ensure_ascii=False)) <= _WIDTH and not _has_lines(value)
+
+
+def _has_lines(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_lines(item) for item in value.values())
+    if isinstance(value, list):
+        return any(_has_lines(item) for item in value)
+    return isinstance(value, str) and _is_block(value)
+
+
+def _is_block(text: str) -> bool:
+    """True for several lines that can stand in a file as they are."""
+    lines = text.removesuffix("\n").split("\n")
+    ends_well = bool(lines[-1]) and not text[0].isspace()
+    return "\n" in text and ends_well and all(_is_plain_line(line) for line in lines)
+
+
+def _is_plain_line(line: str) -> bool:
+    return line.replace("\t", " ").isprintable() and line == line.rstrip()
+
+
+def check_portable(unit: Unit) -> None:
+    """Raise `BuildError` for the first function or client that no file can name."""
+    document = unit.document
+    for name, tool in document.tools.items():
+        _check(tool.use or "", f"the tool `{name}`", unit)
+    for path, step in walk(document.nodes):
+        if isinstance(step, CallNode):
+            _check(step.call, f"the node `{node_name(path)}`", unit)
+        elif isinstance(step, ReduceNode):
+            _check(step.reduce, f"the node `{node_name(path)}`", unit)
+        elif isinstance(step, WorkflowNode) and step.workflow.startswith(ONLY_PYTHON):
+            hint = "write that one to a file first, and include the file"
+            message = f"the node `{node_name(path)}` runs a workflow that exists only in Python"
+            raise BuildError(message, hint=hint)
+    for name in unit.clients:
+        hint = "declare it: {use: openai, model: ..., base_url: ...}"
+        raise BuildError(f"the model `{name}` is a client that exists only in Python", hint=hint)
+
+
+def _check(reference: str, what: str, unit: Unit) -> None:
+    if reference.startswith(ONLY_PYTHON):
+        function = reference.removeprefix(ONLY_PYTHON)
+        raise BuildError(
+            f"{what} uses `{function}`, which no file can name",
+            hint=f"move it to the top level of a file in {unit.folder}; a tool, and a function "
+            "of an installed module, also needs @weft.tool",
+        )

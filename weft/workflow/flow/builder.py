@@ -1,0 +1,400 @@
+"""Writing a workflow down in Python: one method for each kind of node. Runs nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from weft.agents.tools import Tool
+from weft.core.budget import Budget
+from weft.core.errors import BuildError, DuplicateName
+from weft.core.ports import ModelClient
+from weft.workflow.document.spec.defects import first_defect
+from weft.workflow.document.spec.fields import free_name
+from weft.workflow.document.spec.nodes import KINDS, BaseNode, Body, NodeSpec
+from weft.workflow.document.unit import ONLY_PYTHON, Unit
+from weft.workflow.flow.handle import Expression, Handle, source_of
+from weft.workflow.flow.python_values import (
+    Function,
+    FunctionReferences,
+    alternative,
+    by_name,
+    document_value,
+    schema_of,
+    split,
+    thinking,
+)
+from weft.workflow.flow.scope import FlowScope, assigned_name, parameters
+
+JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
+Condition = str | Expression
+Test = Condition | Callable[[Handle], object]
+
+_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
+_MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
+_MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
+
+
+class NodeOptions(TypedDict, total=False):
+    """What every node can say; see `weft schema` for each. `name` is the node's own."""
+
+    name: str
+    description: str
+    when: Condition
+    after: Handle | Sequence[Handle]
+    retry: int | Mapping[str, object]
+    timeout: float | str
+    fallback: Handle
+    default: object
+    on_failure: Literal["fail", "skip"]
+    cache: bool | Mapping[str, object]
+    budget: Mapping[str, object] | Budget
+    degrade: Handle
+    weight: float
+
+
+_OPTIONS = frozenset(NodeOptions.__annotations__)
+
+
+class FlowBuilder(ABC):
+    """Adds nodes. Each method returns a handle that stands for the node's value.
+
+    A node is called `name=`, else like the variable its handle is assigned to. Arguments of the
+    called function whose names are options (`timeout`, `retry`, ...) go into `args={...}`.
+    Texts are templates, as in a file: `{{ name }}`, or a handle in an f-string. What is wrong with
+    one node raises `BuildError` at once; what is wrong between nodes is found by `check`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._level = FlowScope()
+        self._tools: dict[str, Any] = {}
+        self._functions: dict[str, Function] = {}
+        self._clients: dict[str, ModelClient] = {}
+        self._flows: dict[str, Unit] = {}
+        self._references = FunctionReferences(folder, self._functions)
+
+    # -- calls ---------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        tool: str | Function,
+        /,
+        *arguments: object,
+        alternatives: Sequence[str | Function | Mapping[str, Any]] = (),
+        args: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Handle:
+        """Call a tool: a `@weft.tool` function, a typed function, or a declared name.
+
+        `alternatives` are called when it fails, the cheapest first: tools, or mappings such as
+        `{"tool": other, "with": {"query": topic}, "cost": 2}`.
+        """
+        options, named = split(values, _OPTIONS)
+        given = {**by_name(tool, arguments), **(args or {}), **named}
+        name = tool if isinstance(tool, str) else self._declare(tool)
+        fields: dict[str, Any] = {"tool": name, "with": self._values(given)}
+        if alternatives:
+            fields["alternatives"] = [
+                self._value(alternative(other, self._declare)) for other in alternatives
+            ]
+        return self._add(fields, options, name.rpartition(":")[2].rpartition(".")[2])
+
+    def call(
+        self,
+        function: str | Function,
+        /,
+        *arguments: object,
+        args: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Handle:
+        """Call a plain function, sync or async. Values are passed as they are."""
+        options, named = split(values, _OPTIONS)
+        given = {**by_name(function, arguments), **(args or {}), **named}
+        reference = self._reference(function)
+        fields = {"call": reference, "with": self._values(given)}
+        return self._add(fields, options, reference.rpartition(":")[2])
+
+    def model(
+        self,
+        model: str,
+        prompt: str | Expression,
+        /,
+        *,
+        system: str | None = None,
+        schema: object = None,
+        tools: Sequence[str | Function] = (),
+        think: str | Mapping[str, object] | None = None,
+        agent: str | Mapping[str, object] | None = None,
+        args: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Handle:
+        """Ask a language model.
+
+        `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
+        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`,
+        `allow_empty`.
+        All further names become names of the prompt: `flow.model("small", "Summarise {{ text }}",
+        text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`;
+        `agent` with the tools, which it has the model call: `compiler`, or `{"loop": ...}`.
+        """
+        options, named = split(values, _OPTIONS)
+        fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
+        fields |= {"model": model, "prompt": self._value(prompt)}
+        fields |= {"with": self._values({**named, **(args or {})})}
+        if system is not None:
+            fields["system"] = self._value(system)
+        if schema is not None:
+            fields["schema"] = schema_of(schema)
+        if tools:
+            fields["tools"] = [t if isinstance(t, str) else self._declare(t) for t in tools]
+        if think is not None:
+            fields["think"] = self._value(thinking(think, self._reference))
+        if agent is not None:
+            fields["agent"] = self._value(agent)
+        return self._add(fields, options, model)
+
+    def workflow(
+        self,
+        workflow: str | FlowBuilder,
+        /,
+        *,
+        args: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Handle:
+        """Run another workflow, a file or a `Flow`; the handle's fields are its outputs."""
+        options, named = split(values, _OPTIONS)
+        file = workflow if isinstance(workflow, str) else self._include(workflow)
+        fields = {"workflow": file, "with": self._values({**named, **(args or {})})}
+        return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
+
+    # -- many values ---------------------------------------------------------------------------
+
+    def map(
+        self,
+        over: object,
+        body: Callable[..., object],
+        /,
+        *,
+        width: int | None = None,
+        mode: JoinMode = "all",
+        k: int | None = None,
+        valid: Test | None = None,
+        otherwise: object = ...,
+        **options: Unpack[NodeOptions],
+    ) -> Handle:
+        """Do `body(item)` or `body(item, index)` for every item of a list, in parallel.
+
+        `body` is called once, now, with handles; the nodes it makes run once for each item. The
+        value is the list of results. `mode` decides how many must succeed.
+        """
+        names = parameters(body, 1, 2, "the body of a map")
+        fields = {
+            "map": self._value(over),
+            "as": names[0],
+            "do": self._body(body, [names[0], "index"][: len(names)]),
+            **({} if width is None else {"width": width}),
+            **self._join(mode, k, valid, otherwise),
+        }
+        return self._add(fields, options, "map")
+
+    def reduce(
+        self,
+        function: str | Function,
+        over: object,
+        /,
+        *,
+        args: Mapping[str, object] | None = None,
+        **values: object,
+    ) -> Handle:
+        """Make one value of a list: `function(list, **values)`, a plain function."""
+        options, named = split(values, _OPTIONS)
+        reference = self._reference(function)
+        given = self._values({**named, **(args or {})})
+        fields = {"reduce": reference, "over": self._value(over), "with": given}
+        return self._add(fields, options, reference.rpartition(":")[2])
+
+    def join(
+        self,
+        *branches: Handle,
+        mode: JoinMode = "all",
+        k: int | None = None,
+        valid: Test | None = None,
+        otherwise: object = ...,
+        **options: Unpack[NodeOptions],
+    ) -> Handle:
+        """Wait for enough of several nodes; those that are no longer needed are cancelled.
+
+        all, quorum, best_effort: a list of values, in the order given. any, first_valid: the value
+        of the first.
+        """
+        fields = {"join": [_name(branch) for branch in branches]}
+        return self._add({**fields, **self._join(mode, k, valid, otherwise)}, options, "join")
+
+    # -- control -------------------------------------------------------------------------------
+
+    def branch(
+        self, on: object, cases: Mapping[Any, object], /, **options: Unpack[NodeOptions]
+    ) -> Handle:
+        """Go the way that the value of `on` names; `"default"` when no other fits.
+
+        A way is a function without parameters that makes nodes, or a plain value:
+        `flow.branch(score > 3, {True: draft, False: lambda: flow.model("big", ...)})`.
+        """
+        ways = {
+            str(case).lower() if isinstance(case, bool) else str(case): self._way(way)
+            for case, way in cases.items()
+        }
+        return self._add({"branch": self._value(on), "cases": ways}, options, "branch")
+
+    def loop(
+        self,
+        start: object,
+        body: Callable[..., object],
+        /,
+        *,
+        until: Test,
+        max: int,  # noqa: A002 - the word of the document
+        on_limit: Literal["last", "fail"] = "last",
+        **options: Unpack[NodeOptions],
+    ) -> Handle:
+        """Repeat `body(value)` or `body(value, iteration)` until `until(value)` is true.
+
+        The first value is `start`, each next one what the body came to; at most `max` times.
+        """
+        names = parameters(body, 1, 2, "the body of a loop")
+        fields = {
+            "loop": self._body(body, [names[0], "iteration"][: len(names)]),
+            "as": names[0],
+            "start": self._value(start),
+            "until": self._test(until, names[0]),
+            "max": max,
+            **({} if on_limit == "last" else {"on_limit": on_limit}),
+        }
+        return self._add(fields, options, "loop")
+
+    def ask(
+        self, question: str | Expression, schema: object = str, /, **options: Unpack[NodeOptions]
+    ) -> Handle:
+        """Ask a person. The answer is of the type `schema`: a Python type or a JSON Schema."""
+        fields = {"ask": self._value(question), "schema": schema_of(schema)}
+        return self._add(fields, options, "ask")
+
+    def value(self, value: object, /, **options: Unpack[NodeOptions]) -> Handle:
+        """A value made of others."""
+        return self._add({"value": self._value(value)}, options, "value")
+
+    # -- inside --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """Called whenever something is added."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit:
+        """The document with its surroundings."""
+
+    def _add(self, fields: dict[str, Any], options: Mapping[str, Any], otherwise: str) -> Handle:
+        name = self._level.claim(options.get("name"), assigned_name() or otherwise)
+        raw = {key: value for key, value in fields.items() if key != "with" or value}
+        raw |= {key: self._option(key, value) for key, value in options.items() if key != "name"}
+        self._level.nodes[name] = _validated(raw, name)
+        self._changed()
+        return Handle(name, self)
+
+    def _option(self, key: str, value: Any) -> Any:
+        if key in ("fallback", "degrade"):
+            return _name(value)
+        if key == "after":
+            return [_name(one) for one in ([value] if isinstance(value, Handle) else value)]
+        return self._value(value)
+
+    def _value(self, value: object) -> Any:
+        return document_value(value, self)
+
+    def _values(self, values: Mapping[str, object]) -> dict[str, Any]:
+        return {name: self._value(value) for name, value in values.items()}
+
+    def _body(self, body: Callable[..., object], names: Sequence[str]) -> Body:
+        for name in names:
+            if name in self._level and name not in ("index", "iteration"):
+                hint = "give the parameter of the function another name"
+                raise DuplicateName(f"`{name}` is the name of something around it", hint=hint)
+        outer, self._level = self._level, FlowScope(self._level, names)
+        try:
+            result = body(*(Handle(name, self) for name in names))
+            return self._level.body(result, self._value)
+        finally:
+            self._level = outer
+
+    def _way(self, way: object) -> Body:
+        if isinstance(way, Expression) or not callable(way):
+            return self._body(lambda: way, ())
+        parameters(way, 0, 0, "a case of a branch")
+        return self._body(way, ())
+
+    def _test(self, test: Test, name: str) -> Any:
+        if isinstance(test, (str, Expression)):
+            return self._value(test)
+        result = test(Handle(name, self))
+        if not isinstance(result, (str, Expression)):
+            hint = 'it is called once with a handle: lambda v: v.score > 3; or "{{ v.score > 3 }}"'
+            raise BuildError(f"a condition is an expression, not {result!r}", hint=hint)
+        return self._value(result)
+
+    def _join(
+        self, mode: JoinMode, k: int | None, valid: Test | None, otherwise: object
+    ) -> dict[str, Any]:
+        fields: dict[str, Any] = {} if mode == "all" else {"mode": mode}
+        if k is not None:
+            fields["k"] = k
+        if valid is not None:
+            fields["valid"] = self._test(valid, "value")
+        if otherwise is not ...:
+            fields["otherwise"] = self._value(otherwise)
+        return fields
+
+    def _declare(self, tool: Function) -> str:
+        """The name under which the document declares a tool; declares it if it does not yet."""
+        reference = self._reference(tool, as_tool=True)
+        for name, use in self._tools.items():
+            if use == reference:
+                return name
+        name = tool.spec.name if isinstance(tool, Tool) else reference.rpartition(":")[2]
+        name = free_name(name, self._tools)
+        self._tools[name] = reference
+        return name
+
+    def _include(self, flow: FlowBuilder) -> str:
+        """A reference to another flow as it is now: the flow itself may go on growing."""
+        unit = flow.unit
+        taken = {key: other for key, other in self._flows.items() if other is not unit}
+        reference = free_name(f"{ONLY_PYTHON}{unit.document.name}", taken)
+        self._flows[reference] = unit
+        return reference
+
+    def _reference(self, function: str | Function, *, as_tool: bool = False) -> str:
+        if isinstance(function, str):
+            return function
+        return self._references.of(function, as_tool and not isinstance(function, Tool))
+
+
+def _name(handle: object) -> str:
+    if isinstance(handle, Handle) and source_of(handle).isidentifier():
+        return source_of(handle)
+    raise BuildError(f"expected the handle of a node, not {handle!r}")
+
+
+def _validated(raw: Mapping[str, Any], name: str) -> BaseNode:
+    try:
+        step: BaseNode = _NODES.validate_python(raw)
+    except ValidationError as error:
+        defect = first_defect(error, {"nodes": {name: raw}}, ("nodes", name))
+        raise BuildError(defect.message, hint=defect.hint, node=name) from error
+    assert isinstance(step, KINDS)
+    return step

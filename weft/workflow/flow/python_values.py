@@ -1,0 +1,178 @@
+"""What a call in Python is given, sorted: options, arguments, other tools. Runs nothing."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
+
+from weft.agents.tools import Tool
+from weft.core.budget import Budget
+from weft.core.errors import BuildError
+from weft.workflow.document.unit import ONLY_PYTHON
+from weft.workflow.flow.handle import Expression, owner_of
+
+Function = Callable[..., Any]
+
+
+def split(
+    values: Mapping[str, object], options: Collection[str]
+) -> tuple[dict[str, Any], dict[str, object]]:
+    """Options of the node, and arguments of what it calls."""
+    chosen = {key: value for key, value in values.items() if key in options}
+    return chosen, {key: value for key, value in values.items() if key not in options}
+
+
+def by_name(function: str | Function, arguments: Sequence[object]) -> Mapping[str, object]:
+    """Positional arguments under the names of their parameters."""
+    if not arguments:
+        return {}
+    if isinstance(function, str):
+        raise BuildError(f"give the arguments of {function} by name")
+    try:
+        return inspect.signature(function).bind_partial(*arguments).arguments
+    except (TypeError, ValueError) as error:
+        name = getattr(function, "__name__", repr(function))
+        raise BuildError(f"{name} does not take these arguments: {error}") from error
+
+
+def alternative(
+    other: str | Function | Mapping[str, Any], name: Callable[[Function], str]
+) -> str | dict[str, Any]:
+    """A tool that may be called instead, as a document says it; `name` is how it declares one."""
+    if isinstance(other, Mapping):
+        said = dict(other)
+        if callable(said.get("tool")):
+            said["tool"] = name(said["tool"])
+        return said
+    return name(other) if callable(other) else other
+
+
+def thinking(
+    think: str | Mapping[str, object], name: Callable[[Function], str]
+) -> str | dict[str, object]:
+    """How a model is to think; `name` makes a reference of each function among the settings."""
+    if isinstance(think, str):
+        return think
+    settings = think.get("settings")
+    if not isinstance(settings, Mapping):
+        return dict(think)
+    named = {key: name(value) if callable(value) else value for key, value in settings.items()}
+    return {**think, "settings": named}
+
+
+class FunctionReferences:
+    """The references of one program, each found once; adds to `functions` what they stand for."""
+
+    def __init__(self, folder: Path, functions: dict[str, Callable[..., Any]]) -> None:
+        self._folder = folder
+        self._functions = functions
+        self._known: dict[tuple[int, bool], tuple[Callable[..., Any], str]] = {}  # keeps them alive
+
+    def of(self, function: Callable[..., Any], here_only: bool = False) -> str:
+        """A reference to `function`; with `here_only` one that works in this process only."""
+        key = id(function), here_only
+        if key not in self._known:
+            folder = None if here_only else self._folder
+            self._known[key] = function, reference_to(function, folder, self._functions)
+        _, reference = self._known[key]
+        self._functions[reference] = function
+        return reference
+
+
+def reference_to(
+    function: Callable[..., Any], folder: Path | None, known: Mapping[str, Callable[..., Any]]
+) -> str:
+    """A reference to `function`, unlike those in `known` unless it is there already.
+
+    `./file.py:name` for what lies in `folder` or below; `module:name` for tools elsewhere; else,
+    and without a folder, a reference that works in this process only.
+    """
+    plain = function.function if isinstance(function, Tool) else function
+    path = _import_path(function, plain, folder) if folder is not None else None
+    if path is not None:
+        return path
+    name = getattr(plain, "__name__", type(plain).__name__).strip("<>") or "function"
+    reference, number = f"{ONLY_PYTHON}{name}", 1
+    while known.get(reference, function) is not function:
+        number += 1
+        reference = f"{ONLY_PYTHON}{name}_{number}"
+    return reference
+
+
+def _import_path(given: Callable[..., Any], plain: Callable[..., Any], folder: Path) -> str | None:
+    name = getattr(plain, "__qualname__", "")
+    module = sys.modules.get(getattr(plain, "__module__", None) or "")
+    found = getattr(module, name, None)
+    if module is None or not name.isidentifier() or not (found is given or found is plain):
+        return None
+    file = inspect.getsourcefile(plain) if inspect.isfunction(plain) else None
+    if file is not None and Path(file).resolve().is_relative_to(folder):
+        return f"./{Path(file).resolve().relative_to(folder).as_posix()}:{name}"
+    importable = module.__name__ != "__main__" and isinstance(given, Tool)
+    return f"{module.__name__}:{name}" if importable else None
+
+
+def schema_of(kind: Any) -> Any:
+    """A JSON Schema from a Python type; a schema or the name of a type stays as it is.
+
+    Raises: `BuildError` for types that JSON cannot describe.
+    """
+    if kind is None or isinstance(kind, (str, Mapping, list)):
+        return {} if kind is None else kind
+    try:
+        return _untitled(TypeAdapter[Any](kind).json_schema())
+    except (PydanticUserError, TypeError, NameError) as error:
+        hint = "use str, int, list[str], a dataclass, a pydantic model or a JSON Schema"
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise BuildError(f"{kind!r} has no JSON Schema: {reason}", hint=hint) from error
+
+
+def _untitled(schema: Any) -> Any:
+    """Without the titles that pydantic derives from names."""
+    if isinstance(schema, dict):
+        return {
+            key: {name: _untitled(part) for name, part in value.items()}
+            if key in ("properties", "$defs")
+            else _untitled(value)
+            for key, value in schema.items()
+            if key != "title"
+        }
+    return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def document_value(value: object, owner: object) -> Any:
+    """`value` with every handle in it as text. Texts are templates, as in a file: see `literal`.
+
+    Raises: `BuildError` for what a document cannot hold, or a handle of another flow.
+    """
+    if isinstance(value, Expression):
+        if owner_of(value) is not owner:
+            hint = "use the handles of one flow; run the other one with `flow.workflow(...)`"
+            raise BuildError(f"{value!r} belongs to another flow", hint=hint)
+        return str(value)
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, Budget):
+        said = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
+        return {key: limit for key, limit in said.items() if limit is not None}
+    if isinstance(value, Mapping):
+        return {str(key): document_value(item, owner) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [document_value(item, owner) for item in value]
+    raise BuildError(
+        f"a workflow cannot hold {type(value).__name__}: {value!r}",
+        hint="make it an input, or return it from a function (`flow.call`)",
+    )
+
+
+def literal(text: str) -> str:
+    """`text` as a template that gives exactly `text`, whatever braces it holds."""
+    if not any(mark in text for mark in ("{{", "{%", "{#")):
+        return text
+    return f"{{{{ {text!r} }}}}"

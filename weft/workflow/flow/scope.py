@@ -1,0 +1,108 @@
+"""The nodes of one level while they are being written down in Python."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType
+from typing import Any
+
+from weft.core.errors import BuildError, DuplicateName
+from weft.core.ids import is_name
+from weft.workflow.document.spec.fields import RESERVED, free_name
+from weft.workflow.document.spec.nodes import BaseNode, Block, Body
+from weft.workflow.flow.handle import Expression
+
+
+class FlowScope:
+    """Nodes by name. `bound` are names that exist in it beside the nodes."""
+
+    def __init__(self, outer: FlowScope | None = None, bound: Iterable[str] = ()) -> None:
+        self.outer = outer
+        self.bound = set(bound)
+        self.nodes: dict[str, BaseNode] = {}
+        self._numbers: dict[str, int] = {}
+
+    def __contains__(self, name: object) -> bool:
+        here = name in self.nodes or name in self.bound
+        return here or (self.outer is not None and name in self.outer)
+
+    def claim(self, asked: str | None, otherwise: str) -> str:
+        """A name for a new node: as asked, or like `otherwise`. Raises: `DuplicateName`."""
+        if asked is None:
+            name = free_name(otherwise, self, self.number(otherwise))
+            if name != otherwise:
+                self._numbers[otherwise] = int(name.rpartition("_")[2])
+            return name
+        if asked in self:
+            raise DuplicateName(f"`{asked}` is taken", hint="give another `name=`")
+        return asked
+
+    def number(self, wanted: str) -> int:
+        """Up to which number names like this one are taken: no node ever leaves its level."""
+        known = self._numbers.get(wanted)
+        if known is None:
+            return 1 if self.outer is None else self.outer.number(wanted)
+        return known
+
+    def body(self, result: object, to_value: Callable[[object], Any]) -> Body:
+        """What was written here, as the body of a node; `result` is what it comes to."""
+        value = to_value(result)
+        if not self.nodes:
+            from weft.workflow.document.spec.nodes import ValueNode
+
+            return ValueNode(value=value)
+        if len(self.nodes) == 1 and isinstance(result, Expression):
+            ((name, step),) = self.nodes.items()
+            if value == f"{{{{ {name} }}}}":
+                return step  # type: ignore[return-value]
+        return Block.model_validate({"nodes": self.nodes, "result": value})
+
+
+def parameters(function: Callable[..., Any], least: int, most: int, what: str) -> list[str]:
+    """The names of the parameters of a body. Raises: `BuildError` when it takes another number."""
+    try:
+        found = [
+            parameter.name
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind
+            in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            and parameter.default is inspect.Parameter.empty
+        ]
+    except (TypeError, ValueError) as error:
+        raise BuildError(f"{what} must be a function, not {function!r}") from error
+    if not least <= len(found) <= most:
+        wanted = f"{least} to {most}" if least != most else str(least)
+        raise BuildError(f"{what} takes {wanted} parameters, not {len(found)}")
+    return found
+
+
+_PACKAGE = "weft.workflow."
+
+
+def assigned_name() -> str | None:
+    """The variable that the innermost call from outside this package is assigned to."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    name = _stores(frame.f_code).get(frame.f_lasti)
+    usable = name is not None and is_name(name) and name not in RESERVED
+    return name if usable and not str(name).startswith("_") else None
+
+
+@lru_cache(maxsize=1024)
+def _stores(code: CodeType) -> dict[int, str]:
+    """For each call whose result goes straight into a variable: its offsets, and the variable."""
+    found: dict[int, str] = {}
+    for call, store in pairwise(dis.get_instructions(code)):
+        if call.opname.startswith("CALL") and store.opname.startswith("STORE_"):
+            name = store.argval[0] if isinstance(store.argval, tuple) else store.argval
+            if isinstance(name, str) and store.opname not in ("STORE_ATTR", "STORE_SUBSCR"):
+                # While a call runs, a frame points at it or at the inline caches behind it.
+                found.update(dict.fromkeys(range(call.offset, store.offset), name))
+    return found

@@ -1,0 +1,153 @@
+"""Two recorded runs side by side: outcomes, outputs, tokens and times, node by node. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weft.core.codec import encode
+from weft.core.events import Outcome, Via, jsonable
+from weft.core.ids import NodeId
+from weft.engine.analysis.critical_path import critical_path
+from weft.engine.analysis.trace import Trace
+from weft.workflow.history.recorded_workflow import result_of
+from weft.workflow.history.run_history import RunHistory
+from weft.workflow.runtime.results.result import FlowResult
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """A node in one of the runs. `status` is "" where it is not there, "unfinished" without end.
+
+    `via`: what stood in for its own work, as in `Outcome`.
+    """
+
+    status: str
+    via: Via = ""
+    seconds: float | None = None
+    tokens: int = 0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodePair:
+    """A node in both runs. `same`: it ended with the same value, or the same failure."""
+
+    node: NodeId
+    left: NodeSummary
+    right: NodeSummary
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """A run as a whole. `path` are the nodes of its critical path, in order, with seconds."""
+
+    run: str
+    flow: str
+    status: str
+    wall_s: float
+    tokens: int
+    money: float
+    requests: int
+    path: tuple[tuple[NodeId, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`outputs`: for each that differs, the lines of the difference; `inputs` alike."""
+
+    left: RunTotals
+    right: RunTotals
+    nodes: tuple[NodePair, ...]
+    outputs: Mapping[str, tuple[str, ...]]
+    inputs: Mapping[str, tuple[str, ...]]
+
+    @property
+    def same(self) -> bool:
+        """Whether both came to the same, node by node."""
+        return not self.outputs and all(pair.same for pair in self.nodes)
+
+
+def compare(left: RunHistory, right: RunHistory) -> Comparison:
+    """What two runs have in common, and what not."""
+    one, two = result_of(left), result_of(right)
+    return Comparison(
+        _whole(left, one),
+        _whole(right, two),
+        tuple(_pairs(left, right)),
+        _differences(_said(one), _said(two)),
+        _differences(left.header.inputs, right.header.inputs),
+    )
+
+
+def same_outcome(one: Outcome | None, two: Outcome | None) -> bool:
+    """Whether a node ended alike, to the last bit of its value."""
+    if one is None or two is None:
+        return one is two
+    return encode(one) == encode(two)
+
+
+def _said(result: FlowResult) -> dict[str, Any]:
+    missing = {name: f"(missing: {why})" for name, why in result.missing.items()}
+    return {**result.outputs, **missing}
+
+
+def _pairs(left: RunHistory, right: RunHistory) -> Iterator[NodePair]:
+    for node in dict.fromkeys((*left.trace.nodes, *right.trace.nodes)):
+        same = same_outcome(left.outcomes.get(node), right.outcomes.get(node))
+        sides = _side(left.trace, node), _side(right.trace, node)
+        yield NodePair(node, *sides, same and bool(sides[0].status) is bool(sides[1].status))
+
+
+def _side(trace: Trace, node: NodeId) -> NodeSummary:
+    found = trace.nodes.get(node)
+    if found is None:
+        return NodeSummary("")
+    outcome, seconds = found.outcome, None
+    if found.started_s is not None and found.finished_s is not None:
+        seconds = found.finished_s - found.started_s
+    status = "unfinished" if outcome is None else outcome.status
+    attempts = found.attempts if outcome is None else outcome.attempts
+    via: Via = "" if outcome is None else outcome.via
+    return NodeSummary(status, via, seconds, found.usage.tokens, attempts)
+
+
+def _whole(story: RunHistory, result: FlowResult) -> RunTotals:
+    path: list[tuple[NodeId, float]] = []
+    for segment in critical_path(story.trace):
+        if path and path[-1][0] == segment.node:
+            path[-1] = segment.node, path[-1][1] + segment.seconds
+        else:
+            path.append((segment.node, segment.seconds))
+    return RunTotals(
+        story.run,
+        story.header.flow,
+        "unfinished" if story.ended is None else result.status,
+        story.trace.wall_s,
+        result.usage.tokens,
+        result.usage.money,
+        result.usage.requests,
+        tuple(path),
+    )
+
+
+def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for name in dict.fromkeys((*left, *right)):
+        before, after = _lines(left, name), _lines(right, name)
+        if before != after:
+            lines = difflib.unified_diff(before, after, lineterm="", n=2)
+            found[name] = tuple(lines)[2:]
+    return found
+
+
+def _lines(values: Mapping[str, Any], name: str) -> list[str]:
+    if name not in values:
+        return []
+    value = values[name]
+    text = value if isinstance(value, str) else json.dumps(value, default=jsonable, indent=2)
+    return text.splitlines()

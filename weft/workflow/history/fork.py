@@ -1,0 +1,114 @@
+"""A new run that takes over what another came to, but for a node and what follows from it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping
+from typing import Any
+
+from weft.core.errors import InputError, UnknownReference
+from weft.core.events import GraphGrew, NodeInfo, RunStarted
+from weft.core.ids import NodeId, in_any_attempt, stem
+from weft.core.ports.journal import Journal
+from weft.durability.journal.resume_state import RecordedResumeState
+from weft.workflow.compile.sources import digests_like
+from weft.workflow.document.secrets import redactor_of
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.unit import Unit
+from weft.workflow.history.recorded_workflow import notes_of
+from weft.workflow.history.run_history import RunHistory
+from weft.workflow.history.unsettled_calls import acted_calls
+from weft.workflow.runtime.options import RunSettings, settings_of
+from weft.workflow.runtime.recording import PriorRun
+from weft.workflow.runtime.run import FlowRun
+
+
+def fork_run(
+    story: RunHistory,
+    unit: Unit,
+    node: str,
+    journal: Journal | None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    repeat: Collection[str] = (),
+) -> FlowRun:
+    """Prepare a run of `unit` with the inputs of a recorded one, in which `node` runs again, live.
+
+    So does everything that depends on it. All else comes to what it had come to, where it and its
+    inputs are the same. `node` may name all instances of a node, such as `notes/draft`. The new run
+    is recorded in `journal`; `settings` are those that differ. `repeat`: nodes, or patterns of
+    nodes, whose calls that must not be repeated may be made again.
+
+    Raises: `UnknownReference` when the run had no such node, `InputError` where a call would be
+    made again that must not be, `BuildError`, `StoreError`.
+    """
+    infos = {info.id: info for info in _infos(story)}
+    chosen = _chosen(node, infos)
+    again = cone(chosen, infos.values())
+    _check_effects(story, again, repeat)
+    redactor = redactor_of(unit, story.header.secrets)
+    recall = RecordedResumeState(story.records, part=1, skip=again, restore=redactor.restore)
+    notes = {**notes_of(story.header), "forked": story.run, "from": node}
+    past = PriorRun(recall, redactor, notes=notes, digests=digests_like(story.header))
+    given = {key: value for key, value in (settings or {}).items() if value is not None}
+    said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
+    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
+    return FlowRun(unit, inputs, said, past)
+
+
+def _check_effects(story: RunHistory, again: Container[NodeId], repeat: Collection[str]) -> None:
+    """Raises `InputError` where a node `again` made a call that nobody said to repeat."""
+    for call in acted_calls(story.records):
+        if in_any_attempt(call.node) in again and not any(map(call.is_at, repeat)):
+            place = in_any_attempt(call.node)
+            raise InputError(
+                f"{place} would make a call again that must not be repeated: the run made it, or"
+                " may have made it",
+                node=place,
+                hint=f"--confirm {shlex.quote(f'{place}=repeat')} makes it once more",
+            )
+
+
+def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeId]:
+    """The nodes among `infos` whose outcome may depend on one of `chosen`, and those themselves.
+
+    A node that holds one of them runs again, but not what else it holds.
+    """
+    by_id = {info.id: info for info in infos}
+    users: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+    inner: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
+    for info in by_id.values():
+        for source in info.sources:
+            users[source].append(info.id)
+        if info.parent is not None:
+            inner[info.parent].append(info.id)
+    whole: set[NodeId] = set()
+    around: set[NodeId] = set()
+    waiting = [(node, True) for node in chosen]
+    while waiting:
+        node, with_inner = waiting.pop()
+        if node in whole or (node in around and not with_inner):
+            continue
+        (whole if with_inner else around).add(node)
+        waiting += [(user, True) for user in users[node]]
+        waiting += [(child, True) for child in inner[node]] if with_inner else []
+        parent = by_id[node].parent if node in by_id else None
+        waiting += [(parent, False)] if parent is not None else []
+    return frozenset(whole | around)
+
+
+def _infos(story: RunHistory) -> Iterable[NodeInfo]:
+    for event in story.events:
+        if isinstance(event, (RunStarted, GraphGrew)):
+            yield from event.nodes
+
+
+def _chosen(node: str, infos: Mapping[NodeId, NodeInfo]) -> list[NodeId]:
+    if NodeId(node) in infos:
+        return [NodeId(node)]
+    found = [known for known in infos if stem(known) == node]
+    if not found:
+        hint = closest(node, list(dict.fromkeys((*infos, *map(stem, infos)))))
+        raise UnknownReference(f"the run had no node {node!r}", hint=hint)
+    return found

@@ -1,0 +1,234 @@
+"""What has changed in a workflow since a run of it was recorded, node by node. Runs nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from weft.core.errors import SourceError
+from weft.core.ids import NodeId, is_name, pattern_of, stem
+from weft.core.ports.journal import RunHeader
+from weft.workflow.compile.identity import Digests, identity_of
+from weft.workflow.compile.sources import RecordedDigests, digests_like, sources_of, texts_in
+from weft.workflow.document.loader import load_texts
+from weft.workflow.document.secrets import recorded_sources
+from weft.workflow.document.spec.document import bodies
+from weft.workflow.document.spec.nodes import BaseNode, Block, WorkflowNode
+from weft.workflow.document.templates import all_names
+from weft.workflow.document.unit import Unit
+
+Verdict = Literal["unchanged", "changed", "new", "gone"]
+Fate = Literal["kept", "kept while its inputs stay the same", "runs again", "dropped", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node of the workflow, then and now.
+
+    `finished`: so many of its instances had ended well in the run; `fate` is what becomes of them.
+    `acted`: so many calls of theirs must not be repeated, and were or may have been carried out;
+    `pattern` stands for all of these instances. `doubtful`: its inputs may have changed.
+    """
+
+    node: str
+    verdict: Verdict
+    finished: int = 0
+    fate: Fate = ""
+    acted: int = 0
+    pattern: str = ""
+    doubtful: bool = False
+
+    @property
+    def may_act_twice(self) -> bool:
+        """Whether going on may make a call for a second time that must not be repeated."""
+        return bool(self.acted) and (self.verdict != "unchanged" or self.doubtful)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowDiff:
+    """`files` that differ, each with a verdict; `nodes` in the order they are written.
+
+    `lines` is the difference of the documents' texts; `needs` the nodes whose values each node of
+    the workflow takes as it is now. Without `nodes` nothing can be said of them:
+    the record holds no workflow that can be read by itself.
+    """
+
+    files: Mapping[str, Verdict]
+    nodes: tuple[NodeChange, ...]
+    lines: tuple[str, ...] = ()
+    outputs: bool = False
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def matter(self) -> bool:
+        """Whether anything may come out differently."""
+        if not self.nodes:
+            return bool(self.files)
+        return self.outputs or any(node.verdict != "unchanged" for node in self.nodes)
+
+
+def changes(
+    header: RunHeader,
+    unit: Unit,
+    finished: Mapping[NodeId, int],
+    acted: Mapping[NodeId, int] | None = None,
+) -> WorkflowDiff:
+    """Compare the workflow that a run was recorded of with `unit`, what it is now.
+
+    `finished` counts the instances of each node that had ended well, by id; `acted` the calls that
+    each has made and that must not be repeated.
+    """
+    now = sources_of(unit, digests := digests_like(header))
+    then_texts = recorded_sources(header)
+    files = _files(then_texts, now)
+    try:
+        then = load_texts(texts_in(then_texts), unit.root)
+    except (SourceError, StopIteration):
+        return WorkflowDiff(files, (), _lines(then_texts, now))
+    counts = Counter[str]()
+    for node, number in finished.items():
+        counts[stem(node)] += number
+    before = dict(_nodes(then, RecordedDigests(header)))
+    after = dict(_nodes(unit, digests))
+    effects = Counter[str]()
+    patterns: dict[str, str] = {}
+    for node, number in (acted or {}).items():
+        effects[stem(node)] += number
+        patterns[stem(node)] = pattern_of(node)
+    nodes = tuple(
+        replace(node, acted=effects[node.node], pattern=patterns.get(node.node, ""))
+        for node in (*_kept(before, after, counts), *_gone(before, after, counts))
+    )
+    outputs = then.document.outputs != unit.document.outputs
+    needs = {label: written.needs for label, written in after.items()}
+    return WorkflowDiff(files, nodes, _lines(then_texts, now), outputs, needs)
+
+
+@dataclass(frozen=True, slots=True)
+class _DocumentNode:
+    """A node as it stands in a document; `needs` are nodes, by the names they have in the table."""
+
+    identity: str
+    needs: frozenset[str]
+
+
+def _nodes(unit: Unit, digests: Digests, prefix: str = "") -> Iterator[tuple[str, _DocumentNode]]:
+    """The nodes of a workflow, those in bodies and in other files too, named as their ids are."""
+    yield from _level(unit.document.nodes, unit, digests, prefix, {})
+
+
+def _level(
+    steps: Mapping[str, BaseNode],
+    unit: Unit,
+    digests: Digests,
+    prefix: str,
+    around: Mapping[str, str],
+) -> Iterator[tuple[str, _DocumentNode]]:
+    names = {**around, **{name: prefix + name for name in steps}}
+    for name, step in steps.items():
+        yield from _one(prefix + name, step, unit, digests, names)
+
+
+def _one(
+    label: str, step: BaseNode, unit: Unit, digests: Digests, names: Mapping[str, str]
+) -> Iterator[tuple[str, _DocumentNode]]:
+    used = all_names(step) | {name for name in (step.fallback, step.degrade) if name}
+    needs = frozenset(names[name] for name in used if name in names and names[name] != label)
+    yield label, _DocumentNode(identity_of(step, unit, digests), needs)
+    cases = [inside.path[-1] for inside in bodies(step) if inside.path[-1] != "default"]
+    for inside in bodies(step):
+        if isinstance(inside.body, Block):
+            case = _case(inside.path, cases)
+            yield from _level(inside.body.nodes, unit, digests, f"{label}/{case}", names)
+    if isinstance(step, WorkflowNode):
+        yield from _nodes(unit.includes[step.workflow], digests, f"{label}/")
+
+
+def _case(path: tuple[str | int, ...], cases: list[str | int]) -> str:
+    """What stands between a branch and the nodes of its case; empty for other containers."""
+    if path[0] != "cases":
+        return ""
+    case = str(path[1])
+    if case == "default":
+        return "otherwise/"
+    return f"{case if is_name(case) else f'case{cases.index(case)}'}/"
+
+
+def _kept(
+    before: Mapping[str, _DocumentNode], after: Mapping[str, _DocumentNode], finished: Counter[str]
+) -> Iterator[NodeChange]:
+    verdicts: dict[str, Verdict] = {}
+    for label, written in after.items():
+        old = before.get(label)
+        same = old is not None and old.identity == written.identity
+        verdicts[label] = "new" if old is None else "unchanged" if same else "changed"
+    doubtful = downstream(
+        {label: written.needs for label, written in after.items()},
+        {label for label, said in verdicts.items() if said != "unchanged"},
+    )
+    for label, verdict in verdicts.items():
+        fate: Fate = "kept while its inputs stay the same" if label in doubtful else "kept"
+        if verdict != "unchanged":
+            fate = "runs again"
+        count = finished[label]
+        told = fate if count else ""
+        yield NodeChange(label, verdict, count, told, doubtful=label in doubtful)
+
+
+def _gone(
+    before: Mapping[str, _DocumentNode], after: Mapping[str, _DocumentNode], finished: Counter[str]
+) -> Iterator[NodeChange]:
+    for label in before:
+        if label not in after:
+            count = finished[label]
+            yield NodeChange(label, "gone", count, "dropped" if count else "")
+
+
+def downstream(nodes: Mapping[str, frozenset[str]], changed: set[str]) -> set[str]:
+    """`changed`, and the nodes that take in what these come to or are inside of such nodes.
+
+    `nodes`: each with those that it needs.
+    """
+    found = set(changed)
+    growing = True
+    while growing:
+        more = {
+            label
+            for label, needs in nodes.items()
+            if label not in found and (needs & found or _outer(label, found))
+        }
+        found |= more
+        growing = bool(more)
+    return found
+
+
+def _outer(label: str, found: set[str]) -> bool:
+    # What a changed container holds gets its values from it.
+    steps = label.split("/")
+    return any("/".join(steps[:depth]) in found for depth in range(1, len(steps)))
+
+
+def _files(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Verdict]:
+    found: dict[str, Verdict] = {}
+    for path in (*then, *(path for path in now if path not in then)):
+        if path not in now:
+            found[path] = "gone"
+        elif path not in then:
+            found[path] = "new"
+        elif then[path] != now[path]:
+            found[path] = "changed"
+    return found
+
+
+def _lines(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    old, new = texts_in(then), texts_in(now)
+    found: list[str] = []
+    for path in dict.fromkeys((*old, *new)):
+        before, after = old.get(path, "").splitlines(), new.get(path, "").splitlines()
+        found += difflib.unified_diff(
+            before, after, path, path, "recorded", "now", lineterm="", n=1
+        )
+    return tuple(found)

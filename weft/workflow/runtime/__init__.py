@@ -1,0 +1,1 @@
+"""One run of a compiled workflow: options, models, tools, journal, result."""

@@ -1,0 +1,191 @@
+"""Where runs are recorded: the journal that somebody names, or the user's own.
+
+Knows which kinds of journals there are; opens nothing but the one that is asked for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from platformdirs import user_data_path
+
+from weft.core.errors import StoreError
+from weft.core.extras import optional_packages
+from weft.core.ports.journal import Journal
+from weft.durability.journal import SqliteJournal
+
+VARIABLE = "WEFT_JOURNAL"
+"""Names the journal of those who are told of no other: a path or an address."""
+_SERVERS = ("postgresql://", "postgres://")
+
+
+def open_journal(
+    where: str | Path | None = None, *, make: bool = True, to_read: bool = False
+) -> Journal:
+    """The journal at a path, or at the address of a PostgreSQL server; whoever asks closes it.
+
+    None: what the environment variable `WEFT_JOURNAL` names, else `journal.sqlite` in `WEFT_HOME`
+    or the user's data folder. A file that is missing is made, unless `make` is False. One that may
+    not be written is refused, unless it is opened `to_read`: then only what writes to it is.
+
+    Raises: `StoreError`.
+    """
+    place = str(where or os.environ.get(VARIABLE) or "")
+    if place.startswith(_SERVERS):
+        return _on_server(place)
+    path = Path(place) if place else default_path()
+    _check_file(path, make)
+    try:
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        hint = f"name another journal in {VARIABLE}, or run with durability none"
+        said = f"there is no folder {path.parent} for a journal: {error.strerror}"
+        raise StoreError(said, hint=hint) from error
+    return SqliteJournal(path, to_read=to_read)
+
+
+def file_of_journal() -> Path | None:
+    """The file of the journal that `open_journal` opens for who names none; None: on a server."""
+    place = os.environ.get(VARIABLE) or ""
+    if place.startswith(_SERVERS):
+        return None
+    return (Path(place) if place else default_path()).absolute()
+
+
+def default_path() -> Path:
+    """The journal of who names none."""
+    return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"
+
+
+def _check_file(path: Path, make: bool) -> None:
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as error:
+        hint = "may this user enter that folder?"
+        raise StoreError(f"the journal {path}: {error.strerror}", hint=hint) from error
+    if is_folder:
+        hint = f"name a file, such as {path / 'journal.sqlite'}"
+        raise StoreError(f"the journal {path} is a folder", hint=hint)
+    if not make and not is_there:
+        hint = "is the path right? `weft run FILE --journal PATH` begins one there"
+        raise StoreError(f"there is no journal {path}", hint=hint)
+
+
+def _on_server(address: str) -> Journal:
+    with optional_packages("a journal on a server", StoreError):
+        module = import_module("weft.workflow.postgres")
+    journal: Journal = module.PostgresJournal(address)
+    return journal
+
+
+class FileMark(NamedTuple):
+    """Which files a journal has: others under the same names are another journal."""
+
+    file: tuple[int, int] | None
+    log: tuple[int, int] | None
+
+
+@dataclass(slots=True)
+class PooledJournal:
+    """An open journal, which so many runs use.
+
+    `mark`: its files when it was opened, and once it is idle when the last run gave it back.
+    """
+
+    path: Path
+    journal: Journal
+    process: int
+    mark: FileMark
+    users: int = 1
+
+    def is_still(self, path: Path) -> bool:
+        """Whether it is the journal at `path`, and this process may use it."""
+        if self.path != path or self.process != os.getpid():
+            return False
+        now = mark_of(path)
+        if self.users:  # the log of a journal that is written to comes and goes
+            return now.file == self.mark.file
+        return now.file is not None and now == self.mark
+
+
+class JournalPool:
+    """Lends the journal of who names none to one run after another. Keeps one open that is idle.
+
+    A file that was moved, removed or put in its place by others is opened anew, and so is what a
+    parent process had open.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: PooledJournal | None = None
+        self._inherited: list[PooledJournal] = []  # closing them would disturb the parent process
+        atexit.register(self.close)
+
+    def lend(self) -> PooledJournal:
+        """The journal that the environment names, or the user's own; see `open_journal`.
+
+        Raises: `StoreError`.
+        """
+        path = file_of_journal()
+        with self._lock:
+            latest = self._latest
+            if path is not None and latest is not None and latest.is_still(path):
+                latest.users += 1
+                return latest
+            self._forget()
+            place, journal = path or Path(), open_journal()
+            made = PooledJournal(place, journal, os.getpid(), mark_of(place))
+            if path is not None and sys.platform != "win32":  # which removes no file that is open
+                self._latest = made
+            return made
+
+    def give_back(self, lent: PooledJournal) -> None:
+        """A run needs it no more."""
+        with self._lock:
+            lent.users -= 1
+            if lent.users or lent.process != os.getpid():
+                return
+            if lent is self._latest:
+                lent.mark = mark_of(lent.path)
+            else:
+                lent.journal.close()
+
+    def close(self) -> None:
+        """Close what is open and idle."""
+        with self._lock, suppress(StoreError):
+            self._forget()
+
+    def _forget(self) -> None:
+        latest, self._latest = self._latest, None
+        if latest is None:
+            return
+        if latest.process != os.getpid():
+            self._inherited.append(latest)
+        elif not latest.users:
+            latest.journal.close()
+
+
+def mark_of(path: Path) -> FileMark:
+    """The files of a journal as they are now."""
+    return FileMark(_identity(path), _identity(path.with_name(f"{path.name}-wal")))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
+
+
+JOURNALS: Final = JournalPool()
+"""That of this process."""

@@ -1,0 +1,223 @@
+"""Where the models of a run come from: made from their declarations, on first use, once.
+
+The composition root: the only place that knows which clients there are. Opens nothing early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pydantic import TypeAdapter, ValidationError
+
+from weft.core.errors import BuildError, ModelRequestError, WeftError
+from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
+from weft.workflow.document.spec.declarations import Model, ModelSpec
+from weft.workflow.document.spec.defects import first_defect
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models import KINDS, client_kind
+from weft.workflow.runtime.models.composed import ComposedModels, check_composed, is_composed
+from weft.workflow.runtime.models.moderation import (
+    check_moderator,
+    refuse_moderator,
+    with_moderator,
+)
+from weft.workflow.runtime.tools.functions import build_error, function_of
+
+DEFAULT_MODEL = "local:smollm2-135m-instruct"
+"""The model of who names none."""
+
+
+class ModelSource(Protocol):
+    """Gives works their model clients."""
+
+    def client(self, unit: Unit, name: str) -> ModelClient:
+        """The client of the model that `unit` calls `name`. Raises: `BuildError`, `ModelError`."""
+
+
+class Models:
+    """Makes clients from declarations; equal declarations share one client.
+
+    Use one for several runs, and weights are loaded once:
+
+        async with Models() as models:
+            await flow.run(topic="rivers", models=models)
+
+    `decode` is the decoder of models in this process that name none.
+
+    Raises: `BuildError` for a decoder that is none.
+    """
+
+    def __init__(self, *, decode: str | None = None) -> None:
+        self._decode = AUTOREGRESSIVE if decode is None else _decoder(decode)
+        self._clients: dict[str, ModelClient] = {}
+        self._composed = ComposedModels(self.client)
+        self._local: Any = None
+
+    async def __aenter__(self) -> Models:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def client(self, unit: Unit, name: str) -> ModelClient:
+        if name in unit.clients:
+            return unit.clients[name]
+        if is_composed(unit, name):
+            return self._composed.client(unit, name)
+        client = self._shared(unit.document.models[name], unit)
+        return with_moderator(unit, name, client, lambda other: self.client(unit, other))
+
+    def of(self, declared: str | Mapping[str, Any]) -> ModelClient:
+        """The client of a model declared as under `models` of a workflow: `local:NAME`, say.
+
+        Functions that make clients are for workflow files. Raises: `BuildError`, `ModelError`.
+        """
+        spec = _spec(declared)
+        refuse_moderator(spec)
+        return self._shared(spec, None)
+
+    async def warm(self, unit: Unit) -> None:
+        """Load weights and start servers that `unit` declares, so that no run waits for them.
+
+        Raises: `BuildError`, `ModelError`, `ServeError`.
+        """
+        word = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
+        for name, spec in unit.document.models.items():
+            if spec.use in ("local", "vllm"):
+                client = unit.clients.get(name) or self._shared(spec, unit)
+                with suppress(ModelRequestError):  # a model of few words is there all the same
+                    await complete(client, word)  # a moderator has nothing to read
+
+    async def aclose(self) -> None:
+        """Close every client made here. Harmless when repeated."""
+        clients = list(self._clients.values())
+        self._clients.clear()
+        for client in clients:
+            await client.aclose()
+        if self._local is not None:
+            await self._local.aclose()
+
+    def _shared(self, spec: ModelSpec, unit: Unit | None) -> ModelClient:
+        spec = spec.model_copy(update={"moderator": None})  # weights are shared all the same
+        key = repr((spec, unit.folder if unit is not None and ":" in spec.use else None))
+        if key not in self._clients:
+            self._clients[key] = self._make(unit, spec)
+        return self._clients[key]
+
+    def _make(self, unit: Unit | None, spec: ModelSpec) -> ModelClient:
+        check_model(spec)
+        match spec.use:
+            case "local":
+                return self._make_local(spec)
+            case "openai" | "vllm":
+                made: ModelClient = client_kind(spec.use).make(spec)
+                return made
+        if unit is None:
+            hint = "use local, vllm or openai"
+            raise BuildError(f"{spec.use} needs a workflow file that it stands in", hint=hint)
+        make = _factory(unit, spec)
+        try:
+            client: ModelClient = make(spec.model, **spec.options)
+        except TypeError as error:
+            raise BuildError(f"{spec.use} cannot make a model: {error}") from error
+        return client
+
+    def _make_local(self, spec: ModelSpec) -> ModelClient:
+        from weft.serving.local import LocalModels
+
+        if self._local is None:
+            self._local = LocalModels()
+        options = client_kind("local").options(spec)
+        if options.decode == AUTOREGRESSIVE:
+            options = replace(options, decode=self._decode)
+        client: ModelClient = self._local.get(spec.model, options)
+        return client
+
+
+class GivenModels:
+    """Models given for one run, by name; what is not given comes from `rest`."""
+
+    def __init__(self, given: Mapping[str, ModelClient], rest: ModelSource) -> None:
+        self._given = given
+        self._rest = rest
+        self._composed = ComposedModels(self.client)
+
+    def client(self, unit: Unit, name: str) -> ModelClient:
+        if name in self._given:
+            return with_moderator(
+                unit, name, self._given[name], lambda other: self.client(unit, other)
+            )
+        if is_composed(unit, name):  # some of what it is made of may be given
+            return self._composed.client(unit, name)
+        return self._rest.client(unit, name)
+
+
+def check_model(spec: ModelSpec) -> None:
+    """Check what a declaration says, without opening anything.
+
+    Raises: `BuildError`, whose message names the key.
+    """
+    if spec.use in KINDS:
+        client_kind(spec.use).check(spec)
+    elif ":" not in spec.use:
+        hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
+        raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
+
+
+def check_models(unit: Unit, given: Container[str] = ()) -> None:
+    """Check the models that `unit` declares, but those `given`. Raises: `BuildError`."""
+    for name, spec in unit.document.models.items():
+        if name in unit.clients or name in given:
+            continue
+        try:
+            check_model(spec)
+            if is_composed(unit, name):
+                check_composed(unit, name)
+            elif ":" in spec.use:
+                _factory(unit, spec)
+        except WeftError as error:
+            unit.fail(build_error(error), ("models", name, _key(spec, error)))
+        try:
+            check_moderator(unit, name)
+        except WeftError as error:
+            unit.fail(build_error(error), ("models", name, "moderator"))
+        if spec.think is not None:
+            from weft.workflow.runtime.models.strategies import check_strategy
+
+            check_strategy(unit, spec.think, ("models", name, "think"))
+
+
+def _key(spec: ModelSpec, error: WeftError) -> str:
+    """The key that an error of a declaration is about."""
+    if spec.use == "think":
+        return "model"
+    if spec.use == "route":
+        return "predictor" if spec.predictor and spec.predictor in error.message else "among"
+    if error.message.startswith("`base_url`"):
+        return "base_url"
+    return "options" if "option" in error.message else "use"
+
+
+def _decoder(text: str) -> DecodeSpec:
+    from weft.workflow.runtime.models.decoders import parse_decoder
+
+    return parse_decoder(text)
+
+
+def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:
+    given = dict(declared) if isinstance(declared, Mapping) else declared
+    try:
+        spec: ModelSpec = TypeAdapter(Model).validate_python(given)
+    except ValidationError as error:
+        defect = first_defect(error, given)
+        hint = "local:NAME, vllm:NAME, or use, model, base_url, api_key_env, options"
+        raise BuildError(f"the model: {defect.message}", hint=hint) from error
+    return spec
+
+
+def _factory(unit: Unit, spec: ModelSpec) -> Callable[..., Any]:
+    return function_of(unit, spec.use)

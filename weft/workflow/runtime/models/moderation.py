@@ -1,0 +1,86 @@
+"""Models of a document with a moderator: what they declare, and the client around theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.core.errors import BuildError, CycleError, UnknownReference
+from weft.core.ports import ModelClient
+from weft.workflow.document.spec.declarations import ModelSpec
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.tools.functions import function_of
+
+
+def check_moderator(unit: Unit, name: str) -> None:
+    """Check the moderator of the model `name`, if it has one.
+
+    Raises: `BuildError`, `ToolNotFound`.
+    """
+    spec = unit.document.models[name].moderator
+    if spec is None:
+        return
+    if spec.call is not None:
+        function_of(unit, spec.call)
+    if spec.model is not None:
+        _check_judge(unit, name, spec.model)
+
+
+def with_moderator(
+    unit: Unit, name: str, client: ModelClient, others: Callable[[str], ModelClient]
+) -> ModelClient:
+    """`client`, with the moderator that `unit` declares for `name`; as it is where there is none.
+
+    Raises: `BuildError`, `ToolNotFound`.
+    """
+    declared = unit.document.models.get(name)
+    spec = None if declared is None else declared.moderator
+    if spec is None:
+        return client
+    from weft.serving.local import LocalModel
+    from weft.serving.moderation import FunctionJudge, Judge, ModeratedModel, ModerationJudge
+    from weft.serving.moderation.judges import RULES
+
+    judge: Judge
+    if spec.call is not None:
+        judge = FunctionJudge(function_of(unit, spec.call))
+    else:
+        assert spec.model is not None
+        _check_judge(unit, name, spec.model)
+        judge = ModerationJudge(others(spec.model), spec.rules or RULES)
+    by_blocks = isinstance(client, LocalModel) and client.diffuses
+    return ModeratedModel(client, judge, spec.every or (1 if by_blocks else None))
+
+
+def _check_judge(unit: Unit, name: str, judge: str) -> None:
+    """Check that the model `judge` is there, and that no answer of it waits for its own verdict."""
+    models = unit.document.models
+    if judge not in models:
+        hint = closest(judge, [other for other in models if other != name])
+        raise UnknownReference(
+            f"the moderator: there is no model called `{judge}`",
+            hint=hint or "declare it under `models`",
+        )
+    waiting, seen = [judge], set[str]()
+    for each in waiting:
+        if each == name:
+            raise CycleError(
+                f"the moderator of `{name}` would wait for itself", hint="name another model"
+            )
+        if each in models and each not in seen:
+            seen.add(each)
+            waiting += _needed(models[each])
+
+
+def _needed(spec: ModelSpec) -> tuple[str, ...]:
+    """Models whose answers an answer of this one waits for."""
+    moderator = spec.moderator
+    judge = () if moderator is None or moderator.model is None else (moderator.model,)
+    return (*spec.behind, *judge)
+
+
+def refuse_moderator(spec: ModelSpec) -> None:
+    """Raises: `BuildError` for a moderator where no workflow file stands around the model."""
+    if spec.moderator is not None:
+        hint = "declare the model in one"
+        raise BuildError("a moderator needs a workflow file that it stands in", hint=hint)

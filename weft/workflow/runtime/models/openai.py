@@ -1,0 +1,100 @@
+"""`use: openai`: any server that speaks the protocol; several addresses are replicas of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weft.core.errors import BuildError, ModelRequestError
+from weft.core.ports import ModelClient
+from weft.workflow.document.spec.declarations import ModelSpec
+from weft.workflow.document.spec.defects import check_keys
+
+if TYPE_CHECKING:
+    from weft.serving.fleet import FleetOptions
+
+CLIENT = frozenset(
+    (
+        "connect_timeout_s",
+        "connections",
+        "extra_body",
+        "idle_timeout_s",
+        "max_answer_chars",
+        "price",
+        "priority",
+        "reasoning",
+        "tool_format",
+    )
+)
+"""Options of the connection to one server."""
+
+
+def check(spec: ModelSpec) -> None:
+    """Raises: `BuildError`."""
+    if not spec.base_url:
+        hint = "such as http://127.0.0.1:8000/v1; or `use: vllm`, which starts a server"
+        raise BuildError("a model behind an endpoint needs `base_url`", hint=hint)
+    check_addresses(spec.base_url)
+    check_keys(spec.options, CLIENT | {"adapter", "fleet"})
+    client_options(spec.options)
+    fleet_options(spec.options)
+
+
+def check_addresses(urls: Iterable[str]) -> None:
+    """Raises: `BuildError` for one that is none."""
+    from weft.serving.openai.endpoint import Endpoint
+
+    for url in urls:
+        try:
+            Endpoint(url, "")
+        except ValueError as error:  # not its text, which may hold a password
+            said = str(error).replace("base_url", "`base_url`", 1)
+            hint = "such as http://127.0.0.1:8000/v1; `api_key_env` names the variable with a key"
+            raise BuildError(said, hint=hint) from error
+
+
+def make(spec: ModelSpec) -> ModelClient:
+    """Raises: `BuildError`, `ModelRequestError`."""
+    from weft.serving.fleet import Fleet
+    from weft.serving.openai import OpenAIModel
+
+    options, urls = client_options(spec.options), spec.base_url or ()
+    try:
+        replicas = [
+            OpenAIModel(url, spec.model, api_key_env=spec.api_key_env, **options) for url in urls
+        ]
+    except (TypeError, ValueError) as error:
+        raise ModelRequestError(f"the model {spec.model}: {error}") from error
+    if len(replicas) == 1 and "fleet" not in spec.options:
+        return replicas[0]
+    return Fleet(replicas, fleet_options(spec.options))
+
+
+def client_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `given` that belong to one connection. Raises: `BuildError`."""
+    from weft.serving.openai import Price
+
+    options = {key: value for key, value in given.items() if key in CLIENT}
+    try:
+        if "price" in options:
+            options["price"] = Price(**options["price"])
+    except TypeError as error:
+        hint = "US dollars per million tokens: {prompt: 0.1, completion: 0.4}"
+        raise BuildError(f"the option `price`: {error}", hint=hint) from error
+    return options
+
+
+def fleet_options(given: Mapping[str, Any]) -> FleetOptions:
+    """How calls are ordered and spread. Raises: `BuildError`."""
+    from dataclasses import fields
+
+    from weft.serving.fleet import FleetOptions
+
+    wanted = given.get("fleet", {})
+    if not isinstance(wanted, Mapping):
+        raise BuildError("the option `fleet` is no mapping", hint="such as {in_flight: 32}")
+    check_keys(wanted, [field.name for field in fields(FleetOptions)], "option `fleet`:")
+    try:
+        return FleetOptions(**wanted)
+    except (TypeError, ValueError) as error:
+        raise BuildError(f"the option `fleet`: {error}") from error

@@ -1,0 +1,203 @@
+"""How a run differs from what its document says, and what of that is recorded. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final, TypedDict, get_args
+
+from pydantic import ValidationError
+
+from weft.core.budget import Budget
+from weft.core.errors import BuildError
+from weft.core.events import Listener
+from weft.core.ids import RunId
+from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
+from weft.core.ports.journal import Journal
+from weft.engine import BudgetLimit, RunOptions
+from weft.workflow.compile.policy import limit_of
+from weft.workflow.document.spec.defects import first_defect
+from weft.workflow.document.spec.settings import BudgetSpec, Durability
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.models.factory import ModelSource
+
+_DURABILITIES: Final = get_args(Durability)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How a run differs from what the document says; None leaves it to the document.
+
+    listeners     called with every event, in order
+    models        clients by name, in the place of declared ones; or a source of all of them.
+                  Whoever gives them closes them
+    tools         a tool runner whose tools take the place of declared ones of the same names
+    clock         time
+    store         results kept between runs; by default in the user's cache folder, but none when
+                  models or tools are substituted, for theirs are not the results of the next run
+    concurrency   at most so many nodes work at once; `limits`: of a resource class
+    max_nodes     at most so many nodes in all; a node that expands into more fails
+    deadline_s    seconds until the run ends with what it has
+    budget        what the run may spend; a `BudgetLimit`, or a mapping as in a file, also says what
+                  happens then
+    seed          of retries, and of samples without one
+    run           the run's id; by default one that its journal does not have
+    journal       where it is recorded; by default in the user's own journal, but nowhere when
+                  models or tools are substituted. Whoever gives it closes it
+    durability    when what happened is in the journal: none, exit, async, sync
+    journal_wait_s  so many seconds it waits for a journal that cannot be written to for the moment
+    notes         what else the record says, for whoever resumes the run: plain data
+
+    Raises: `BuildError` for a durability that there is not, and for a path as `journal`.
+    """
+
+    listeners: Iterable[Listener] = ()
+    models: Mapping[str, ModelClient] | ModelSource | None = None
+    tools: ToolRunner | None = None
+    clock: Clock | None = None
+    store: ResultStore | None = None
+    concurrency: int | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    max_nodes: int | None = None
+    deadline_s: float | None = None
+    budget: Budget | BudgetLimit | Mapping[str, object] | None = None
+    seed: int | None = None
+    run: RunId | None = None
+    journal: Journal | None = None
+    durability: Durability | None = None
+    journal_wait_s: float | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.durability is not None and self.durability not in _DURABILITIES:
+            hint = f"there are: {', '.join(_DURABILITIES)}"
+            raise BuildError(f"no durability is called {self.durability!r}", hint=hint)
+        if isinstance(self.budget, Mapping):
+            object.__setattr__(self, "budget", _read_budget(self.budget))
+        journal: object = self.journal
+        if isinstance(journal, str | PurePath):
+            hint = f"weft.workflow.runtime.journals.open_journal({str(journal)!r}) opens it"
+            raise BuildError("`journal` is a path, and not a journal", hint=hint)
+
+    @property
+    def substitutes(self) -> bool:
+        """True when other models or tools than the declared ones take part: fakes, for example."""
+        return isinstance(self.models, Mapping) or self.tools is not None
+
+    def durability_of(self, unit: Unit) -> Durability:
+        """When what happens is to be kept."""
+        if self.journal is None and self.substitutes:
+            return "none"
+        return self.durability or unit.document.run.durability
+
+    @property
+    def limit(self) -> BudgetLimit | None:
+        """The budget, with what happens when it is spent."""
+        assert not isinstance(self.budget, Mapping), "it was read"
+        return BudgetLimit(self.budget) if isinstance(self.budget, Budget) else self.budget
+
+    def options(self, unit: Unit) -> RunOptions:
+        """The engine's options: these settings over those of the document."""
+        said = unit.document.run
+        deadline_s = said.deadline if self.deadline_s is None else self.deadline_s
+        return RunOptions(
+            self.concurrency or said.concurrency,
+            {**said.limits, **self.limits},
+            deadline_s,
+            self.limit or limit_of(said.budget),
+            said.seed if self.seed is None else self.seed,
+            max_nodes=self.max_nodes or said.max_nodes,
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """What another process needs to run it again, as plain data; see `settings_of`."""
+        said: dict[str, Any] = {
+            "concurrency": self.concurrency,
+            "limits": dict(self.limits) or None,
+            "max_nodes": self.max_nodes,
+            "deadline_s": self.deadline_s,
+            "budget": _budget_data(self.limit),
+            "seed": self.seed,
+            "durability": self.durability,
+            "journal_wait_s": self.journal_wait_s,
+        }
+        return {**self.notes, **{key: value for key, value in said.items() if value is not None}}
+
+
+def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, by name, that `RunSettings.recorded` told of; those of a document are left out.
+
+    What is not of the right type counts as not said.
+    """
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "concurrency": int,
+        "max_nodes": int,
+        "deadline_s": (int, float),
+        "journal_wait_s": (int, float),
+        "seed": int,
+        "durability": str,
+    }
+    found = {key: recorded.get(key) for key in kinds}
+    given = {key: value for key, value in found.items() if isinstance(value, kinds[key])}
+    if given.get("durability") not in _DURABILITIES:
+        given.pop("durability", None)
+    limits, budget = recorded.get("limits"), recorded.get("budget")
+    if isinstance(limits, Mapping):
+        given["limits"] = dict(limits)
+    if isinstance(budget, Mapping):
+        spent = Budget(budget.get("tokens"), budget.get("seconds"), budget.get("money"))
+        given["budget"] = BudgetLimit(spent, budget.get("on_reached", "stop"))
+    return given
+
+
+def _read_budget(said: Mapping[str, object]) -> BudgetLimit | None:
+    """A budget as a file has it. Raises: `BuildError`."""
+    document = {"budget": dict(said)}
+    try:
+        return limit_of(BudgetSpec.model_validate(document["budget"]))
+    except ValidationError as error:
+        defect = first_defect(error, document, ("budget",))
+        raise BuildError(defect.message, hint=defect.hint) from None
+
+
+def _budget_data(limit: BudgetLimit | None) -> dict[str, Any] | None:
+    if limit is None:
+        return None
+    budget = limit.budget
+    said = {"tokens": budget.tokens, "seconds": budget.seconds, "money": budget.money}
+    given = {key: value for key, value in said.items() if value is not None}
+    return {**given, "on_reached": limit.on_reached}
+
+
+class FlowLimits(TypedDict, total=False):
+    """What a whole run may take; see `RunSpec`."""
+
+    deadline: float | str
+    concurrency: int
+    limits: Mapping[str, int]
+    max_nodes: int
+    budget: Mapping[str, object] | Budget
+    seed: int
+    durability: Durability
+    journal_wait: float | str
+
+
+class FlowSettings(TypedDict, total=False):
+    """How a run differs from what the workflow says; see `RunSettings`."""
+
+    listeners: Iterable[Listener]
+    models: Mapping[str, ModelClient] | ModelSource | None
+    tools: ToolRunner | None
+    clock: Clock | None
+    store: ResultStore | None
+    concurrency: int | None
+    limits: Mapping[str, int]
+    max_nodes: int | None
+    deadline_s: float | None
+    budget: Budget | BudgetLimit | Mapping[str, object] | None
+    seed: int | None
+    run: RunId | None
+    journal: Journal | None
+    durability: Durability | None
+    journal_wait_s: float | None

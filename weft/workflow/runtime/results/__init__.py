@@ -1,0 +1,1 @@
+"""What a run gives: result, streams, and why it failed."""

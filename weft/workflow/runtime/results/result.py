@@ -1,0 +1,215 @@
+"""What a run of a workflow comes to: its outputs, and why some are missing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from weft.core.errors import (
+    BudgetExceeded,
+    Cancelled,
+    ContextLengthExceeded,
+    Failure,
+    LoopLimit,
+    MachineBusy,
+    ModelOutputError,
+    ModelOverloaded,
+    ModelTimeout,
+    ModelUnavailable,
+    NodeFailed,
+    NodeLimit,
+    StoreError,
+    WeftError,
+)
+from weft.core.events import Outcome, RunStatus
+from weft.core.ids import NodeId, RunId
+from weft.core.values import Usage
+from weft.engine import RunResult
+from weft.engine.scheduler.effects import UnsettledEffect
+from weft.workflow.document import WorkflowDocument
+from weft.workflow.document.expressions import ValueTemplate, value_template
+from weft.workflow.document.spec.nodes import BaseNode, JoinNode
+from weft.workflow.document.templates import inner_names, names_of
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """The end of a run.
+
+    outputs    the outputs that could be computed, by name
+    missing    for every other output, why it is not there
+    outcomes   how every node ended, those that were made on the way too
+    status     succeeded, partial, failed or cancelled; `reasons` say why in sentences
+    unsettled  calls that must not be repeated and that a person has to judge, also of nodes that
+               something stood in for
+    """
+
+    run: RunId
+    status: RunStatus
+    outputs: Mapping[str, Any]
+    missing: Mapping[str, str]
+    outcomes: Mapping[NodeId, Outcome]
+    usage: Usage
+    wall_s: float
+    reasons: tuple[str, ...] = ()
+    leaked: tuple[NodeId, ...] = field(default=())
+    unsettled: tuple[UnsettledEffect, ...] = ()
+
+    @classmethod
+    def of(
+        cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
+    ) -> FlowResult:
+        """What the engine says of a run, with its outputs."""
+        return cls(
+            result.run,
+            result.status,
+            outputs,
+            missing,
+            result.outcomes,
+            result.usage,
+            result.wall_s,
+            result.reasons,
+            result.leaked,
+            result.unsettled,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """True when the run succeeded and every output is there."""
+        return self.status == "succeeded" and not self.missing
+
+    def __getitem__(self, output: str) -> Any:
+        """An output. Raises: `KeyError` that says why it is missing."""
+        if output in self.missing:
+            raise KeyError(f"{output}: {self.missing[output]}")
+        return self.outputs[output]
+
+
+def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
+    """The templates of a workflow's outputs, by name."""
+    return {name: value_template(value) for name, value in document.outputs.items()}
+
+
+def flow_result(
+    templates: Mapping[str, ValueTemplate], inputs: Mapping[str, Any], result: RunResult
+) -> FlowResult:
+    """The outputs of a finished run, with everything the engine says of it."""
+    values = dict(inputs)
+    outputs: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    status, reasons = result.status, result.reasons
+    for name, parsed in templates.items():
+        for node in parsed.names - values.keys():
+            outcome = result.outcomes.get(NodeId(node))
+            if outcome is not None and outcome.ok:
+                values[node] = outcome.value
+        absent = sorted(parsed.names - values.keys())
+        if absent:
+            why = (_why(node, result.outcomes.get(NodeId(node))) for node in absent)
+            missing[name] = "; ".join(why)
+            continue
+        try:
+            outputs[name] = parsed.render(values)
+        except WeftError as error:
+            missing[name] = str(error)
+            status = "failed" if status == "succeeded" else status
+            reasons = (*reasons, f"the output {name} cannot be computed: {error.message}")
+    return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
+
+
+def _why(node: str, outcome: Outcome | None) -> str:
+    if outcome is None:
+        return f"{node} did not run"
+    if outcome.failure is None:
+        return f"{node} was left out"
+    return f"{node} {outcome.status}: {outcome.failure}"
+
+
+_KINDS: Mapping[str, type[WeftError]] = {
+    kind.__name__: kind
+    for kind in (
+        BudgetExceeded,
+        Cancelled,
+        ContextLengthExceeded,
+        LoopLimit,
+        MachineBusy,
+        ModelOutputError,
+        ModelOverloaded,
+        ModelTimeout,
+        ModelUnavailable,
+        NodeLimit,
+        StoreError,
+    )
+}
+_CALLERS = frozenset({"ContextLengthExceeded"})
+_LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
+_CUT_OFF = "Upstream"
+
+
+def check_result(document: WorkflowDocument, result: FlowResult, wanted: Iterable[str]) -> None:
+    """Raises: why one of the outputs `wanted` is not there, or else why the run failed."""
+    for output in wanted:
+        if output in result.missing:
+            raise _why_missing(document, result, output)
+    if result.status in ("failed", "cancelled"):
+        raise _why_failed(result)
+
+
+def _why_missing(document: WorkflowDocument, result: FlowResult, output: str) -> WeftError:
+    """The failure of a node that `output` needs: of the one that failed first."""
+    node = _failed(result, value_template(document.outputs[output]).names)
+    seen: set[NodeId] = set()
+    while node is not None and node not in seen:
+        seen.add(node)
+        failure = result.outcomes[node].failure
+        assert failure is not None
+        before = _failed(result, _sources(document.nodes[node]))
+        if failure.error != _CUT_OFF or before is None:
+            return caller_fault(result, node) or error_of(failure, node)
+        node = before
+    return NodeFailed(f"there is no {output}: {result.missing[output]}")
+
+
+def _why_failed(result: FlowResult) -> WeftError:
+    """The first failure that the run did not get over."""
+    for node, outcome in result.outcomes.items():
+        if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
+            return caller_fault(result, node) or error_of(outcome.failure, node)
+    return NodeFailed("; ".join(result.reasons) or f"the run {result.status}")
+
+
+def caller_fault(result: FlowResult, node: NodeId) -> WeftError | None:
+    """The failure inside `node`, a container or an agent, that is about what the caller sent."""
+    for inner, outcome in result.outcomes.items():
+        failure = outcome.failure
+        if failure is not None and failure.error in _CALLERS and _within(inner, node):
+            return error_of(failure, inner)
+    return None
+
+
+def _within(inner: str, node: str) -> bool:
+    return inner == node or inner.startswith((f"{node}/", f"{node}["))
+
+
+def _failed(result: FlowResult, names: Iterable[str]) -> NodeId | None:
+    for name in sorted(names):
+        outcome = result.outcomes.get(NodeId(name))
+        if outcome is not None and not outcome.ok and outcome.failure is not None:
+            return NodeId(name)
+    return None
+
+
+def _sources(step: BaseNode) -> set[str]:
+    joined = step.join if isinstance(step, JoinNode) else ()
+    return {*names_of(step), *inner_names(step), *step.after, *joined}
+
+
+def error_of(failure: Failure, node: NodeId) -> WeftError:
+    """What went wrong in `node`, as an error that callers of a model know how to take."""
+    if failure.error in _LATE:
+        return ModelTimeout(failure.message, node=node)
+    kind = _KINDS.get(failure.error)
+    if kind is not None:
+        return kind(failure.message, hint=failure.hint, node=node)
+    return NodeFailed(str(failure), node=node)

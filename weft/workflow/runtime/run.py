@@ -1,0 +1,244 @@
+"""One run of a workflow under way. Puts document, tools, models and engine together."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from weft.core.calls import CallEvent
+from weft.core.errors import InputError, UnknownReference
+from weft.core.events import Listener, NodeLogged
+from weft.core.ids import NodeId, RunId, run_id
+from weft.core.ports import ModelClient
+from weft.durability.calls import RecordRedactor
+from weft.durability.calls.tools import unrecorded_log
+from weft.engine import AskHuman, Graph, Run, RunOptions
+from weft.engine.scheduler.effects import EffectLedger
+from weft.workflow.compile import Services
+from weft.workflow.compile.sources import SourceDigests
+from weft.workflow.document.inputs import check_inputs
+from weft.workflow.document.secrets import redactor_of
+from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.schemas import violation
+from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
+from weft.workflow.runtime.compiled import check_unit, default_store
+from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
+from weft.workflow.runtime.options import RunSettings
+from weft.workflow.runtime.recording import PriorRun, RunRecording
+from weft.workflow.runtime.results.result import FlowResult, flow_result
+from weft.workflow.runtime.telemetry import CallListener, run_spans
+from weft.workflow.runtime.tools.toolset import Toolset
+
+if TYPE_CHECKING:
+    from weft.agents.agent import Answer
+    from weft.planner.routing import ToolHistory
+    from weft.reasoning.thought import Thought
+
+
+class FlowRun:
+    """A run that has been prepared; `wait` carries it out.
+
+    It goes on with `past`, or builds on it, where that is given. It is recorded from here on: a run
+    that nobody waits for stays in its journal as one that was interrupted.
+
+    Raises, when it is made: `BuildError` for what is wrong with the workflow, `InputError` for what
+    is wrong with the inputs, `StoreError` when its journal cannot be used.
+
+    `result` is there once it has ended. It has real values; what listeners are told has marks in
+    the place of secrets, as all that `redacted` is given. `findings`: what nodes that thought or
+    acted came to in full, by id; their values are no more than the answers.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        inputs: Mapping[str, Any],
+        settings: RunSettings,
+        past: PriorRun | None = None,
+        stage: ReplayBoundary | None = None,
+    ) -> None:
+        self.result: FlowResult | None = None
+        self.findings: dict[NodeId, Thought | Answer] = {}
+        self._inputs = check_inputs(unit.document, inputs)
+        self._tools = Toolset(settings.tools, None if stage is None else stage.border)
+        self._own_models = Models()
+        models = _models(unit, settings.models, self._own_models)
+        if stage is not None:
+            models = stage.models
+        flow = check_unit(unit, self._tools, settings.models if stage is None else models)
+        durability = settings.durability_of(unit)
+        digests = None  # of nodes that nothing is known of, and that nobody keeps
+        if past is not None or durability != "none":
+            digests = SourceDigests() if past is None else past.digests or SourceDigests()
+        compiled = flow.compiled(digests)
+        self._outputs = compiled.outputs
+        graph = compiled.graph(self._inputs)
+        self._own_store = None
+        if compiled.needs_store and settings.store is None and not settings.substitutes:
+            self._own_store = default_store()
+        self._spans = run_spans()
+        redactor = past.redactor if past is not None else redactor_of(unit)
+        self.redacted = redactor.redact
+        self._redact = RecordRedactor(redactor)
+        self._recording: RunRecording | None = None
+        if durability != "none":
+            self._recording = RunRecording(
+                unit, self._inputs, settings, compiled, past, redactor, self._redact, self._spans
+            )
+        try:
+            given = settings.models if isinstance(settings.models, Mapping) else ()
+            if self._recording is not None:
+                models = self._recording.put_between(self._tools, models, given, self._log)
+            elif stage is None:
+                models = self._unrecorded(graph.name, models, given)
+            self._run = self._prepared(graph, settings.options(unit), settings, models, past)
+        except BaseException:
+            self._close_record()
+            raise
+
+    def _prepared(
+        self,
+        graph: Graph,
+        options: RunOptions,
+        settings: RunSettings,
+        models: ModelSource,
+        past: PriorRun | None,
+    ) -> Run:
+        recording, store = self._recording, settings.store or self._own_store
+
+        @cache
+        def history() -> ToolHistory:
+            from weft.planner.routing import ToolHistory
+
+            return ToolHistory(store, scope=graph.name, clock=settings.clock)
+
+        services = Services(self._tools, models, history, options.seed, findings=self.findings)
+        if recording is not None:
+            run = recording.run
+        else:
+            run = settings.run or run_id(graph.name, self._inputs)
+        return Run(
+            graph,
+            options,
+            run=run,
+            clock=settings.clock,
+            store=store,
+            listeners=self._listeners(settings),
+            recall=None if past is None else past.recall,
+            recorder=None if recording is None else recording.recorder,
+            redact=self._redact,
+            effects=EffectLedger(guarded=True) if past is None else past.effects(),
+            services=services,
+        )
+
+    def _unrecorded(self, name: str, models: ModelSource, given: Container[str]) -> ModelSource:
+        """Put a border around the run that lasts as long as the process; spans hear of its calls.
+
+        Returns the models behind it.
+        """
+        audience = CallListener(self._spans)
+
+        async def tell(event: CallEvent, _: bool) -> None:
+            for told in self._redact(event):
+                audience.tell(told)
+
+        if self._spans is None:
+            self._tools.put(RecordingBoundary(unrecorded_log(name)))
+            return models
+        log = unrecorded_log(name, lambda: self._run.elapsed_s, tell)
+        self._tools.put(RecordingBoundary(log))
+        return recorded_models(models, log, given)
+
+    def _listeners(self, settings: RunSettings) -> list[Listener]:
+        return [*settings.listeners, *([] if self._spans is None else [self._spans])]
+
+    @property
+    def id(self) -> RunId:
+        """The run's id: made of the workflow's name and the inputs, unless it was given."""
+        return self._run.id
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a journal has the run: it can be resumed, replayed and compared."""
+        return self._recording is not None
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it was left because its journal could not be written to: it can be resumed."""
+        return self._recording is not None and self._recording.recorder.suspended
+
+    @property
+    def recalled_calls(self) -> int:
+        """How many calls of models and tools were answered in earlier parts, and not made again."""
+        return 0 if self._recording is None else self._recording.recalled_calls
+
+    async def wait(self) -> FlowResult:
+        """Run to the end, and close what the run has opened.
+
+        A failed node does not raise: look at the result. Cancelling the caller cancels the run.
+        """
+        try:
+            result = await self._run.wait()
+        finally:
+            await self._tools.aclose()
+            await self._own_models.aclose()
+            if self._own_store is not None:
+                await self._own_store.aclose()
+            self._close_record()
+        self.result = flow_result(self._outputs, self._inputs, result)
+        return self.result
+
+    def cancel(self, reason: str = "cancelled", node: str | None = None) -> None:
+        """End the run soon, keeping what is done; `wait` then returns. Or end one `node` of it.
+
+        Raises: `UnknownReference` for a node that a run under way does not have.
+        """
+        self._run.cancel(reason, None if node is None else NodeId(node))
+
+    def pause(self, reason: str) -> None:
+        """End this process's part of the run soon: in its record the run has not ended.
+
+        Where nobody records it, this is `cancel`.
+        """
+        if self._recording is not None:
+            self._recording.recorder.leave()
+        self._run.cancel(reason)
+
+    @property
+    def questions(self) -> Mapping[NodeId, AskHuman]:
+        """The nodes that wait for a person."""
+        return self._run.questions
+
+    def answer(self, node: str, value: object) -> None:
+        """Answer the question of a node.
+
+        Raises: `UnknownReference` when it asks none, `InputError` when the answer does not fit.
+        """
+        question = self._run.questions.get(NodeId(node))
+        why = violation(value, question.schema) if question is not None else None
+        if why is not None:
+            raise InputError(f"the answer to {node} does not fit: {why}", node=node)
+        self._run.answer(NodeId(node), value)
+
+    def _log(self, node: NodeId, text: str) -> None:
+        self._run.emit(NodeLogged(node, text, self._run.elapsed_s))
+
+    def _close_record(self) -> None:
+        if self._recording is not None:
+            self._recording.close()
+
+
+def _models(
+    unit: Unit, given: Mapping[str, ModelClient] | ModelSource | None, own: Models
+) -> ModelSource:
+    if given is None:
+        return own
+    if not isinstance(given, Mapping):
+        return given
+    for name in given:
+        if name not in unit.document.models:
+            hint = closest(name, list(unit.document.models)) or "it has no models"
+            raise UnknownReference(f"there is no model called `{name}`", hint=hint)
+    return GivenModels(given, own)

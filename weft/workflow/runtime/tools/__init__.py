@@ -1,0 +1,1 @@
+"""The tools of a run, and the functions that a document names."""

@@ -1,0 +1,118 @@
+"""What a program takes from Python: tools and plain functions, imported when first asked for.
+
+Importing a file runs it, so it is as trusted as the workflow beside it. The dotted name of a module
+leads to `@weft.tool` functions only: a workflow file alone can never name `os:system`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from weft.agents.tools import Isolation, Tool, resolve
+from weft.agents.tools.module import is_file, load_file
+from weft.agents.tools.problem import suggestion
+from weft.core.errors import BuildError, ToolNotFound, WeftError
+from weft.workflow.document.spec.declarations import IsolationSpec, ToolUse
+from weft.workflow.document.unit import Unit, file_beside
+
+Function = Callable[..., Any]
+
+
+def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
+    """The tool that `text` means in `unit`: a declared name, or an import path.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    declared = unit.document.tools.get(text)
+    reference = text if declared is None else declared.use or text
+    found = unit.functions.get(reference)
+    if found is None:
+        found = resolve(_from_root(unit, reference), unit.root)
+    made = unit.memo.tools.get(text)
+    if made is None or made[0] is not found:
+        made = unit.memo.tools[text] = found, _declared(found, declared)
+    tool: Tool[..., Any] = made[1]
+    return tool
+
+
+def _declared(found: Function, declared: ToolUse | None) -> Tool[..., Any]:
+    """A tool, or a function, with what a document says of it."""
+    tool = found if isinstance(found, Tool) else Tool(found)
+    if declared is None or (declared.isolate is None and declared.effect is None):
+        return tool
+    isolation = None if declared.isolate is None else _isolation(declared.isolate)
+    return tool.declared(isolation=isolation, effect=declared.effects.get(""))
+
+
+def function_of(unit: Unit, reference: str) -> Function:
+    """The plain function at an import path, or given in Python under that name.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    known = unit.functions.get(reference)
+    if known is not None:
+        return known.function if isinstance(known, Tool) else known
+    source, _, name = reference.rpartition(":")
+    if not is_file(source):
+        return resolve(reference, unit.root).function
+    path, _, _ = _from_root(unit, reference).rpartition(":")
+    return _own_function(load_file((unit.root / path).resolve()), source, name)
+
+
+def function_in(folder: Path, reference: str) -> Function:
+    """The plain function that a person names, `./file.py:name`; paths start at `folder`.
+
+    Raises: `ToolNotFound` or `BuildError`.
+    """
+    source, _, name = reference.rpartition(":")
+    if not is_file(source):
+        return resolve(reference, folder).function
+    return _own_function(load_file((folder / source).resolve()), source, name)
+
+
+def _own_function(module: ModuleType, source: str, name: str) -> Function:
+    """A function that the file itself defines; not what it has imported from elsewhere."""
+    found = getattr(module, name, None)
+    if isinstance(found, Tool):
+        return found.function
+    if inspect.isfunction(found) and found.__module__ == module.__name__:
+        return found
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, Tool)
+        or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    ]
+    raise ToolNotFound(f"{source} defines no function {name!r}", hint=suggestion(name, own))
+
+
+def _from_root(unit: Unit, reference: str) -> str:
+    """`reference` with a file's path relative to the root folder, where it must lie."""
+    source, colon, name = reference.rpartition(":")
+    if not colon or not is_file(source):
+        return reference
+    hint = "keep Python files beside the workflow, or install them and write package.module:name"
+    return f"./{file_beside(unit, source, hint).relative_to(unit.root)}:{name}"
+
+
+def _isolation(limits: IsolationSpec) -> Isolation:
+    given: Mapping[str, Any] = {
+        "timeout_s": limits.timeout,
+        "memory_bytes": limits.memory,
+        "output_bytes": limits.output,
+    }
+    return Isolation(**{key: value for key, value in given.items() if value is not None})
+
+
+def build_error(error: WeftError) -> BuildError:
+    """An error of an import as one of the build, with its message and hint."""
+    if isinstance(error, BuildError):
+        return error
+    hint = error.hint or "paths start at the folder of the workflow file"
+    built = BuildError(error.message, hint=hint)
+    built.__cause__ = error
+    return built
