@@ -1,21 +1,27 @@
-"""MkDocs hook: pages without the markers of figures, which only `evals.figures` reads.
+"""MkDocs hook: pages as Python-Markdown needs them, which GitHub does not.
 
-A comment at the beginning of a line would also end the paragraph it stands in.
+Markers of figures, which only `evals.figures` reads, go: a comment at the beginning of a line would
+end the paragraph it is in. A bar in code in a table, which GitHub wants as `\\|`, is shown as a bar.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any, Final
 
 _MARKERS: Final = re.compile(r"<!--(?:=|given |table )(?:(?!-->).)*-->|<!--/-->", re.DOTALL)
+_CODE_WITH_BAR: Final = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
+_MARKDOWN: Final = re.compile(r"[|*_\[\]{}]")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page as a reader sees it."""
-    return without_markers(markdown)
+    lines = _MARKERS.sub("", markdown).split("\n")
+    shown = (_CODE_WITH_BAR.sub(_code, line) if line.startswith("|") else line for line in lines)
+    return "\n".join(shown)
 
 
-def without_markers(markdown: str) -> str:
-    """A text without the markers of its figures; the figures stay."""
-    return _MARKERS.sub("", markdown)
+def _code(found: re.Match[str]) -> str:
+    text = html.escape(found[1].replace("\\|", "|"), quote=False)
+    return f"<code>{_MARKDOWN.sub(lambda sign: f'&#{ord(sign[0])};', text)}</code>"
