@@ -1,7 +1,7 @@
 """MkDocs hook: pages as Python-Markdown needs them, which GitHub does not.
 
 Markers of figures, which only `evals.figures` reads, go: a comment at the beginning of a line would
-end the paragraph it is in. A bar in code in a table, which GitHub wants as `\\|`, is shown as a bar.
+end the paragraph it is in. A bar in code in a table, which GitHub wants escaped, is shown as a bar.
 """
 
 from __future__ import annotations
