@@ -16,7 +16,7 @@ PRIVATE: Final = frozenset(
     Order Outlook Pages Past Pen Picture Plugs Purse Recall Recalled Releasing Risks Said Scene
     Seam Seen Settled Sewn Shaping Shelf Sight Speaker Speech Spelt Spoken Stage Standing Together
     Told Topic Unwinding View Watching Way Wishes Words Work Worth
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """Words that only weft used for what the field has names for: see docs/glossary.md."""
 STORED: Final = {"Letter": "journals name the class"}

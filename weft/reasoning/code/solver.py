@@ -56,8 +56,8 @@ class ProgramDraft:
 def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
     """A job that answers `messages` with a program, mended at most `rounds` times.
 
-    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the budget are
-    left alone.
+    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the budget
+    are left alone.
     """
 
     async def write(thread: ChatThread) -> ProgramDraft:
