@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from evals.engine import first_run, peers
+from evals.engine import documents, first_run, peers
 from evals.engine.cases import (
     CASES,
     Case,
@@ -254,6 +254,15 @@ def test_straight_memory_has_no_residual():
     assert growth.graph_bytes_per_node == pytest.approx(1_000)
     assert growth.residual == pytest.approx(0.0, abs=1e-9)
     assert fit([(n * n, 0) for n in SIZES]).residual > 0.02
+
+
+def test_a_document_is_measured_before_and_while_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(documents.TOOLS)
+    (tmp_path / "large.yaml").write_text(documents.document(5))
+    found = documents.worker(tmp_path, 5)
+    assert set(found) == set(documents.METRICS)
+    assert documents.residual([100.0 + size for size in documents.SIZES]) < 1e-9
+    assert documents.residual([float(size) ** 2 for size in documents.SIZES]) > 0.05
 
 
 def test_the_table_says_what_is_there_and_what_is_not(tmp_path):
