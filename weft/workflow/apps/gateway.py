@@ -90,7 +90,7 @@ class WorkflowGateway:
             for name, client in zip(models, self._others, strict=True)
         ]
         self._gateway = Gateway(
-            served, options, report, _people(journal) if answers else None, metrics.registry
+            served, options, report, _human_inputs(journal) if answers else None, metrics.registry
         )
         self._draining = asyncio.Event()
 
@@ -151,7 +151,7 @@ def _diffuses(client: ModelClient) -> bool:
     return isinstance(client, LocalModel) and client.diffuses
 
 
-def _people(journal: Journal | None) -> JournalHumanInputs:
+def _human_inputs(journal: Journal | None) -> JournalHumanInputs:
     if journal is None:
         raise BuildError("questions of which runs?", hint="give the `journal` that they are in")
     return JournalHumanInputs(journal)

@@ -12,7 +12,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, Letter
-from weft.durability.calls import Confirmation, Redactor
+from weft.durability.calls import Confirmation
 from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import BudgetLimit
 from weft.workflow.compile.sources import digests_like
@@ -173,9 +173,5 @@ def _taken(
         gone=frozenset(node.node for node in differences.nodes if node.verdict == "gone"),
     )
     settings = settings_of(story.header.settings)
-    inputs = _inputs(story, redactor)
+    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
     return ResumableRun(journal, unit, story, past, differences, inputs, settings)
-
-
-def _inputs(story: RunHistory, redactor: Redactor) -> dict[str, Any]:
-    return redactor.restore(dict(story.header.inputs))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError, InputError, UnknownReference
-from weft.core.events import Listener, NodeLogged
+from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.durability.calls import RecordRedactor
@@ -128,7 +128,7 @@ class FlowRun:
             run=run,
             clock=settings.clock,
             store=store,
-            listeners=self._listeners(settings),
+            listeners=[*settings.listeners, *([] if self._spans is None else [self._spans])],
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,
@@ -153,9 +153,6 @@ class FlowRun:
         log = unrecorded_log(name, lambda: self._run.elapsed_s, tell)
         self._tools.put(RecordingBoundary(log))
         return recorded_models(models, log, given)
-
-    def _listeners(self, settings: RunSettings) -> list[Listener]:
-        return [*settings.listeners, *([] if self._spans is None else [self._spans])]
 
     @property
     def id(self) -> RunId:

@@ -72,14 +72,6 @@ class RunSpec(SpecPart):
     )
 
 
-def _expand_cache(value: object) -> object:
-    return {} if value is True else value
-
-
-def _shorten_cache(cache: CacheSpec) -> object:
-    return cache.model_dump(exclude_unset=True) or True
-
-
 Retry = Annotated[
     RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")
 ]
@@ -87,7 +79,10 @@ Retry = Annotated[
 
 Cache = Annotated[
     CacheSpec,
-    BeforeValidator(_expand_cache, json_schema_input_type=Literal[True] | CacheSpec),
-    PlainSerializer(_shorten_cache),
+    BeforeValidator(
+        lambda value: {} if value is True else value,
+        json_schema_input_type=Literal[True] | CacheSpec,
+    ),
+    PlainSerializer(lambda cache: cache.model_dump(exclude_unset=True) or True),
 ]
 """`cache: true`, or a mapping."""

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from weft.core.errors import BuildError, ModelRequestError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
-from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
+from weft.core.values import AUTOREGRESSIVE, Message
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
@@ -52,7 +52,11 @@ class Models:
     """
 
     def __init__(self, *, decode: str | None = None) -> None:
-        self._decode = AUTOREGRESSIVE if decode is None else _decoder(decode)
+        self._decode = AUTOREGRESSIVE
+        if decode is not None:
+            from weft.workflow.runtime.models.decoders import parse_decoder
+
+            self._decode = parse_decoder(decode)
         self._clients: dict[str, ModelClient] = {}
         self._composed = ComposedModels(self.client)
         self._local: Any = None
@@ -200,12 +204,6 @@ def _key(spec: ModelSpec, error: WeftError) -> str:
     if error.message.startswith("`base_url`"):
         return "base_url"
     return "options" if "option" in error.message else "use"
-
-
-def _decoder(text: str) -> DecodeSpec:
-    from weft.workflow.runtime.models.decoders import parse_decoder
-
-    return parse_decoder(text)
 
 
 def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:
