@@ -419,11 +419,7 @@ class _ReferenceChecker:
         self._unit.fail(error, need.path, line=need.line, word=need.name)
 
     def _unknown(
-        self,
-        what: Literal["model", "tool", "node"],
-        name: str,
-        path: KeyPath,
-        choices: list[str],
+        self, what: Literal["model", "tool", "node"], name: str, path: KeyPath, choices: list[str]
     ) -> NoReturn:
         hint = closest(name, choices) or f"declare it under `{what}s`"
         beside = " beside it" if what == "node" else ""

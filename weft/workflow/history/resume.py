@@ -27,7 +27,7 @@ from weft.workflow.history.confirmations import (
 from weft.workflow.history.recorded_workflow import rebuild_unit
 from weft.workflow.history.run_history import RunHistory, find_run, read_history
 from weft.workflow.history.unsettled_calls import acted_calls
-from weft.workflow.history.workflow_diff import WorkflowDiff, changes
+from weft.workflow.history.workflow_diff import WorkflowDiff, diff_workflow
 from weft.workflow.runtime.options import RunSettings, settings_of
 from weft.workflow.runtime.recording import PriorRun
 from weft.workflow.runtime.run import FlowRun
@@ -114,7 +114,7 @@ def claim_run(
             raise RunSucceeded(found)
         unit = rebuild_unit(story.header, file) if unit is None else unit
         effects = acted_calls(story.records)
-        differences = changes(
+        differences = diff_workflow(
             story.header, unit, finished_counts(story), Counter(call.node for call in effects)
         )
         if differences.matter and not accept_changes:

@@ -103,8 +103,7 @@ def one_or_many(value: object) -> object:
 
 
 Names = Annotated[
-    list[Name],
-    BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name]),
+    list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
 ]
 """A list of names; a single one may stand alone."""
 
@@ -195,16 +194,9 @@ Duration = Annotated[
 """Seconds as a float; written with a unit."""
 
 Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    PlainSerializer(format_size),
-    WithJsonSchema(_schema(_BYTES)),
+    int, BeforeValidator(parse_size), PlainSerializer(format_size), WithJsonSchema(_schema(_BYTES))
 ]
 """Bytes as an int; written with a unit."""
 
-Tokens = Annotated[
-    int,
-    BeforeValidator(parse_tokens),
-    WithJsonSchema(_schema(_TOKENS)),
-]
+Tokens = Annotated[int, BeforeValidator(parse_tokens), WithJsonSchema(_schema(_TOKENS))]
 """Tokens as an int; written with or without a unit."""
