@@ -49,6 +49,16 @@ def optional(description: str, **limits: Any) -> Any:
     return Field(default=None, description=description, **limits)
 
 
+def optional_list(description: str) -> Any:
+    """A list that may be left out: empty then."""
+    return Field(default_factory=list, description=description)
+
+
+def optional_mapping(description: str, **limits: Any) -> Any:
+    """A mapping that may be left out: empty then."""
+    return Field(default_factory=dict, description=description, **limits)
+
+
 class SpecPart(BaseModel):
     """A frozen piece of a document. Unknown keys are refused, and nothing is coerced."""
 

@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from weft.engine.graph.graph import MAX_NODES
-from weft.workflow.document.spec.fields import Duration, Name, SpecPart, expands, optional, shortens
+from weft.workflow.document.spec.fields import (
+    Duration,
+    Name,
+    SpecPart,
+    expands,
+    optional,
+    optional_mapping,
+    shortens,
+)
 
 Positive = Annotated[int, Field(ge=1)]
 Durability = Literal["none", "exit", "async", "sync"]
@@ -49,8 +57,8 @@ class RunSpec(SpecPart):
 
     deadline: Duration | None = optional("The run ends then, with what it has.")
     concurrency: Positive | None = optional("At most so many nodes work at once.")
-    limits: dict[Name, Positive] = Field(
-        default_factory=dict, description="At most so many calls of a model at once, by its name."
+    limits: dict[Name, Positive] = optional_mapping(
+        "At most so many calls of a model at once, by its name."
     )
     max_nodes: Positive = Field(
         default=MAX_NODES,

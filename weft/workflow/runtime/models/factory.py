@@ -18,7 +18,7 @@ from weft.core.values import AUTOREGRESSIVE, Message
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
-from weft.workflow.runtime.models import KINDS, client_kind
+from weft.workflow.runtime.models import COMPOSED, KINDS, client_kind
 from weft.workflow.runtime.models.composed import ComposedModels, check_composed, is_composed
 from weft.workflow.runtime.models.moderation import (
     check_moderator,
@@ -165,9 +165,9 @@ def check_model(spec: ModelSpec) -> None:
 
     Raises: `BuildError`, whose message names the key.
     """
-    if spec.use in KINDS:
+    if spec.use in KINDS - COMPOSED:  # those are checked when the document is read
         client_kind(spec.use).check(spec)
-    elif ":" not in spec.use:
+    elif spec.use not in KINDS and ":" not in spec.use:
         hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 

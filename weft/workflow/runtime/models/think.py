@@ -37,7 +37,6 @@ from weft.reasoning.strategies import STRATEGIES, make_strategy
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
 from weft.workflow.document.secrets import redactor_here
-from weft.workflow.document.spec.declarations import ModelSpec
 from weft.workflow.document.spec.schemas import parse_answer
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.composed import check_behind, thinker
@@ -295,10 +294,6 @@ class _Transcript:
                     self.said.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
                     return self.said[-1]
         return ""
-
-
-def check(spec: ModelSpec) -> None:
-    """What is wrong with the declaration alone is found when the document is read."""
 
 
 def check_made(unit: Unit, name: str) -> None:
