@@ -74,7 +74,9 @@ class WorkflowGateway:
         self._flows = flows
         metrics = run_metrics()
         self.flow_models = [
-            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener, kept=kept)
+            FlowModel(
+                flow, self._models, progress=progress, make_listener=metrics.listener, kept=kept
+            )
             for flow in flows
         ]
         served = [

@@ -60,7 +60,7 @@ class ResumableRun:
 
     journal: Journal
     unit: Unit
-    story: RunHistory
+    history: RunHistory
     past: PriorRun
     changes: WorkflowDiff
     inputs: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class ResumableRun:
     @property
     def run(self) -> RunId:
         """The run's id."""
-        return self.story.run
+        return self.history.run
 
     def limit_of(self, tokens: int) -> BudgetLimit:
         """The budget of the run, but with so many tokens."""

@@ -156,7 +156,7 @@ class RunRecording:
         """How many calls were not made because their answer is known."""
         return 0 if self._calls is None else self._calls.recalled
 
-    def put_between(
+    def intercept_calls(
         self,
         tools: Toolset,
         models: ModelSource,

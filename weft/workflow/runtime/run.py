@@ -93,7 +93,7 @@ class FlowRun:
         try:
             given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
-                models = self._recording.put_between(self._tools, models, given, self._log)
+                models = self._recording.intercept_calls(self._tools, models, given, self._log)
             elif stage is None:
                 models = self._unrecorded(graph.name, models, given)
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)

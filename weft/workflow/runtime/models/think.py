@@ -190,18 +190,18 @@ class ThoughtModel:
             lambda listener: ThoughtRun(
                 strategy, question, (listener,), deadline_s=request.timeout_s
             )
-        ) as heard:
-            async for event in heard.events():
+        ) as stream:
+            async for event in stream.events():
                 if text := told.of(event):
                     yield ReasoningDelta(text)
-                if text := speech.heard(event):
+                if text := speech.take(event):
                     yield TextDelta(text)
-            if heard.cancelled:
+            if stream.cancelled:
                 raise self._is_closed()
-            failure = heard.run.outcome.failure
-            if failure is not None and not heard.run.outcome.ok:
-                raise caller_fault(heard.result, ANSWER) or error_of(failure, ANSWER)
-            thought, usage = heard.run.thought, heard.result.usage
+            failure = stream.run.outcome.failure
+            if failure is not None and not stream.run.outcome.ok:
+                raise caller_fault(stream.result, ANSWER) or error_of(failure, ANSWER)
+            thought, usage = stream.run.thought, stream.result.usage
         answer = thought.answer
         finish: FinishReason = "length" if thought.cut else "stop"
         if text := speech.rest(answer):
