@@ -138,7 +138,7 @@ def test_others_are_not_heard() -> None:
     follows = speech()
     assert follows.take(streamed("no", "copy")) == ""
     assert follows.take(NodeFinished(DRAFT, Outcome("succeeded", "x"), 0.0)) == ""
-    assert speech(None).heard(streamed("no")) == ""
+    assert speech(None).take(streamed("no")) == ""
 
 
 def test_a_shorter_answer_is_a_contradiction_too() -> None:

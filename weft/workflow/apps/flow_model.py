@@ -115,7 +115,7 @@ class FlowModel:
     Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
     counts: the workflow says how its models sample.
 
-    `models` and `kept` as in `ServedFlow`. `make_listener` makes a further listener for each run. A run
+    `models` and `kept` as in `ServedFlow`. `make_listener`: a further one for each run. A run
     that is recorded is told to `extra["began"]`, a function of its id.
     """
 
