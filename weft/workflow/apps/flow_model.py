@@ -131,7 +131,7 @@ class FlowModel:
         self._served = ServedFlow(flow, models, kept, "a model")
         self._flow = flow
         self._progress = progress
-        self._heard_by = make_listener
+        self._make_listener = make_listener
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
@@ -192,7 +192,7 @@ class FlowModel:
         said_s = self._flow.document.run.deadline
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
-        others = () if self._heard_by is None else (self._heard_by(),)
+        others = () if self._make_listener is None else (self._make_listener(),)
         run = self._served.start(
             inputs,
             (listener, *others),

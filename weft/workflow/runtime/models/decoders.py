@@ -60,8 +60,8 @@ def decoders() -> Iterator[Decoder]:
         measured = (None, "") if told is None else (told.tokens_per_pass, told.where)
         yield Decoder(each.name, each.summary, each.lossless, each.needs, each.options, *measured)
     for one in diffusing:
-        told_of = (None, one.published, "diffusion")
-        yield Decoder(one.name, one.summary, one.plain, one.needs, one.options, *told_of)
+        own = (one.name, one.summary, one.plain, one.needs, one.options)
+        yield Decoder(*own, None, one.published, "diffusion")
 
 
 def parse_decoder(text: str) -> DecodeSpec:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from weft.core.errors import BuildError, ModelRequestError, WeftError
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
-from weft.core.values import AUTOREGRESSIVE, Message
+from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
@@ -52,7 +52,7 @@ class Models:
     """
 
     def __init__(self, *, decode: str | None = None) -> None:
-        self._decode = AUTOREGRESSIVE
+        self._decode: DecodeSpec = AUTOREGRESSIVE
         if decode is not None:
             from weft.workflow.runtime.models.decoders import parse_decoder
 

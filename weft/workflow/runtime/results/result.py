@@ -50,7 +50,7 @@ class FlowResult:
         cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
     ) -> FlowResult:
         """What the engine says of a run, with its outputs."""
-        own = {"outputs": outputs, "missing": missing}
+        own: dict[str, Any] = {"outputs": outputs, "missing": missing}
         told = (each.name for each in fields(cls) if each.name not in own)
         return cls(**own, **{name: getattr(result, name) for name in told})
 
