@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
-from weft.agents.tools.problem import suggestion
 from weft.core.errors import ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
+from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 from weft.workflow.document.tool_servers import (
     ToolServer,
