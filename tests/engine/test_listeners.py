@@ -120,7 +120,7 @@ def chatty() -> list[Node]:
     return [node("a", work), node("b", echo, "a")]
 
 
-def heard_by(*listeners: Listener) -> tuple[list[Event], RunResult]:
+def make_listener(*listeners: Listener) -> tuple[list[Event], RunResult]:
     """What is made ready for the listeners of a run of `chatty`, and its result."""
     ready: list[Event] = []
 
@@ -136,18 +136,18 @@ def heard_by(*listeners: Listener) -> tuple[list[Event], RunResult]:
 
 def test_a_subscription_is_told_its_kinds_and_the_others_are_not_made_ready() -> None:
     logged: list[Event] = []
-    ready, result = heard_by(Subscription(frozenset((NodeLogged,)), logged.append))
+    ready, result = make_listener(Subscription(frozenset((NodeLogged,)), logged.append))
     assert result.value("a") == "succeeded"
     assert [type(event) for event in logged] == [NodeLogged]
     assert ready == logged
-    assert heard_by()[0] == []
+    assert make_listener()[0] == []
 
 
 def test_a_subscription_beside_a_listener_is_told_no_more_than_its_kinds() -> None:
     logged: list[Event] = []
     everything: list[Event] = []
     subscription = Subscription(frozenset((NodeLogged,)), logged.append)
-    ready, result = heard_by(subscription, everything.append)
+    ready, result = make_listener(subscription, everything.append)
     assert result.value("a") == "succeeded"
     assert ready == everything
     assert [event for event in everything if type(event) is NodeLogged] == logged
@@ -155,7 +155,7 @@ def test_a_subscription_beside_a_listener_is_told_no_more_than_its_kinds() -> No
 
 def test_what_is_held_back_of_a_stream_is_told_with_whatever_ends_it() -> None:
     streamed: list[Event] = []
-    ready, _ = heard_by(Subscription(frozenset((NodeStreamed,)), streamed.append))
+    ready, _ = make_listener(Subscription(frozenset((NodeStreamed,)), streamed.append))
     assert NodeFinished in [type(event) for event in ready]  # the redactor may have a rest by then
     assert [event for event in ready if type(event) is NodeStreamed] == streamed
 
@@ -164,5 +164,5 @@ def test_a_subscription_that_raises_is_told_no_more() -> None:
     def broken(event: Event) -> None:
         raise ValueError(type(event).__name__)
 
-    _, result = heard_by(Subscription(frozenset((NodeLogged,)), broken))
+    _, result = make_listener(Subscription(frozenset((NodeLogged,)), broken))
     assert result.reasons == ("a listener raised ValueError('NodeLogged') and is told no more",)

@@ -92,11 +92,11 @@ def test_repetitions_that_agree_are_said_once(
     follows, said = speech(), ""
     for length, places in attempts:
         for piece in pieces(answer[:length], places):
-            said += follows.heard(streamed(piece))
+            said += follows.take(streamed(piece))
             assert answer.startswith(said)
-        assert follows.heard(RETRY) == ""
+        assert follows.take(RETRY) == ""
     for piece in pieces(answer, cuts):
-        said += follows.heard(streamed(piece))
+        said += follows.take(streamed(piece))
     assert said + follows.rest(answer) == answer
 
 
@@ -107,11 +107,11 @@ def test_repetitions_that_agree_are_said_once(
 )
 def test_nothing_is_ever_taken_back(first: str, second: str, cuts: list[int]) -> None:
     follows = speech()
-    said = follows.heard(streamed(first))
-    follows.heard(RETRY)
+    said = follows.take(streamed(first))
+    follows.take(RETRY)
     try:
         for piece in pieces(second, cuts):
-            said += follows.heard(streamed(piece))
+            said += follows.take(streamed(piece))
         said += follows.rest(second)
     except ModelUnavailable:
         assert not second.startswith(first)
@@ -121,28 +121,28 @@ def test_nothing_is_ever_taken_back(first: str, second: str, cuts: list[int]) ->
 
 def test_a_fallback_speaks_in_its_place() -> None:
     follows = speech()
-    assert follows.heard(NodeRerouted(DRAFT, NodeId("draft/spare"), FAILURE, 0.0)) == ""
-    assert follows.heard(streamed("old")) == ""
-    assert follows.heard(streamed("new", "draft/spare")) == "new"
+    assert follows.take(NodeRerouted(DRAFT, NodeId("draft/spare"), FAILURE, 0.0)) == ""
+    assert follows.take(streamed("old")) == ""
+    assert follows.take(streamed("new", "draft/spare")) == "new"
     assert follows.rest("new") == ""
 
 
 def test_a_fallback_whose_text_is_not_its_value_is_not_heard() -> None:
     follows = speech("spare")
-    follows.heard(NodeRerouted(NodeId("spare"), NodeId("spare/typed"), FAILURE, 0.0))
-    assert follows.heard(streamed('"x"', "spare/typed")) == ""
+    follows.take(NodeRerouted(NodeId("spare"), NodeId("spare/typed"), FAILURE, 0.0))
+    assert follows.take(streamed('"x"', "spare/typed")) == ""
     assert follows.rest("x") == "x"
 
 
 def test_others_are_not_heard() -> None:
     follows = speech()
-    assert follows.heard(streamed("no", "copy")) == ""
-    assert follows.heard(NodeFinished(DRAFT, Outcome("succeeded", "x"), 0.0)) == ""
-    assert speech(None).heard(streamed("no")) == ""
+    assert follows.take(streamed("no", "copy")) == ""
+    assert follows.take(NodeFinished(DRAFT, Outcome("succeeded", "x"), 0.0)) == ""
+    assert speech(None).take(streamed("no")) == ""
 
 
 def test_a_shorter_answer_is_a_contradiction_too() -> None:
     follows = speech()
-    follows.heard(streamed("long"))
+    follows.take(streamed("long"))
     with pytest.raises(ModelUnavailable):
         follows.rest("lo")

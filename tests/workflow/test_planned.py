@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import weft
 from tests.agents.loops.playing import ContentWhenDone, ScriptedModel, play_agent
 from tests.agents.loops.test_replanning import CASES, Replanner
+from tests.planner.plan_graph import JOIN, graph_of
 from tests.planner.runnable import ComputingTools, evaluate, plans, random_plan
 from tests.planner.strategies import plans as any_plans_over
 from tests.planner.strategies import registries
@@ -22,7 +23,6 @@ from tests.profile import examples
 from weft.agents.agent import AgentOptions, merge_plans
 from weft.agents.loops.compiler import CompilerAgent
 from weft.core.errors import BuildError
-from weft.planner.compile import JOIN, graph_of
 from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
 from weft.testing import FakeClock, FakeModel
 from weft.workflow.plans import flow_of, plan_of

@@ -12,7 +12,7 @@ from weft.core.ports.journal import RunHeader
 from weft.workflow.compile.sources import SourceDigests, digests_like, sources_of
 from weft.workflow.document.loader import load_unit
 from weft.workflow.document.unit import Unit
-from weft.workflow.history.workflow_diff import changes
+from weft.workflow.history.workflow_diff import diff_workflow
 
 TOOLS = """
 import weft
@@ -47,7 +47,7 @@ def recorded(unit: Unit, digests: SourceDigests) -> RunHeader:
 
 
 def verdicts(header: RunHeader, unit: Unit) -> tuple[list[str], list[str]]:
-    found = changes(header, unit, {})
+    found = diff_workflow(header, unit, {})
     return list(found.files), [node.node for node in found.nodes if node.verdict != "unchanged"]
 
 
@@ -84,5 +84,5 @@ def test_functions_of_a_program_are_watched() -> None:
 
     header = recorded(unit_of(1), SourceDigests())
     assert "python/count:add" in header.document
-    assert not changes(header, unit_of(2), {}).matter
-    assert changes(header, unit_of(-1), {}).matter
+    assert not diff_workflow(header, unit_of(2), {}).matter
+    assert diff_workflow(header, unit_of(-1), {}).matter

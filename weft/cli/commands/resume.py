@@ -124,7 +124,7 @@ def resume(
                     found = {"run": error.run, "status": "succeeded", "exit_code": 0}
                     typer.echo(json_text(found))
                 return
-            print_losses(stderr(), taken.story.losses)
+            print_losses(stderr(), taken.history.losses)
             if any(node.may_act_twice for node in taken.changes.nodes):
                 _show(taken.changes)
             code = _resumed(taken, opened, wishes, tokens)
@@ -143,7 +143,7 @@ def _resumed(
         return asyncio.run(
             run_live(
                 lambda settings: resume_run(taken, **settings),
-                taken.story.header,
+                taken.history.header,
                 taken.unit,
                 wishes,
                 journal,

@@ -115,7 +115,7 @@ class FlowModel:
     Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
     counts: the workflow says how its models sample.
 
-    `models` and `kept` as in `ServedFlow`. `heard_by` makes a further listener for each run. A run
+    `models` and `kept` as in `ServedFlow`. `make_listener`: a further one for each run. A run
     that is recorded is told to `extra["began"]`, a function of its id.
     """
 
@@ -125,13 +125,13 @@ class FlowModel:
         models: ModelSource | Mapping[str, ModelClient],
         *,
         progress: bool = False,
-        heard_by: Callable[[], Listener] | None = None,
+        make_listener: Callable[[], Listener] | None = None,
         kept: RecordingOptions | None = None,
     ) -> None:
         self._served = ServedFlow(flow, models, kept, "a model")
         self._flow = flow
         self._progress = progress
-        self._heard_by = heard_by
+        self._make_listener = make_listener
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
@@ -159,22 +159,22 @@ class FlowModel:
         inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
         checked = await check_inputs_async(self._flow.document, inputs)
         writers = set(self._writers)
-        async with self._runs.start(lambda on: self._start(request, checked, on)) as heard:
-            async for event in heard.events():
+        async with self._runs.start(lambda on: self._start(request, checked, on)) as stream:
+            async for event in stream.events():
                 if self._progress and (line := self._served.ended(event)):
                     reasoning += f"{line}\n"
                     yield ReasoningDelta(f"{line}\n")
                 if isinstance(event, NodeRerouted) and event.node in writers:
                     writers.add(event.to)
-                if text := speech.heard(event):
+                if text := speech.take(event):
                     yield TextDelta(text)
-            if heard.cancelled:
+            if stream.cancelled:
                 raise self._is_closed()
-            answer = heard.run.redacted(self._said(heard.result))
+            answer = stream.run.redacted(self._said(stream.result))
             if text := speech.rest(answer):
                 yield TextDelta(text)
-            usage = heard.result.usage
-            ends = [heard.result.outcomes.get(node) for node in writers]
+            usage = stream.result.usage
+            ends = [stream.result.outcomes.get(node) for node in writers]
         cut_off = any(end is not None and end.partial for end in ends)
         finish: FinishReason = "length" if cut_off else "stop"
         yield Completion(answer, finish, usage=usage, model=self.model, reasoning=reasoning)
@@ -192,7 +192,7 @@ class FlowModel:
         said_s = self._flow.document.run.deadline
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
-        others = () if self._heard_by is None else (self._heard_by(),)
+        others = () if self._make_listener is None else (self._make_listener(),)
         run = self._served.start(
             inputs,
             (listener, *others),

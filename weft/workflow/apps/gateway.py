@@ -74,7 +74,9 @@ class WorkflowGateway:
         self._flows = flows
         metrics = run_metrics()
         self.flow_models = [
-            FlowModel(flow, self._models, progress=progress, heard_by=metrics.listener, kept=kept)
+            FlowModel(
+                flow, self._models, progress=progress, make_listener=metrics.listener, kept=kept
+            )
             for flow in flows
         ]
         served = [
@@ -90,7 +92,7 @@ class WorkflowGateway:
             for name, client in zip(models, self._others, strict=True)
         ]
         self._gateway = Gateway(
-            served, options, report, _people(journal) if answers else None, metrics.registry
+            served, options, report, _human_inputs(journal) if answers else None, metrics.registry
         )
         self._draining = asyncio.Event()
 
@@ -151,7 +153,7 @@ def _diffuses(client: ModelClient) -> bool:
     return isinstance(client, LocalModel) and client.diffuses
 
 
-def _people(journal: Journal | None) -> JournalHumanInputs:
+def _human_inputs(journal: Journal | None) -> JournalHumanInputs:
     if journal is None:
         raise BuildError("questions of which runs?", hint="give the `journal` that they are in")
     return JournalHumanInputs(journal)

@@ -116,8 +116,7 @@ class WorkflowMcpServer:
         """
         names = ("127.0.0.1", "localhost", "[::1]")
         security = TransportSecuritySettings(
-            allowed_hosts=[f"{name}:{hosted.port}" for name in names],
-            allowed_origins=list(origins),
+            allowed_hosts=[f"{name}:{hosted.port}" for name in names], allowed_origins=list(origins)
         )
         app = self.server.streamable_http_app(
             transport_security=security, max_sessions=_MOST_SESSIONS
@@ -163,11 +162,7 @@ class WorkflowMcpServer:
         return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=told or None)
 
     async def _outputs(
-        self,
-        tool: FlowTool,
-        arguments: Mapping[str, Any],
-        context: Context,
-        told: dict[str, Any],
+        self, tool: FlowTool, arguments: Mapping[str, Any], context: Context, told: dict[str, Any]
     ) -> dict[str, Any]:
         """Those of a run. Tells the client of progress, and `told` of the run's id."""
         async with aclosing(tool.call(arguments)) as steps:

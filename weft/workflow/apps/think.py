@@ -84,7 +84,7 @@ def think_flow(
     check_thinking(strategy, options)
     check_typed(strategy, question.schema)
     files = _files(strategy, options)
-    folder = _folder(files.values())
+    folder = Path(os.path.commonpath((Path.cwd().resolve(), *files.values())))
     flow = Flow("think", models={CHAT: model}, folder=folder)
     inputs: dict[str, Any] = {"question": question.text}
     given: dict[str, Any] = {}
@@ -142,8 +142,3 @@ def _files(strategy: str, options: ThinkOptions) -> dict[str, Path]:
         for name, value in options.settings.items()
         if name in STRATEGIES[strategy].files and isinstance(value, (str, Path))
     }
-
-
-def _folder(files: Iterable[Path]) -> Path:
-    """The working directory, or the next one above it that holds all `files`."""
-    return Path(os.path.commonpath((Path.cwd().resolve(), *files)))

@@ -14,7 +14,6 @@ from weft.planner.routing import (
     Goal,
     RoutedTool,
     RouteGoal,
-    RouteResult,
     RouteWeights,
     ToolGraph,
     ToolRouter,
@@ -54,7 +53,9 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> N
         router = ToolRouter(
             graph, _ChoiceRunner(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs
         )
-        return await RouteExecutor(router, RouteGoal(_RESULT), context, {}, _value).run()
+        return await RouteExecutor(
+            router, RouteGoal(_RESULT), context, {}, lambda arrival: arrival.value
+        ).run()
 
     return work
 
@@ -72,10 +73,6 @@ def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[R
             retry=retry_of(step.retry),
             resource=resource(choice.tool),
         )
-
-
-def _value(arrival: RouteResult) -> Any:
-    return arrival.value
 
 
 @dataclass(frozen=True, slots=True)

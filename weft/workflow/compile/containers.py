@@ -45,7 +45,8 @@ def join(step: JoinNode) -> NodeFn:
     """The values of the branches that won, in the order written; of a single one, the value."""
 
     async def work(_: NodeContext, inputs: Inputs) -> Any:
-        return _value(step, [inputs[name] for name in step.join if name in inputs])
+        values = [inputs[name] for name in step.join if name in inputs]
+        return values[0] if step.mode in ("any", "first_valid") else values
 
     return work
 
@@ -64,10 +65,6 @@ def late_join(step: JoinNode, names: NameBindings) -> NodeFn:
 
 async def _only(_: NodeContext, values: Sequence[Any]) -> Any:
     return values[0]
-
-
-def _value(step: JoinNode, values: list[Any]) -> Any:
-    return values[0] if step.mode in ("any", "first_valid") else values
 
 
 OVER = "<over>"

@@ -78,6 +78,7 @@ def cut_off(thought: Thought) -> Failure:
 _NEXT_SEED = 1_000_003
 """How far the seeds of two attempts of one node are apart."""
 _GRACE_S = 1.0
+"""The engine itself ends a call that is late; the server is given so much longer."""
 
 
 def model(step: ModelNode, unit: Unit, retry: Retry | None) -> NodeFn:
@@ -150,7 +151,7 @@ class _NodeModelCall:
         seed: int | None,
         tools: tuple[ToolSpec, ...] = (),
     ) -> ModelRequest:
-        step = self._step
+        step, left_s = self._step, context.time_left()
         names = {**inputs, **self._arguments.render(inputs)}
         messages = [Message("user", self._prompt.text_for(names))]
         if self._system is not None:
@@ -172,7 +173,7 @@ class _NodeModelCall:
             priority=context.priority,
             program=context.program,
             adapter=self._adapter,
-            timeout_s=_later(context.time_left()),
+            timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
 
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
@@ -242,11 +243,6 @@ def _smaller(wanted: int | None, left: int | None) -> int | None:
     if left is None:
         return wanted
     return max(1, left if wanted is None else min(wanted, left))
-
-
-def _later(left_s: float | None) -> float | None:
-    """The engine ends a call that is late itself; the server learns when nobody can be waiting."""
-    return None if left_s is None else left_s + _GRACE_S
 
 
 async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Mapping[str, Any]]:

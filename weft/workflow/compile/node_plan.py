@@ -87,7 +87,9 @@ class NodePlans:
             _kind(step),
             resource,
             None if work is None else with_condition(step.when, work),
-            policy_of(step, NameBindings(), resource, cache, _none) if is_shared(step) else None,
+            policy_of(step, NameBindings(), resource, cache, _no_stand_in)
+            if is_shared(step)
+            else None,
         )
 
     def _resource(self, step: BaseNode) -> str | None:
@@ -197,5 +199,5 @@ def _kind(step: BaseNode) -> str:
     return step.kind
 
 
-def _none(name: str) -> Node:
+def _no_stand_in(name: str) -> Node:
     raise AssertionError(name)

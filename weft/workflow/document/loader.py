@@ -61,8 +61,10 @@ def load_text(text: str, file: str) -> Unit:
 def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
     """The checked workflow that the first of `texts` is; they are called by paths in `folder`.
 
-    Reads no file. Raises: `SourceError`.
+    Reads no file. Raises: `SourceError`, also where there are no texts.
     """
+    if not texts:
+        raise SourceError("no workflow was recorded", file="")
     root = folder.resolve()
 
     def read(file: Path) -> tuple[SourceText, Tree]:

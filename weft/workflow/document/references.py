@@ -407,7 +407,8 @@ class _ReferenceChecker:
         hidden = self._hidden.get(need.name)
         error: BuildError
         if hidden is not None:
-            owner = node_name(hidden[: _last(hidden, "nodes")]) or str(hidden[1])
+            last = max(index for index, part in enumerate(hidden) if part == "nodes")
+            owner = node_name(hidden[:last]) or str(hidden[1])
             error = JoinError(
                 f"`{need.name}` lives inside `{owner}` and cannot be seen from here",
                 hint=f"use `{owner}`, which carries its result",
@@ -418,17 +419,9 @@ class _ReferenceChecker:
         self._unit.fail(error, need.path, line=need.line, word=need.name)
 
     def _unknown(
-        self,
-        what: Literal["model", "tool", "node"],
-        name: str,
-        path: KeyPath,
-        choices: list[str],
+        self, what: Literal["model", "tool", "node"], name: str, path: KeyPath, choices: list[str]
     ) -> NoReturn:
         hint = closest(name, choices) or f"declare it under `{what}s`"
         beside = " beside it" if what == "node" else ""
         error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
         self._unit.fail(error, path)
-
-
-def _last(path: KeyPath, part: str) -> int:
-    return max(index for index, step in enumerate(path) if step == part)

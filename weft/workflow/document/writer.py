@@ -52,7 +52,7 @@ def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
     elif isinstance(value, list):
         styled = CommentedSeq([_styled(item, indent + 4) for item in value])
     elif isinstance(value, str):
-        return _text(value)
+        return LiteralScalarString(value) if _is_block(value) else _key(value)
     else:
         return value
     if not value or (inline and _fits(value, indent)):
@@ -64,11 +64,6 @@ def _key(text: str) -> str:
     quoted: str = DoubleQuotedScalarString(text)
     # The emitter leaves `?a` and `:a` plain where its own reader takes them for signs.
     return text if text.isprintable() and not text.startswith(("?", ":")) else quoted
-
-
-def _text(text: str) -> str:
-    block: str = LiteralScalarString(text)
-    return block if _is_block(text) else _key(text)
 
 
 def _fits(value: Any, indent: int) -> bool:
@@ -87,11 +82,9 @@ def _is_block(text: str) -> bool:
     """True for several lines that can stand in a file as they are."""
     lines = text.removesuffix("\n").split("\n")
     ends_well = bool(lines[-1]) and not text[0].isspace()
-    return "\n" in text and ends_well and all(_is_plain_line(line) for line in lines)
-
-
-def _is_plain_line(line: str) -> bool:
-    return line.replace("\t", " ").isprintable() and line == line.rstrip()
+    return ("\n" in text and ends_well) and all(
+        line.replace("\t", " ").isprintable() and line == line.rstrip() for line in lines
+    )
 
 
 def check_portable(unit: Unit) -> None:

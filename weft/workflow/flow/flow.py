@@ -258,7 +258,7 @@ class Flow(FlowBuilder):
             taken = claim_run(
                 journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
             )
-            for note in taken.story.losses.notes:
+            for note in taken.history.losses.notes:
                 _logger.warning("%s: %s", taken.run, note)
             return resume_run(taken, own=own, **settings)
 

@@ -97,7 +97,9 @@ def confirmations_of(
         if "*" not in where:
             meant = meant or _corrected(where, said, story, differences, effects)
         # Else it is about a call that is known by its node only: one that was moved, or lost.
-        if not meant and (_label(where) in moved or (unsure and "*" not in where)):
+        if not meant and (
+            stem(NodeId(where.replace("*", "0"))) in moved or (unsure and "*" not in where)
+        ):
             meant = {where: said}
         if not meant:
             raise _needless(where, (*_places(waiting), *moved), unsure)
@@ -118,7 +120,9 @@ def _corrected(
     for call in found:
         user = built_on(call.node, differences.needs, worked)
         if user is not None:
-            raise _too_late(where, user)
+            hint = f"{user} has gone on with what was said; begin a new run to have it otherwise"
+            message = f"what was said of the call at {where!r} cannot be changed"
+            raise InputError(message, hint=hint)
     return {call.where: replace(said, corrects=True) for call in found}
 
 
@@ -131,15 +135,6 @@ def corrected_nodes(story: RunHistory, words: Mapping[str, Confirmation]) -> fro
     ]
     places = {scope for node in nodes for scope in scopes_of(in_any_attempt(node))}
     return frozenset(node for node in story.outcomes if in_any_attempt(node) in places)
-
-
-def _label(where: str) -> str:
-    return stem(NodeId(where.replace("*", "0")))
-
-
-def _too_late(where: str, user: NodeId) -> InputError:
-    hint = f"{user} has gone on with what was said; begin a new run to have it otherwise"
-    return InputError(f"what was said of the call at {where!r} cannot be changed", hint=hint)
 
 
 def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError:

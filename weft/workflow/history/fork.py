@@ -43,7 +43,12 @@ def fork_run(
     Raises: `UnknownReference` when the run had no such node, `InputError` where a call would be
     made again that must not be, `BuildError`, `StoreError`.
     """
-    infos = {info.id: info for info in _infos(story)}
+    infos = {
+        info.id: info
+        for event in story.events
+        if isinstance(event, (RunStarted, GraphGrew))
+        for info in event.nodes
+    }
     chosen = _chosen(node, infos)
     again = cone(chosen, infos.values())
     _check_effects(story, again, repeat)
@@ -96,12 +101,6 @@ def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeI
         parent = by_id[node].parent if node in by_id else None
         waiting += [(parent, False)] if parent is not None else []
     return frozenset(whole | around)
-
-
-def _infos(story: RunHistory) -> Iterable[NodeInfo]:
-    for event in story.events:
-        if isinstance(event, (RunStarted, GraphGrew)):
-            yield from event.nodes
 
 
 def _chosen(node: str, infos: Mapping[NodeId, NodeInfo]) -> list[NodeId]:

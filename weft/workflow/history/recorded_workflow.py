@@ -106,15 +106,9 @@ def result_of(story: RunHistory) -> FlowResult:
     """The run as `FlowRun.wait` gave it, or would have: an unfinished one counts as cancelled."""
     ended, trace = story.ended, story.trace
     status: RunStatus = "cancelled" if ended is None else ended.status
-    result = RunResult(
-        story.run,
-        status,
-        story.outcomes,
-        trace.usage if ended is None else ended.usage,
-        trace.wall_s,
-        () if ended is None else ended.reasons,
-        () if ended is None else ended.leaked,
-    )
+    usage = trace.usage if ended is None else ended.usage
+    why = ((), ()) if ended is None else (ended.reasons, ended.leaked)
+    result = RunResult(story.run, status, story.outcomes, usage, trace.wall_s, *why)
     document = recorded_document(story)
     if document is not None:
         return flow_result(output_templates(document), story.header.inputs, result)
@@ -127,9 +121,14 @@ def result_of(story: RunHistory) -> FlowResult:
 def recorded_document(story: RunHistory) -> WorkflowDocument | None:
     """The workflow itself; None where its record cannot be read without the program around it."""
     try:
-        return load_texts(texts_in(recorded_sources(story.header)), Path.cwd()).document
-    except (SourceError, StopIteration):
+        return recorded_unit(story.header, Path.cwd()).document
+    except SourceError:
         return None
+
+
+def recorded_unit(header: RunHeader, folder: Path) -> Unit:
+    """The workflow as it was recorded, as if it lay in `folder`. Raises: `SourceError`."""
+    return load_texts(texts_in(recorded_sources(header)), folder)
 
 
 def rebuild_unit(header: RunHeader, file: Path | None = None) -> Unit:
@@ -159,13 +158,13 @@ def rebuild_or_read_unit(header: RunHeader, file: Path | None = None) -> Unit:
     question which was asked on this machine. Raises: `SourceError`, `BuildError`.
     """
     if file is None and is_question(header) and (folder := question_folder(header)) is not None:
-        return load_texts(texts_in(recorded_sources(header)), folder)
+        return recorded_unit(header, folder)
     place = source_file(header)
     if file is not None or (place is not None and place.is_file()):
         return rebuild_unit(header, file)
     try:
-        unit = load_texts(texts_in(recorded_sources(header)), place.parent if place else Path.cwd())
-    except (SourceError, StopIteration) as error:
+        unit = recorded_unit(header, place.parent if place else Path.cwd())
+    except SourceError as error:
         hint = "say where its workflow is: --file, or a `Flow` in Python"
         said = f"the workflow of {header.run} cannot be read from its record"
         raise BuildError(said, hint=hint) from error
@@ -189,7 +188,7 @@ def _question(header: RunHeader) -> Unit:
     if folder is None:
         hint = "ask it again; it can be replayed here"
         raise BuildError(f"{header.run} was asked on another machine", hint=hint)
-    unit = load_texts(texts_in(recorded_sources(header)), folder)
+    unit = recorded_unit(header, folder)
     models = (model.use for model in unit.document.models.values())
     for name in (*_functions(unit, tools=True, python=True), *models):
         if name.startswith(ONLY_PYTHON):

@@ -139,7 +139,7 @@ def replay(story: RunHistory, unit: Unit, *, strict: bool = False) -> RunReplay:
     In the event loop of the caller there is no place for it: raises `BuildError` where one runs.
     Raises: `BuildError`, `InputError`.
     """
-    clock = FakeClock(busy=_threads_at_work)
+    clock = FakeClock(busy=lambda: threads_awaited(asyncio.get_running_loop()) > 0)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -224,7 +224,10 @@ def _ends(story: RunHistory, ended_s: float) -> Iterator[tuple[float, str]]:
     """When somebody ended the run, and why; and when it is given up."""
     end = story.ended
     if isinstance(end, RunFinished) and end.status == "cancelled":
-        first_s = min((e.at_s for e in story.events if _cut_off(e)), default=end.at_s)
+        first_s = min(
+            (e.at_s for e in story.events if isinstance(e, NodeFinished) and e.run_ended),
+            default=end.at_s,
+        )
         yield first_s, end.reasons[0] if end.reasons else "cancelled"
     yield ended_s + _PATIENCE_S, "its record ends here"
 
@@ -240,10 +243,6 @@ def _call_off(run: FlowRun, event: NodeFinished) -> None:
     why = event.outcome.failure
     with suppress(UnknownReference):  # another workflow may not have it
         run.cancel("cancelled" if why is None else why.message, event.node)
-
-
-def _cut_off(event: Event) -> bool:
-    return isinstance(event, NodeFinished) and event.run_ended
 
 
 def _compared(
@@ -298,7 +297,3 @@ def _text(outcome: Outcome) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def _threads_at_work() -> bool:
-    return threads_awaited(asyncio.get_running_loop()) > 0

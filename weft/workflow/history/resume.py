@@ -12,7 +12,7 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError, InputError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, Letter
-from weft.durability.calls import Confirmation, Redactor
+from weft.durability.calls import Confirmation
 from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import BudgetLimit
 from weft.workflow.compile.sources import digests_like
@@ -27,7 +27,7 @@ from weft.workflow.history.confirmations import (
 from weft.workflow.history.recorded_workflow import rebuild_unit
 from weft.workflow.history.run_history import RunHistory, find_run, read_history
 from weft.workflow.history.unsettled_calls import acted_calls
-from weft.workflow.history.workflow_diff import WorkflowDiff, changes
+from weft.workflow.history.workflow_diff import WorkflowDiff, diff_workflow
 from weft.workflow.runtime.options import RunSettings, settings_of
 from weft.workflow.runtime.recording import PriorRun
 from weft.workflow.runtime.run import FlowRun
@@ -60,7 +60,7 @@ class ResumableRun:
 
     journal: Journal
     unit: Unit
-    story: RunHistory
+    history: RunHistory
     past: PriorRun
     changes: WorkflowDiff
     inputs: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class ResumableRun:
     @property
     def run(self) -> RunId:
         """The run's id."""
-        return self.story.run
+        return self.history.run
 
     def limit_of(self, tokens: int) -> BudgetLimit:
         """The budget of the run, but with so many tokens."""
@@ -114,7 +114,7 @@ def claim_run(
             raise RunSucceeded(found)
         unit = rebuild_unit(story.header, file) if unit is None else unit
         effects = acted_calls(story.records)
-        differences = changes(
+        differences = diff_workflow(
             story.header, unit, finished_counts(story), Counter(call.node for call in effects)
         )
         if differences.matter and not accept_changes:
@@ -173,9 +173,5 @@ def _taken(
         gone=frozenset(node.node for node in differences.nodes if node.verdict == "gone"),
     )
     settings = settings_of(story.header.settings)
-    inputs = _inputs(story, redactor)
+    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
     return ResumableRun(journal, unit, story, past, differences, inputs, settings)
-
-
-def _inputs(story: RunHistory, redactor: Redactor) -> dict[str, Any]:
-    return redactor.restore(dict(story.header.inputs))

@@ -70,7 +70,7 @@ class WorkflowDiff:
         return self.outputs or any(node.verdict != "unchanged" for node in self.nodes)
 
 
-def changes(
+def diff_workflow(
     header: RunHeader,
     unit: Unit,
     finished: Mapping[NodeId, int],
@@ -86,7 +86,7 @@ def changes(
     files = _files(then_texts, now)
     try:
         then = load_texts(texts_in(then_texts), unit.root)
-    except (SourceError, StopIteration):
+    except SourceError:
         return WorkflowDiff(files, (), _lines(then_texts, now))
     counts = Counter[str]()
     for node, number in finished.items():

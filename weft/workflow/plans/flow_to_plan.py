@@ -134,7 +134,11 @@ class _FlowToPlan:
     def plan(self) -> Plan:
         """The whole plan."""
         ends = [name for name, node in self._nodes.items() if isinstance(node, ModelNode)]
-        collected = [name for name, node in self._nodes.items() if _collects(node)]
+        collected = [
+            name
+            for name, node in self._nodes.items()
+            if isinstance(node, MapNode) and isinstance(node.do, BranchNode)
+        ]
         if len(ends) > 1:
             _refuse(ends[1], "a plan has no model nodes but the one that answers")
         calls = {n: s for n, s in self._nodes.items() if n not in (*ends, *collected)}
@@ -242,10 +246,6 @@ class _FlowToPlan:
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")
         return StepCondition(ref, operator, literal)
-
-
-def _collects(node: NodeStep) -> bool:
-    return isinstance(node, MapNode) and isinstance(node.do, BranchNode)
 
 
 def _numbers(nodes: Mapping[str, NodeStep]) -> dict[str, int]:

@@ -210,9 +210,7 @@ class PostgresPool:
 
 
 def rows_of(
-    db: Connection,
-    query: LiteralString,
-    parameters: Sequence[object] | Mapping[str, object] = (),
+    db: Connection, query: LiteralString, parameters: Sequence[object] | Mapping[str, object] = ()
 ) -> Rows:
     """The rows that a statement gives."""
     cursor = db.execute(query, parameters)

@@ -17,7 +17,6 @@ from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import RunExists
 from weft.core.events import GraphGrew, NodeRerouted
 from weft.core.ids import NodeId, RunId, matches, run_ids
-from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.core.redaction import SecretFilter
@@ -157,7 +156,7 @@ class RunRecording:
         """How many calls were not made because their answer is known."""
         return 0 if self._calls is None else self._calls.recalled
 
-    def put_between(
+    def intercept_calls(
         self,
         tools: Toolset,
         models: ModelSource,
@@ -210,17 +209,13 @@ class RunRecording:
         return RunHeader(
             RunId(""),
             unit.document.name,
-            _wall(settings.clock),
+            (settings.clock or SystemClock()).wall().isoformat(timespec="milliseconds"),
             _WEFT,
             self._redactor.redact(dict(inputs)),
             compiled.redacted_sources(self._redactor),
             self._redactor.redact(said),
             self._redactor.names,
         )
-
-
-def _wall(clock: Clock | None) -> str:
-    return (clock or SystemClock()).wall().isoformat(timespec="milliseconds")
 
 
 def _begun(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.core.calls import CallEvent
 from weft.core.errors import BuildError, InputError, UnknownReference
-from weft.core.events import Listener, NodeLogged
+from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
 from weft.durability.calls import RecordRedactor
@@ -93,7 +93,7 @@ class FlowRun:
         try:
             given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
-                models = self._recording.put_between(self._tools, models, given, self._log)
+                models = self._recording.intercept_calls(self._tools, models, given, self._log)
             elif stage is None:
                 models = self._unrecorded(graph.name, models, given)
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)
@@ -128,7 +128,7 @@ class FlowRun:
             run=run,
             clock=settings.clock,
             store=store,
-            listeners=self._listeners(settings),
+            listeners=[*settings.listeners, *([] if self._spans is None else [self._spans])],
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,
@@ -153,9 +153,6 @@ class FlowRun:
         log = unrecorded_log(name, lambda: self._run.elapsed_s, tell)
         self._tools.put(RecordingBoundary(log))
         return recorded_models(models, log, given)
-
-    def _listeners(self, settings: RunSettings) -> list[Listener]:
-        return [*settings.listeners, *([] if self._spans is None else [self._spans])]
 
     @property
     def id(self) -> RunId:

@@ -173,7 +173,12 @@ def check_arguments(
         parsed = value_template(value)
         target = parameters.schemas[name]
         why = mismatch(infer(parsed, look), target)
-        if why is None and target is not None and not parsed.names and _is_plain(parsed.parts):
+        if (
+            why is None
+            and target is not None
+            and not parsed.names
+            and all(template.kind == "literal" for _, template in parsed.parts)
+        ):
             why = violation(value, target)
         if why is not None:
             message = f"`{name}` of {parameters.what} cannot take this: {why}"
@@ -217,10 +222,6 @@ def check_call(
 
 _BY_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def _is_plain(parts: Any) -> bool:
-    return all(template.kind == "literal" for _, template in parts)
 
 
 def _unknown(unit: Unit, what: str, name: str, choices: list[str], path: KeyPath) -> None:

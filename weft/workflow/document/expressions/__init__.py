@@ -8,11 +8,4 @@ from weft.workflow.document.expressions.template import (
     value_template,
 )
 
-__all__ = [
-    "BadExpression",
-    "Reference",
-    "Template",
-    "ValueTemplate",
-    "template",
-    "value_template",
-]
+__all__ = ["BadExpression", "Reference", "Template", "ValueTemplate", "template", "value_template"]

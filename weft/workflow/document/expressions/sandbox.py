@@ -7,15 +7,7 @@ proportion to the data it is given.
 from __future__ import annotations
 
 import json
-from collections.abc import (
-    Callable,
-    ItemsView,
-    Iterable,
-    Iterator,
-    KeysView,
-    Mapping,
-    ValuesView,
-)
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextvars import ContextVar
 from typing import Any
 
@@ -179,14 +171,10 @@ def plain(value: Any) -> Any:
             return {key: plain(item) for key, item in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
-        case _ if isinstance(value, range) or _is_stream(value):
+        case range() | Iterator() | KeysView() | ValuesView() | ItemsView():
             return [plain(item) for item in value]
         case _:
             return value
-
-
-def _is_stream(value: Any) -> bool:
-    return isinstance(value, (Iterator, KeysView, ValuesView, ItemsView))
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

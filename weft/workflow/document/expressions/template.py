@@ -174,12 +174,12 @@ def _only_expression(text: str, tree: nodes.Template) -> nodes.Expr | None:
     output = tree.body[0]
     if not isinstance(output, nodes.Output):
         return None
-    parts = [part for part in output.nodes if not _is_blank(part)]
+    parts = [
+        part
+        for part in output.nodes
+        if not (isinstance(part, nodes.TemplateData) and not part.data.strip())
+    ]
     return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
-
-
-def _is_blank(part: nodes.Node) -> bool:
-    return isinstance(part, nodes.TemplateData) and not part.data.strip()
 
 
 def _is_path(expression: nodes.Node) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -117,66 +117,70 @@ class TreeBuilder:
         self._documents = 0
         self._root: Tree | None = None
 
-    def start_document(self, place: SourcePosition, version: tuple[int, int] | None) -> None:
-        """A document begins. Raises: `SourceError` for a second one, or another YAML version."""
+    def take(self, event: Event) -> None:
+        """The next event. Raises: `SourceError` for what a document cannot hold."""
+        place = SourcePosition(event.start_mark.line + 1, event.start_mark.column + 1)
+        match event:
+            case DocumentStartEvent():
+                self._start_document(place, event.version)
+            case AliasEvent():
+                self._alias(place, event.anchor)
+            case ScalarEvent():
+                self._scalar(replace(place, block=event.style == "|"), event)
+            case MappingStartEvent() | SequenceStartEvent():
+                self._start(place, event)
+            case CollectionEndEvent():
+                self._end()
+
+    def _start_document(self, place: SourcePosition, version: tuple[int, int] | None) -> None:
         self._documents += 1
         if self._documents > 1:
             self._refuse("a second document begins here", place, "keep one workflow in one file")
         if version is not None and tuple(version) != (1, 2):
             self._refuse("weft reads YAML 1.2", place, "remove the %YAML line")
 
-    def scalar(
-        self, place: SourcePosition, text: str, *, plain: bool, anchor: str | None, tag: str | None
-    ) -> None:
-        """A single value; `plain` when it is written without quotes."""
-        self._check_tag(tag, place)
+    def _scalar(self, place: SourcePosition, event: ScalarEvent) -> None:
+        self._check_tag(event, place)
+        plain = event.style is None
         try:
-            text = join_surrogates(text)
+            text = join_surrogates(event.value)
         except ValueError as error:
             self._refuse(str(error), place, "write the character itself")
         if self._expects_key():
-            self._take_key(text, place, anchor, plain=plain)
+            self._take_key(text, place, event.anchor, plain=plain)
             return
         try:
             tree = YamlScalar(resolve(text) if plain else text, place)
         except ValueError as error:
             self._refuse(str(error), place, "quote it to make it a text")
         self._count(1, place)
-        self._remember(anchor, tree, 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = tree, 1
         self._put(tree)
 
-    def alias(self, place: SourcePosition, anchor: str) -> None:
-        """A repetition of an earlier value."""
+    def _alias(self, place: SourcePosition, anchor: str) -> None:
         if self._expects_key():
             self._refuse("an alias cannot be a key", place, "write the key out")
-        found = self._anchors.get(anchor)
-        if found is None:
-            self._refuse(
-                f"*{anchor} repeats nothing", place, f"mark a value before it, with &{anchor}"
-            )
-        tree, size = found
+        if anchor not in self._anchors:
+            hint = f"mark a value before it, with &{anchor}"
+            self._refuse(f"*{anchor} repeats nothing", place, hint)
+        tree, size = self._anchors[anchor]
         self._count(size, place)
         self._put(tree)
 
-    def start(
-        self, place: SourcePosition, *, is_mapping: bool, anchor: str | None, tag: str | None
-    ) -> None:
-        """A list or a mapping begins."""
-        self._check_tag(tag, place)
+    def _start(self, place: SourcePosition, event: MappingStartEvent | SequenceStartEvent) -> None:
+        self._check_tag(event, place)
+        is_mapping = isinstance(event, MappingStartEvent)
         if self._expects_key():
             hint = 'quote an expression: "{{ name }}"' if is_mapping else "quote it"
             self._refuse("a key must be a text", place, hint)
         if len(self._open) >= MAX_DEPTH:
-            self._refuse(
-                f"nested more than {MAX_DEPTH} levels deep",
-                place,
-                "move inner parts into a sub-workflow",
-            )
+            hint = "move inner parts into a sub-workflow"
+            self._refuse(f"nested more than {MAX_DEPTH} levels deep", place, hint)
         self._count(1, place)
-        self._open.append(_OpenCollection(place, is_mapping, anchor))
+        self._open.append(_OpenCollection(place, is_mapping, event.anchor))
 
-    def end(self) -> None:
-        """The innermost list or mapping ends."""
+    def _end(self) -> None:
         closed = self._open.pop()
         tree: Tree = (
             YamlMapping(tuple(closed.entries), closed.place)
@@ -184,17 +188,14 @@ class TreeBuilder:
             else YamlSequence(tuple(closed.items), closed.place)
         )
         if closed.anchor is not None:
-            self._remember(closed.anchor, tree, sum(1 for _ in walk(tree)))
+            self._anchors[closed.anchor] = tree, sum(1 for _ in walk(tree))
         self._put(tree)
 
     def finish(self) -> Tree:
         """The whole document. Raises: `SourceError` when there is none."""
         if self._root is None:
-            self._refuse(
-                "the file is empty",
-                SourcePosition(),
-                "a workflow has at least `nodes:` and `outputs:`",
-            )
+            hint = "a workflow has at least `nodes:` and `outputs:`"
+            self._refuse("the file is empty", SourcePosition(), hint)
         return self._root
 
     def _expects_key(self) -> bool:
@@ -209,11 +210,8 @@ class TreeBuilder:
         if text == "<<" and plain:
             self._refuse("YAML merge keys are not supported", place, "write the keys out")
         if text in inner.keys:
-            self._refuse(
-                f"{text!r} stands here twice",
-                place,
-                f"the first one is on line {inner.keys[text].line}",
-            )
+            hint = f"the first one is on line {inner.keys[text].line}"
+            self._refuse(f"{text!r} stands here twice", place, hint)
         inner.keys[text] = place
         inner.key = (text, place)
 
@@ -228,18 +226,15 @@ class TreeBuilder:
         else:
             inner.items.append(tree)
 
-    def _remember(self, anchor: str | None, tree: Tree, size: int) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = (tree, size)
-
     def _count(self, values: int, place: SourcePosition) -> None:
         self._values += values
         if self._values > MAX_VALUES:
             self._refuse(f"the document holds more than {MAX_VALUES:,} values", place, _TOO_MANY)
 
-    def _check_tag(self, tag: str | None, place: SourcePosition) -> None:
+    def _check_tag(self, event: NodeEvent, place: SourcePosition) -> None:
+        tag = getattr(event, "tag", None)
         if tag is not None:
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            shown = str(tag).replace("tag:yaml.org,2002:", "!!")
             hint = "workflows are plain data: remove it"
             self._refuse(f"the tag {shown} is not allowed", place, hint)
 
@@ -291,7 +286,7 @@ def read_text(text: str, file: str) -> tuple[SourceText, Tree]:
         )
     builder = TreeBuilder(source)
     for event in _events(source):
-        _feed(builder, event)
+        builder.take(event)
     return source, builder.finish()
 
 
@@ -337,33 +332,3 @@ def _remedy(problem: str) -> str:
     }
     found = (remedy for sign, remedy in remedies.items() if sign in problem)
     return next(found, "check the indentation, the quotes and the brackets")
-
-
-def _feed(builder: TreeBuilder, event: Event) -> None:
-    place = SourcePosition(event.start_mark.line + 1, event.start_mark.column + 1)
-    match event:
-        case DocumentStartEvent():
-            builder.start_document(place, event.version)
-        case AliasEvent():
-            builder.alias(place, event.anchor)
-        case ScalarEvent():
-            block = event.style == "|"
-            builder.scalar(
-                SourcePosition(place.line, place.column, block),
-                event.value,
-                plain=event.style is None,
-                anchor=event.anchor,
-                tag=_tag(event),
-            )
-        case MappingStartEvent() | SequenceStartEvent():
-            kind = isinstance(event, MappingStartEvent)
-            builder.start(place, is_mapping=kind, anchor=event.anchor, tag=_tag(event))
-        case CollectionEndEvent():
-            builder.end()
-        case _:
-            pass
-
-
-def _tag(event: NodeEvent) -> str | None:
-    tag = getattr(event, "tag", None)
-    return None if tag is None else str(tag)

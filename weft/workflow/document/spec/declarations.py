@@ -18,6 +18,8 @@ from weft.workflow.document.spec.fields import (
     expands,
     one_or_many,
     optional,
+    optional_list,
+    optional_mapping,
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
@@ -73,9 +75,8 @@ class OpenApiUse(SpecPart):
     auth_env: AuthEnv | None = optional(
         "The environment variable that holds the key, or one for each security scheme."
     )
-    private: list[str] = Field(
-        default_factory=list,
-        description="Networks that are not public and may be reached, such as 127.0.0.0/8.",
+    private: list[str] = optional_list(
+        "Networks that are not public and may be reached, such as 127.0.0.0/8."
     )
     timeout: Duration | None = optional("The longest call, with its repetitions; 30s.")
     retries: int | None = optional(
@@ -154,9 +155,7 @@ class ModelSpec(SpecPart):
         "The environment variable that holds the key. Keys do not belong in files.",
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
     )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="Further options of this kind of client."
-    )
+    options: dict[str, Any] = optional_mapping("Further options of this kind of client.")
     moderator: Moderator | None = optional(
         "Who reads what it writes before that is shown: `./guard.py:name`, or {model: NAME}."
     )
@@ -241,13 +240,11 @@ class McpUse(SpecPart):
         "The program and its arguments; no shell reads it.", min_length=1
     )
     url: str | None = optional("The address, often ending in /mcp.")
-    env_from: list[Variable] = Field(
-        default_factory=list,
-        description="Environment variables that the program gets; all others are withheld.",
+    env_from: list[Variable] = optional_list(
+        "Environment variables that the program gets; all others are withheld."
     )
-    headers_from: dict[str, Variable] = Field(
-        default_factory=dict,
-        description="HTTP headers, each with the environment variable that holds its value.",
+    headers_from: dict[str, Variable] = optional_mapping(
+        "HTTP headers, each with the environment variable that holds its value."
     )
     api_key_env: Variable | None = optional(
         "The environment variable that holds the key of the address."
@@ -281,9 +278,7 @@ class ToolUse(SpecPart):
     openapi: OpenApiUse | None = optional(
         "The HTTP interface whose operations are called `name.operation`."
     )
-    only: list[str] = Field(
-        default_factory=list, description="Of a server: the tools to take; else all."
-    )
+    only: list[str] = optional_list("Of a server: the tools to take; else all.")
     effect: Effect | dict[str, Effect] | None = optional(
         "What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
         "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "

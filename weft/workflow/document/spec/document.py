@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
 from weft.workflow.document.spec.declarations import InputSpec, Model, Tool
-from weft.workflow.document.spec.fields import Name, SpecPart, Value, optional
+from weft.workflow.document.spec.fields import Name, SpecPart, Value, optional, optional_mapping
 from weft.workflow.document.spec.nodes import (
     BaseNode,
     Block,
@@ -31,16 +31,11 @@ class WorkflowDocument(SpecPart):
         description="What the workflow is called.", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
     )
     description: str | None = optional("One sentence for people.")
-    inputs: dict[Name, InputSpec] = Field(
-        default_factory=dict,
-        description="What a run is given: `string`, `integer`, `[string]`, ... or a JSON Schema.",
+    inputs: dict[Name, InputSpec] = optional_mapping(
+        "What a run is given: `string`, `integer`, `[string]`, ... or a JSON Schema."
     )
-    models: dict[Name, Model] = Field(
-        default_factory=dict, description="The language models, by a name of your own."
-    )
-    tools: dict[Name, Tool] = Field(
-        default_factory=dict, description="The tools, by a name of your own."
-    )
+    models: dict[Name, Model] = optional_mapping("The language models, by a name of your own.")
+    tools: dict[Name, Tool] = optional_mapping("The tools, by a name of your own.")
     run: RunSpec = Field(default_factory=RunSpec, description="Limits of a whole run.")
     nodes: dict[Name, NodeSpec] = Field(
         description="What there is to do. A node starts as soon as the values it uses are there.",

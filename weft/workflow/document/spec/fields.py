@@ -49,6 +49,16 @@ def optional(description: str, **limits: Any) -> Any:
     return Field(default=None, description=description, **limits)
 
 
+def optional_list(description: str) -> Any:
+    """A list that may be left out: empty then."""
+    return Field(default_factory=list, description=description)
+
+
+def optional_mapping(description: str, **limits: Any) -> Any:
+    """A mapping that may be left out: empty then."""
+    return Field(default_factory=dict, description=description, **limits)
+
+
 class SpecPart(BaseModel):
     """A frozen piece of a document. Unknown keys are refused, and nothing is coerced."""
 
@@ -103,8 +113,7 @@ def one_or_many(value: object) -> object:
 
 
 Names = Annotated[
-    list[Name],
-    BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name]),
+    list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
 ]
 """A list of names; a single one may stand alone."""
 
@@ -195,16 +204,9 @@ Duration = Annotated[
 """Seconds as a float; written with a unit."""
 
 Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    PlainSerializer(format_size),
-    WithJsonSchema(_schema(_BYTES)),
+    int, BeforeValidator(parse_size), PlainSerializer(format_size), WithJsonSchema(_schema(_BYTES))
 ]
 """Bytes as an int; written with a unit."""
 
-Tokens = Annotated[
-    int,
-    BeforeValidator(parse_tokens),
-    WithJsonSchema(_schema(_TOKENS)),
-]
+Tokens = Annotated[int, BeforeValidator(parse_tokens), WithJsonSchema(_schema(_TOKENS))]
 """Tokens as an int; written with or without a unit."""

@@ -15,6 +15,7 @@ from weft.workflow.document.spec.fields import (
     Value,
     expands,
     optional,
+    optional_mapping,
     shortens,
 )
 from weft.workflow.document.spec.settings import Positive
@@ -132,9 +133,7 @@ class ThinkSpec(SpecPart):
     )
     top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
     seed: int | None = optional("Makes sampling repeatable; else that of the run.", ge=0)
-    settings: dict[str, JsonValue] = Field(
-        default_factory=dict, description="What only this strategy knows."
-    )
+    settings: dict[str, JsonValue] = optional_mapping("What only this strategy knows.")
 
 
 class NodeThinkSpec(ThinkSpec):

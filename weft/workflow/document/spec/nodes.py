@@ -24,6 +24,8 @@ from weft.workflow.document.spec.fields import (
     Value,
     expands,
     optional,
+    optional_list,
+    optional_mapping,
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Agentic, NodeThink
@@ -40,9 +42,7 @@ class BaseNode(SpecPart):
     when: Template | None = optional(
         "The node, and what needs it, is left out unless this is true."
     )
-    after: Names = Field(
-        default_factory=list, description="Nodes to wait for without using their values."
-    )
+    after: Names = optional_list("Nodes to wait for without using their values.")
     retry: Retry | None = optional("Repeat it when its error may go away.")
     timeout: Duration | None = optional("The longest that one attempt may take.")
     fallback: Name | None = optional(
@@ -105,13 +105,10 @@ class ToolNode(BaseNode):
     tool: str = Field(
         description="A name under `tools`, `server.name`, or `./file.py:name`.", min_length=1
     )
-    arguments: Arguments = Field(
-        default_factory=dict, alias="with", description="Its arguments, by name."
-    )
-    alternatives: list[Alternative] = Field(
-        default_factory=list,
-        description="Tools to call instead when it fails: the cheapest first that has not failed. "
-        "`timeout` and `retry` are for each of them.",
+    arguments: Arguments = optional_mapping("Its arguments, by name.", alias="with")
+    alternatives: list[Alternative] = optional_list(
+        "Tools to call instead when it fails: the cheapest first that has not failed. "
+        "`timeout` and `retry` are for each of them."
     )
 
     @property
@@ -135,9 +132,7 @@ class CallNode(BaseNode):
     kind: ClassVar[str] = "call"
 
     call: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
-    arguments: Arguments = Field(
-        default_factory=dict, alias="with", description="Its arguments, by name."
-    )
+    arguments: Arguments = optional_mapping("Its arguments, by name.", alias="with")
 
 
 class ModelNode(BaseNode):
@@ -148,9 +143,7 @@ class ModelNode(BaseNode):
     model: Name = Field(description="A name under `models`.")
     prompt: Template = Field(description="What to say to the model.")
     system: Template | None = optional("Who the model is to be.")
-    arguments: Arguments = Field(
-        default_factory=dict, alias="with", description="Further names for the prompt."
-    )
+    arguments: Arguments = optional_mapping("Further names for the prompt.", alias="with")
     output_schema: SchemaSpec | None = optional(
         "The answer is JSON of this shape, and the value typed.", alias="schema"
     )
@@ -158,7 +151,7 @@ class ModelNode(BaseNode):
     temperature: float | None = optional("0: always the likeliest token.", ge=0)
     top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
     top_k: Positive | None = optional("Only the k likeliest tokens.")
-    stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
+    stop: list[str] = optional_list("Texts that end the answer.")
     seed: int | None = optional("Makes sampling repeatable.", ge=0)
     allow_empty: bool = Field(
         default=False, description="An answer without any text is a value, and not a failure."
@@ -177,10 +170,9 @@ class ModelNode(BaseNode):
         description="Have the model's server compute the prompt up to the last node it mentions "
         "while that node still runs.",
     )
-    tools: list[str] = Field(
-        default_factory=list,
-        description="Tools to offer; a server's name: all of its. The value is then "
-        "{text, tool_calls: [{name, arguments}]}.",
+    tools: list[str] = optional_list(
+        "Tools to offer; a server's name: all of its. The value is then "
+        "{text, tool_calls: [{name, arguments}]}."
     )
     tool_choice: Literal["auto", "none", "required"] = Field(
         default="auto", description="Whether the model may, must not or must call a tool."
@@ -222,9 +214,7 @@ class ReduceNode(BaseNode):
 
     reduce: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
     over: Value = Field(description="The list: the function's first argument.")
-    arguments: Arguments = Field(
-        default_factory=dict, alias="with", description="Its other arguments, by name."
-    )
+    arguments: Arguments = optional_mapping("Its other arguments, by name.", alias="with")
 
 
 class JoinNode(BaseNode):
@@ -252,9 +242,7 @@ class WorkflowNode(BaseNode):
     kind: ClassVar[str] = "workflow"
 
     workflow: str = Field(description="The file, beside or below this one.", min_length=1)
-    arguments: Arguments = Field(
-        default_factory=dict, alias="with", description="Its inputs, by name."
-    )
+    arguments: Arguments = optional_mapping("Its inputs, by name.", alias="with")
 
 
 class AskNode(BaseNode):

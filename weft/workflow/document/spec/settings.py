@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from weft.engine.graph.graph import MAX_NODES
-from weft.workflow.document.spec.fields import Duration, Name, SpecPart, expands, optional, shortens
+from weft.workflow.document.spec.fields import (
+    Duration,
+    Name,
+    SpecPart,
+    expands,
+    optional,
+    optional_mapping,
+    shortens,
+)
 
 Positive = Annotated[int, Field(ge=1)]
 Durability = Literal["none", "exit", "async", "sync"]
@@ -49,8 +57,8 @@ class RunSpec(SpecPart):
 
     deadline: Duration | None = optional("The run ends then, with what it has.")
     concurrency: Positive | None = optional("At most so many nodes work at once.")
-    limits: dict[Name, Positive] = Field(
-        default_factory=dict, description="At most so many calls of a model at once, by its name."
+    limits: dict[Name, Positive] = optional_mapping(
+        "At most so many calls of a model at once, by its name."
     )
     max_nodes: Positive = Field(
         default=MAX_NODES,
@@ -72,14 +80,6 @@ class RunSpec(SpecPart):
     )
 
 
-def _expand_cache(value: object) -> object:
-    return {} if value is True else value
-
-
-def _shorten_cache(cache: CacheSpec) -> object:
-    return cache.model_dump(exclude_unset=True) or True
-
-
 Retry = Annotated[
     RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")
 ]
@@ -87,7 +87,10 @@ Retry = Annotated[
 
 Cache = Annotated[
     CacheSpec,
-    BeforeValidator(_expand_cache, json_schema_input_type=Literal[True] | CacheSpec),
-    PlainSerializer(_shorten_cache),
+    BeforeValidator(
+        lambda value: {} if value is True else value,
+        json_schema_input_type=Literal[True] | CacheSpec,
+    ),
+    PlainSerializer(lambda cache: cache.model_dump(exclude_unset=True) or True),
 ]
 """`cache: true`, or a mapping."""

@@ -57,26 +57,11 @@ def decoders() -> Iterator[Decoder]:
         diffusing = [catalogue.preset(name) for name in catalogue.NAMES]
     for each in presets:
         told = each.published
-        yield Decoder(
-            each.name,
-            each.summary,
-            each.lossless,
-            each.needs,
-            each.options,
-            None if told is None else told.tokens_per_pass,
-            "" if told is None else told.where,
-        )
+        measured = (None, "") if told is None else (told.tokens_per_pass, told.where)
+        yield Decoder(each.name, each.summary, each.lossless, each.needs, each.options, *measured)
     for one in diffusing:
-        yield Decoder(
-            one.name,
-            one.summary,
-            one.plain,
-            one.needs,
-            one.options,
-            None,
-            one.published,
-            "diffusion",
-        )
+        own = (one.name, one.summary, one.plain, one.needs, one.options)
+        yield Decoder(*own, None, one.published, "diffusion")
 
 
 def parse_decoder(text: str) -> DecodeSpec:

@@ -18,7 +18,7 @@ from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
-from weft.workflow.runtime.models import KINDS, client_kind
+from weft.workflow.runtime.models import COMPOSED, KINDS, client_kind
 from weft.workflow.runtime.models.composed import ComposedModels, check_composed, is_composed
 from weft.workflow.runtime.models.moderation import (
     check_moderator,
@@ -52,7 +52,11 @@ class Models:
     """
 
     def __init__(self, *, decode: str | None = None) -> None:
-        self._decode = AUTOREGRESSIVE if decode is None else _decoder(decode)
+        self._decode: DecodeSpec = AUTOREGRESSIVE
+        if decode is not None:
+            from weft.workflow.runtime.models.decoders import parse_decoder
+
+            self._decode = parse_decoder(decode)
         self._clients: dict[str, ModelClient] = {}
         self._composed = ComposedModels(self.client)
         self._local: Any = None
@@ -161,9 +165,9 @@ def check_model(spec: ModelSpec) -> None:
 
     Raises: `BuildError`, whose message names the key.
     """
-    if spec.use in KINDS:
+    if spec.use in KINDS - COMPOSED:  # those are checked when the document is read
         client_kind(spec.use).check(spec)
-    elif ":" not in spec.use:
+    elif spec.use not in KINDS and ":" not in spec.use:
         hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
@@ -200,12 +204,6 @@ def _key(spec: ModelSpec, error: WeftError) -> str:
     if error.message.startswith("`base_url`"):
         return "base_url"
     return "options" if "option" in error.message else "use"
-
-
-def _decoder(text: str) -> DecodeSpec:
-    from weft.workflow.runtime.models.decoders import parse_decoder
-
-    return parse_decoder(text)
 
 
 def _spec(declared: str | Mapping[str, Any]) -> ModelSpec:

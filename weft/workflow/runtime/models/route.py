@@ -20,10 +20,6 @@ from weft.workflow.document.unit import Unit, file_beside
 from weft.workflow.runtime.models.composed import check_behind
 
 
-def check(spec: ModelSpec) -> None:
-    """What is wrong with the declaration alone is found when the document is read."""
-
-
 def check_made(unit: Unit, name: str) -> None:
     """Check which models the choice `name` is among, and its predictor. Raises: `BuildError`."""
     check_behind(unit, name)

@@ -37,7 +37,6 @@ from weft.reasoning.strategies import STRATEGIES, make_strategy
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
 from weft.workflow.document.secrets import redactor_here
-from weft.workflow.document.spec.declarations import ModelSpec
 from weft.workflow.document.spec.schemas import parse_answer
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.composed import check_behind, thinker
@@ -191,18 +190,18 @@ class ThoughtModel:
             lambda listener: ThoughtRun(
                 strategy, question, (listener,), deadline_s=request.timeout_s
             )
-        ) as heard:
-            async for event in heard.events():
+        ) as stream:
+            async for event in stream.events():
                 if text := told.of(event):
                     yield ReasoningDelta(text)
-                if text := speech.heard(event):
+                if text := speech.take(event):
                     yield TextDelta(text)
-            if heard.cancelled:
+            if stream.cancelled:
                 raise self._is_closed()
-            failure = heard.run.outcome.failure
-            if failure is not None and not heard.run.outcome.ok:
-                raise caller_fault(heard.result, ANSWER) or error_of(failure, ANSWER)
-            thought, usage = heard.run.thought, heard.result.usage
+            failure = stream.run.outcome.failure
+            if failure is not None and not stream.run.outcome.ok:
+                raise caller_fault(stream.result, ANSWER) or error_of(failure, ANSWER)
+            thought, usage = stream.run.thought, stream.result.usage
         answer = thought.answer
         finish: FinishReason = "length" if thought.cut else "stop"
         if text := speech.rest(answer):
@@ -295,10 +294,6 @@ class _Transcript:
                     self.said.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
                     return self.said[-1]
         return ""
-
-
-def check(spec: ModelSpec) -> None:
-    """What is wrong with the declaration alone is found when the document is read."""
 
 
 def check_made(unit: Unit, name: str) -> None:

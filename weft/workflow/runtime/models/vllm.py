@@ -45,9 +45,7 @@ def make(spec: ModelSpec) -> ModelClient:
         options = {"fleet": {}, "priority": True, **spec.options}
         return openai.make(spec.model_copy(update={"options": options}))
     connection = VllmConnection(
-        openai.fleet_options(spec.options),
-        openai.client_options(spec.options),
-        _keep_alive_s(spec),
+        openai.fleet_options(spec.options), openai.client_options(spec.options), _keep_alive_s(spec)
     )
     return VllmModel(serve_spec(spec), connection)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from weft.core import errors
@@ -50,18 +50,9 @@ class FlowResult:
         cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
     ) -> FlowResult:
         """What the engine says of a run, with its outputs."""
-        return cls(
-            result.run,
-            result.status,
-            outputs,
-            missing,
-            result.outcomes,
-            result.usage,
-            result.wall_s,
-            result.reasons,
-            result.leaked,
-            result.unsettled,
-        )
+        own: dict[str, Any] = {"outputs": outputs, "missing": missing}
+        told = (each.name for each in fields(cls) if each.name not in own)
+        return cls(**own, **{name: getattr(result, name) for name in told})
 
     @property
     def ok(self) -> bool:
@@ -170,13 +161,13 @@ def caller_fault(result: FlowResult, node: NodeId) -> WeftError | None:
     """The failure inside `node`, a container or an agent, that is about what the caller sent."""
     for inner, outcome in result.outcomes.items():
         failure = outcome.failure
-        if failure is not None and failure.error in _CALLERS and _within(inner, node):
+        if (
+            failure is not None
+            and failure.error in _CALLERS
+            and (inner == node or inner.startswith((f"{node}/", f"{node}[")))
+        ):
             return error_of(failure, inner)
     return None
-
-
-def _within(inner: str, node: str) -> bool:
-    return inner == node or inner.startswith((f"{node}/", f"{node}["))
 
 
 def _failed(result: FlowResult, names: Iterable[str]) -> NodeId | None:

@@ -145,7 +145,7 @@ class AnswerStream:
         self._at = 0
         """Characters that the present attempt has written."""
 
-    def heard(self, event: Event) -> str:
+    def take(self, event: Event) -> str:
         """The text that is new with `event`. Raises: `ModelUnavailable` on a contradiction."""
         match event:
             case NodeStreamed(node=node, text=text) if node == self._speaker:
