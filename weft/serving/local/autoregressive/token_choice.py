@@ -53,7 +53,7 @@ class TokenChooser:
             return _certain(0, len(logits))  # it is not read
         if self._grammar is not None:
             self._grammar.restrict(logits)
-        return self._shaping.law(logits)
+        return self._shaping.distribution(logits)
 
     def take(self, token: int) -> None:
         """The answer goes on with `token`, which the distribution allows."""

@@ -24,7 +24,7 @@ from weft.decoding.diffusion.ports import (
     OutputGuard,
     ScheduleSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.schedules import fill_of
 from weft.decoding.diffusion.stats import Stats
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
@@ -167,7 +167,9 @@ class DiffusionIntake:
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
         decoder = self._decoders.decoder(request.decode)
         form = self._forms.form(request, most)
-        shaping = shaping_of(request.sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(
+            request.sampling, self._model.network.generation, DIFFUSION_TEMPERATURE
+        )
         return DiffusionRow(
             ticket,
             prompt,
@@ -214,7 +216,7 @@ class DiffusionIntake:
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        shaping = shaping_of(sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(sampling, self._model.network.generation, DIFFUSION_TEMPERATURE)
         chance = CounterRng(seed_of(sampling))
         slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
@@ -223,7 +225,7 @@ class DiffusionIntake:
             if form is not None:
                 filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.plugs(config), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.configure(config), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
             growing = replace(config, schedule=GrowingSchedule(config.schedule, slots))

@@ -22,7 +22,7 @@ from weft.decoding.diffusion.ports import (
     ProbingSession,
     ShadowReadingSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.serving.extra_arguments import DECODE, NODE, SEED, TEMPERATURE
 
 _OURS: Final = (DECODE, TEMPERATURE, SEED)
