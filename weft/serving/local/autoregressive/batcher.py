@@ -231,9 +231,7 @@ class Batcher:
         """One span for every row that writes, and prompts in order as far as the step allows."""
         spans = []
         budget = self._options.prefill_tokens
-        self._drafts = self._drafting.drafts(
-            row for row in self.rows if self._may_draft(row)
-        )
+        self._drafts = self._drafting.drafts(row for row in self.rows if self._may_draft(row))
         for row in self.rows:
             if row in self._groups:
                 continue
