@@ -21,8 +21,8 @@ from weft.serving.vllm.client.model import VllmModel
 from weft.serving.vllm.drafting.shared_texts import tell
 from weft.serving.vllm.launch.decoders import parse_speculative
 from weft.serving.vllm.launch.spec import ServeSpec
-from weft.serving.vllm.supervise.places import drafting_folder
 from weft.serving.vllm.supervise.registry import entries, locked
+from weft.serving.vllm.supervise.state_folders import drafting_folder
 
 pytestmark = pytest.mark.vllm
 TOKENS = 48

@@ -22,8 +22,8 @@ from weft.serving.vllm.plugin.proposer import (
     constraint_of,
     facts_of,
 )
-from weft.serving.vllm.supervise.places import drafting_folder, forget
 from weft.serving.vllm.supervise.processes import MARK, Identity, Mark
+from weft.serving.vllm.supervise.state_folders import drafting_folder, forget
 
 Make = Callable[..., WeftProposer]
 

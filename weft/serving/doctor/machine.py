@@ -17,7 +17,7 @@ import psutil
 from weft.serving.doctor.check import Check, ProbeResult, probe
 from weft.serving.vllm.launch.engine import has_nvidia
 from weft.serving.vllm.launch.machine import HostResources, this_machine
-from weft.serving.vllm.supervise.places import state_folder
+from weft.serving.vllm.supervise.state_folders import state_folder
 from weft.serving.weights.model_folder import models_folder
 
 _GIB = 2**30

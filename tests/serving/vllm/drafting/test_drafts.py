@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.serving.vllm.drafting.drafts import BatchDrafter
+from weft.serving.vllm.drafting.batch_drafter import BatchDrafter
 from weft.serving.vllm.drafting.requests import Constraint, RowFacts
 from weft.serving.vllm.drafting.settings import ProposerSettings
 

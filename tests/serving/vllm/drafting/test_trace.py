@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.serving.vllm.drafting.test_drafts import Fixed
-from weft.serving.vllm.drafting.drafts import BatchDrafter
+from weft.serving.vllm.drafting.batch_drafter import BatchDrafter
 from weft.serving.vllm.drafting.requests import RowFacts
 from weft.serving.vllm.drafting.settings import ProposerSettings
 

@@ -20,7 +20,7 @@ from weft.serving.vllm.client.demand import ServerLease, demand, renewed
 from weft.serving.vllm.drafting.shared_texts import tell
 from weft.serving.vllm.launch.decoders import OURS
 from weft.serving.vllm.launch.spec import ServeSpec
-from weft.serving.vllm.supervise.places import drafting_folder
+from weft.serving.vllm.supervise.state_folders import drafting_folder
 
 
 @dataclass(frozen=True, slots=True)

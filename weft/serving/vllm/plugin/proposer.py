@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.serving.vllm.drafting.drafts import LOG, BatchDrafter
+from weft.serving.vllm.drafting.batch_drafter import LOG, BatchDrafter
 from weft.serving.vllm.drafting.forced_tokens import ForcedTokensCompiler
 from weft.serving.vllm.drafting.memory import LONGEST_LABEL
 from weft.serving.vllm.drafting.requests import LABEL, Constraint, RowFacts, RunningBatch
 from weft.serving.vllm.drafting.settings import KEY, ProposerSettings, settings_from
 from weft.serving.vllm.drafting.shared_texts import DraftChannelServer, TextArchive
-from weft.serving.vllm.supervise.places import drafting_folder, known_folder
 from weft.serving.vllm.supervise.processes import MARK, Mark
+from weft.serving.vllm.supervise.state_folders import drafting_folder, known_folder
 
 if TYPE_CHECKING:
     from llguidance import LLTokenizer

@@ -18,10 +18,10 @@ from weft.core.errors import ServeError, StartError, WeftError, convert
 from weft.serving.vllm.launch.command import Maker, maker
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import failure, registry
-from weft.serving.vllm.supervise.places import log_folder
 from weft.serving.vllm.supervise.processes import Identity
 from weft.serving.vllm.supervise.registry import ServingEntry
 from weft.serving.vllm.supervise.replica_process import HealthPolicy
+from weft.serving.vllm.supervise.state_folders import log_folder
 from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 COMMAND = [sys.executable, "-m", "weft.serving.vllm.supervise.detached"]

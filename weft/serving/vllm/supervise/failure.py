@@ -17,7 +17,7 @@ from weft.core.errors import (
     StartError,
     WeftError,
 )
-from weft.serving.vllm.supervise.places import log_folder
+from weft.serving.vllm.supervise.state_folders import log_folder
 
 _FILE = "failure.json"
 _KINDS: dict[str, type[WeftError]] = {

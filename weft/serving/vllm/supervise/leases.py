@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from weft.core.errors import ServeError
-from weft.serving.vllm.supervise.places import lease_folder
+from weft.serving.vllm.supervise.state_folders import lease_folder
 
 
 class LeaseFile:

@@ -20,8 +20,8 @@ from filelock import FileLock, Timeout
 
 from weft.core.errors import ServeError, WeftError
 from weft.serving.vllm.launch.spec import ServeSpec, from_form, to_form
-from weft.serving.vllm.supervise.places import forget, registry_folder
 from weft.serving.vllm.supervise.processes import Identity
+from weft.serving.vllm.supervise.state_folders import forget, registry_folder
 
 Status = Literal["starting", "ready", "degraded", "stopping"]
 ReplicaStatus = Literal["starting", "ready", "restarting", "stopped", "failed"]

@@ -16,11 +16,11 @@ from weft.serving.vllm.launch.command import Maker
 from weft.serving.vllm.supervise import failure, registry
 from weft.serving.vllm.supervise.leases import holders
 from weft.serving.vllm.supervise.log import LogFile
-from weft.serving.vllm.supervise.places import log_folder, prune_logs
 from weft.serving.vllm.supervise.processes import Identity, Mark, end_leftovers
 from weft.serving.vllm.supervise.registry import ReplicaEntry, ServingEntry
 from weft.serving.vllm.supervise.replica import SupervisedReplica
 from weft.serving.vllm.supervise.replica_process import HealthPolicy, ReplicaSpec
+from weft.serving.vllm.supervise.state_folders import log_folder, prune_logs
 
 Show = Callable[[str], None]
 _LEASE_POLL_S = 0.5
