@@ -100,8 +100,8 @@ class CommitSession(Protocol):
 class ProbingSession(CommitSession, Protocol):
     """One that may ask again before it decides."""
 
-    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """The answers to `Action.look`, in order. May look again."""
+    def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
+        """The answers to `Action.probes`, in order. May look again."""
 
 
 @runtime_checkable
