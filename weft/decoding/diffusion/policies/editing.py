@@ -67,7 +67,8 @@ def _changed(stats: Stats, canvas: Canvas, threshold: float) -> Bits:
     inside = (stats.slots >= canvas.window.start) & (stats.slots < canvas.window.stop)
     written = inside & ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
     other = stats.top_ids[:, 0] != canvas.ids[stats.slots]
-    return written & other & reaches(stats.confidence, threshold)
+    changed: Bits = written & other & reaches(stats.confidence, threshold)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
