@@ -13,9 +13,9 @@ from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.approximate import FreeCache
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.catalogue import (
+    DecoderOption,
     DiffusionPreset,
     NumberOption,
-    Option,
     Options,
     TextOption,
     WholeOption,
@@ -44,7 +44,7 @@ def _own(
     name: str,
     summary: str,
     make: Callable[[ModelTraits, Options], DecoderConfig],
-    options: tuple[Option, ...],
+    options: tuple[DecoderOption, ...],
     *,
     block: bool = True,
     needs: str = "",

@@ -17,9 +17,9 @@ from weft.decoding.diffusion.caches.approximate import (
 )
 from weft.decoding.diffusion.caches.exact import exact_cache
 from weft.decoding.diffusion.catalogue import (
+    DecoderOption,
     DiffusionPreset,
     NumberOption,
-    Option,
     Options,
     WholeOption,
     WordOption,
@@ -93,7 +93,7 @@ def _row(
     name: str,
     summary: str,
     policy: Callable[..., CommitPolicy],
-    *options: Option,
+    *options: DecoderOption,
     block: int = 0,
     fresh: bool = False,
     plain: bool = False,
@@ -111,7 +111,11 @@ def _row(
 
 
 def _cached(
-    name: str, summary: str, cache: Callable[..., CachePolicy], *options: Option, published: str
+    name: str,
+    summary: str,
+    cache: Callable[..., CachePolicy],
+    *options: DecoderOption,
+    published: str,
 ) -> DiffusionPreset:
     """The decoder `threshold`, or `factor` where that is given: the cache is all that differs."""
 
