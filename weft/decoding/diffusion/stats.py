@@ -160,7 +160,7 @@ def sample_tokens(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
-    shaping: SamplingParams,
+    sampling: SamplingParams,
     rng: TokenRng,
     *,
     fresh: bool = False,
@@ -171,13 +171,16 @@ def sample_tokens(
     is drawn for the same prediction; one that was opened again gets another. `fresh`: another at
     every step.
     """
-    if shaping.greedy:
+    if sampling.greedy:
         ids = logits.argmax(axis=1) if len(logits) else np.empty(0, dtype=np.int64)
     else:
         visits = canvas.visits[slots] + (canvas.step if fresh else 0)
         at = (slots - canvas.first) + visits * _VISIT
         ids = np.array(
-            [rng.token(shaping.law(row), int(n)) for row, n in zip(logits, at, strict=True)],
+            [
+                rng.token(sampling.distribution(row), int(n))
+                for row, n in zip(logits, at, strict=True)
+            ],
             dtype=np.int64,
         )
     logp = log_probabilities(logits)

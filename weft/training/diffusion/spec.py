@@ -172,6 +172,11 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 """By name: the module, which has `KIND`."""
 
 
+def all_kinds() -> list[DiffusionTrainerSpec]:
+    """All of them, by name."""
+    return [kind_of(name) for name in sorted(KINDS)]
+
+
 def kind_of(name: str) -> DiffusionTrainerSpec:
     """The kind of that name. Raises: `InputError` with those there are."""
     if name not in KINDS:

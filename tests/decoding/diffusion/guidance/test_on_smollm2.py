@@ -53,10 +53,10 @@ def test_flashdlm_from_end_to_end(smollm2: Path, smollm2_network: Network, tmp_p
     )
     causal = smollm2_network
     plain = list(prompt)
-    while len(plain) < len(prompt) + TOKENS and plain[-1] not in causal.habits.end_ids:
+    while len(plain) < len(prompt) + TOKENS and plain[-1] not in causal.generation.end_ids:
         read = causal.forward([Span(0, range(len(plain)), plain, 1)])[0]
         plain.append(int(read.logits[-1].argmax()))
-    answer = [token for token in plain[len(prompt) :] if token not in causal.habits.end_ids]
+    answer = [token for token in plain[len(prompt) :] if token not in causal.generation.end_ids]
 
     # blocks of one slot are what the model could do before: all of it passes
     single = before_training(smollm2, tmp_path / "single", 1)

@@ -23,8 +23,8 @@ from weft.serving.vllm.diffusion.decoder import (
     DecoderRequest,
     ServedCanvas,
     decoder_request_of,
-    plugs_inside,
     served_as,
+    served_config,
 )
 from weft.serving.vllm.diffusion.sampler import DevicePredictions
 from weft.serving.vllm.launch.diffusion import diffusion_support
@@ -101,7 +101,7 @@ def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None
     outcome: dict[str, str] = {}
     for name in NAMES:
         try:
-            plugs_inside(DecoderRequest(name), served)
+            served_config(DecoderRequest(name), served)
             outcome[name] = "served"
         except (SpecError, CapabilityError) as error:
             outcome[name] = str(error)
