@@ -192,9 +192,9 @@ class Doubting:
         slots = canvas.open
         feed = np.arange(canvas.length)
         query = Query(canvas, feed, slots, canvas.length, scratch=True, kind="look")
-        return Action(look=(query, query))
+        return Action(probes=(query, query))
 
-    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
+    def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
         assert len(answers) == 2
         stats, drawn = answers[1].stats, answers[1].drawn
         assert stats.slots.tolist() == canvas.open.tolist()

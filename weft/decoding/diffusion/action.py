@@ -48,7 +48,7 @@ class Action:
     renoise   what undecided slots hold from now on
     delete    slots that are taken out; `insert` opens one before each of its slots
     soft      how slots are read the next time
-    look      ask this first, and propose again: `CommitSession.looked` gets the answers
+    probes    ask this first, and propose again: `ProbingSession.probed` gets the answers
     again     the window is not left yet, and no commit is owed
     """
 
@@ -59,7 +59,7 @@ class Action:
     delete: Slots = field(default_factory=lambda: NOTHING.slots)
     insert: Slots = field(default_factory=lambda: NOTHING.slots)
     soft: SoftSlots | None = None
-    look: tuple[Query, ...] = ()
+    probes: tuple[Query, ...] = ()
     again: bool = False
 
     @property

@@ -109,7 +109,7 @@ Options = Mapping[str, str | int | float | bool]
 WordT = TypeVar("WordT", bound=str)
 
 
-class Option(Protocol):
+class DecoderOption(Protocol):
     """Reads one option. Raises: `SpecError` for a value that cannot be."""
 
     @property

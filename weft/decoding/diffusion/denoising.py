@@ -151,7 +151,7 @@ class DenoisingRow:
         self._filter = ActionFilter(canvas, config, traits, self.counters)
         self._guards = [one.begin(canvas, traits) for one in config.guards]
         self._fill = _NOISE_ID if traits.mask_id is None else traits.mask_id
-        self._looks: tuple[Query, ...] = ()
+        self._probes: tuple[Query, ...] = ()
         self._pending: tuple[Stats, SampledTokens] | None = None
         self._owed: tuple[CacheFeed, range] | None = None
         if not canvas.window:
@@ -176,7 +176,7 @@ class DenoisingRow:
         if self._owed is not None:
             asked: tuple[Query, ...] = (self._persisting(*self._owed),)
         else:
-            asked = self._looks or self._predictor.queries()
+            asked = self._probes or self._predictor.queries()
         self.counters.count_pass(asked, asked[0].kind)
         return asked
 
@@ -184,18 +184,18 @@ class DenoisingRow:
         """Take what came of `queries`, in their order."""
         if self._owed is not None:
             self._persisted(answers[0])
-        elif self._looks:
+        elif self._probes:
             assert self._probing is not None
-            pairs = zip(self._looks, answers, strict=True)
+            pairs = zip(self._probes, answers, strict=True)
             looked = [self._predictor.answer(*one) for one in pairs]
-            self._do(self._probing.looked(looked, self.canvas))
+            self._do(self._probing.probed(looked, self.canvas))
         else:
             self.settle_seen(*self._predictor.seen(answers))
 
     @property
     def wants_statistics(self) -> bool:
         """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
-        return not (self._owed or self._looks or self._predictor.wants_logits)
+        return not (self._owed or self._probes or self._predictor.wants_logits)
 
     def settle_seen(self, stats: Stats, drawn: SampledTokens) -> None:
         """As `settle`, with what was computed elsewhere from the logits that were wanted."""
@@ -222,8 +222,8 @@ class DenoisingRow:
 
     def _do(self, action: Action) -> None:
         """Carry out a proposal, unless it wants another look first."""
-        self._looks = action.look
-        if action.look:
+        self._probes = action.probes
+        if action.probes:
             return
         assert self._pending is not None
         stats, drawn = self._pending

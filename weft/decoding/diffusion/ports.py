@@ -21,14 +21,14 @@ from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
 SessionT_co = TypeVar("SessionT_co", covariant=True)
 
 
-class Settings(Protocol[SessionT_co]):
+class PartSettings(Protocol[SessionT_co]):
     """Settings of one part of a decoder: safe to share."""
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> SessionT_co:
         """For one canvas."""
 
 
-class ForesightSettings(Settings[SessionT_co], Protocol[SessionT_co]):
+class ForesightSettings(PartSettings[SessionT_co], Protocol[SessionT_co]):
     """Of a part that may look at predictions behind the window."""
 
     @property
@@ -100,8 +100,8 @@ class CommitSession(Protocol):
 class ProbingSession(CommitSession, Protocol):
     """One that may ask again before it decides."""
 
-    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """The answers to `Action.look`, in order. May look again."""
+    def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
+        """The answers to `Action.probes`, in order. May look again."""
 
 
 @runtime_checkable
@@ -122,7 +122,7 @@ class ShadowReadingSession(CommitSession, Protocol):
         """Decided slots of the window, ascending; answered in `Stats.shadow`."""
 
 
-class CommitPolicy(Settings[CommitSession], Protocol):
+class CommitPolicy(PartSettings[CommitSession], Protocol):
     """Which slots are written after a look at the model's predictions."""
 
     @property
@@ -161,7 +161,7 @@ class CacheSession(Protocol):
         """
 
 
-class CachePolicy(Settings[CacheSession], Protocol):
+class CachePolicy(PartSettings[CacheSession], Protocol):
     """Which slots are read again in a pass, and which are trusted. `begin` raises
     `CapabilityError` for a model that it cannot serve.
     """
@@ -206,8 +206,8 @@ class StopSession(Protocol):
         """
 
 
-GuidancePolicy: TypeAlias = Settings[GuidanceSession]
-OutputGuard: TypeAlias = Settings[GuardSession]
+GuidancePolicy: TypeAlias = PartSettings[GuidanceSession]
+OutputGuard: TypeAlias = PartSettings[GuardSession]
 VerifierPolicy: TypeAlias = ForesightSettings[VerifierSession]
 BlockSchedule: TypeAlias = ForesightSettings[ScheduleSession]
 StopPolicy: TypeAlias = ForesightSettings[StopSession]

@@ -19,7 +19,7 @@ SLACK: Final = 1e-6
 """Probabilities from float32 logits differ by less where they are equal: one half may read
 0.49999997 on one machine and 0.5 on the next."""
 OF_POLICIES: Final = 1 << 63
-"""The first position of `SampledTokens.chance` that no slot uses; there are as many more."""
+"""The first position of `SampledTokens.rng` that no slot uses; there are as many more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,13 +139,13 @@ def _kl(
 class SampledTokens:
     """A token for each slot of `Stats`, and its probability before temperature and cuts.
 
-    `chance` is the row's own, for a policy that decides by chance too: at positions from
+    `rng` is the row's own, for a policy that decides by chance too: at positions from
     `OF_POLICIES` on, which no slot has.
     """
 
     ids: NDArray[np.int64]
     p: NDArray[np.float64]
-    chance: TokenRng = field(default_factory=lambda: CounterRng(0))
+    rng: TokenRng = field(default_factory=lambda: CounterRng(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,8 +160,8 @@ def sample_tokens(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
-    shaping: SamplingParams,
-    chance: TokenRng,
+    sampling: SamplingParams,
+    rng: TokenRng,
     *,
     fresh: bool = False,
 ) -> SampledTokens:
@@ -171,18 +171,18 @@ def sample_tokens(
     is drawn for the same prediction; one that was opened again gets another. `fresh`: another at
     every step.
     """
-    if shaping.greedy:
+    if sampling.greedy:
         ids = logits.argmax(axis=1) if len(logits) else np.empty(0, dtype=np.int64)
     else:
         visits = canvas.visits[slots] + (canvas.step if fresh else 0)
         at = (slots - canvas.first) + visits * _VISIT
         ids = np.array(
             [
-                chance.token(shaping.distribution(row), int(n))
+                rng.token(sampling.distribution(row), int(n))
                 for row, n in zip(logits, at, strict=True)
             ],
             dtype=np.int64,
         )
     logp = log_probabilities(logits)
     p = np.exp(np.take_along_axis(logp, ids[:, None], axis=1)[:, 0].astype(np.float64))
-    return SampledTokens(ids.astype(np.int64), p, chance)
+    return SampledTokens(ids.astype(np.int64), p, rng)

@@ -186,7 +186,7 @@ class _FixedPaceSession(PacedSession):
             score = np.where(late, score - 2.0 * (1.0 + np.abs(score).max()), score)
         if rules.score == "random" or rules.spread:
             spread = rules.spread or 1.0
-            rows = sample_rows(score, stats.open, due, spread, drawn.chance, canvas.step)
+            rows = sample_rows(score, stats.open, due, spread, drawn.rng, canvas.step)
         else:
             rows = rank_rows(score, stats.open)[:due]
         return commit(stats, drawn, rows)
@@ -231,7 +231,7 @@ class _AncestralSession:
         for step, share in self._shares:
             at = at_step(step)
             slots = stats.slots[rows] - canvas.first
-            shown = [drawn.chance.accepts(share, at + int(slot), 0) for slot in slots]
+            shown = [drawn.rng.accepts(share, at + int(slot), 0) for slot in slots]
             if any(shown):
                 return commit(stats, drawn, rows[shown])
         return commit(stats, drawn, rows)

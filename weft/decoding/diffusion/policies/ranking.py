@@ -93,13 +93,13 @@ def rewritable(canvas: Canvas) -> Slots:
 
 
 def sample_rows(
-    score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: TokenRng, step: int
+    score: NDArray[np.float64], among: Bits, count: int, spread: float, rng: TokenRng, step: int
 ) -> Rows:
     """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
     weights = np.where(among, np.exp((score - score[among].max()) / spread), 0.0)
     rows = []
     for turn in range(min(count, int(among.sum()))):
-        rows.append(chance.token(weights / weights.sum(), at_step(step) + turn))
+        rows.append(rng.token(weights / weights.sum(), at_step(step) + turn))
         weights[rows[-1]] = 0.0
         if not weights.any():  # the rest is too unlikely for float64
             left = among.copy()

@@ -142,7 +142,7 @@ class _RemdmSession:
         due = self._settings.count * (canvas.step_in_block + 1) - len(decided)
         # each opened slot has to be made up for by an open one that is written now
         most = min(self._left, int(stats.open.sum()) - due)
-        again = self._opened(decided, canvas, drawn.chance)[: max(0, most)]
+        again = self._opened(decided, canvas, drawn.rng)[: max(0, most)]
         self._left -= len(again)
         chosen = most_confident(stats, due + len(again))
         for slot, p in zip(stats.slots[chosen], drawn.p[chosen], strict=True):
@@ -151,13 +151,13 @@ class _RemdmSession:
             commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]), remask=np.sort(again)
         )
 
-    def _opened(self, decided: Slots, canvas: Canvas, chance: TokenRng) -> Slots:
+    def _opened(self, decided: Slots, canvas: Canvas, rng: TokenRng) -> Slots:
         if not len(decided):
             return decided
         weights = np.exp([-self._psi.get(int(slot), 1.0) for slot in decided])
         rates = self._settings.rate * weights / weights.sum()
         hit = [
-            chance.accepts(float(rate), at_step(canvas.step) + int(slot) - canvas.first, 0)
+            rng.accepts(float(rate), at_step(canvas.step) + int(slot) - canvas.first, 0)
             for slot, rate in zip(decided, rates, strict=True)
         ]
         opened: Slots = decided[np.array(hit)]

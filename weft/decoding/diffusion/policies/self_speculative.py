@@ -35,9 +35,9 @@ class SelfSpeculativePolicy:
     next draft begins there.
 
     Lossless: with an exact cache and an order that looks at predictions only, the text is that of
-    `FixedPacePolicy(EveryStep(1), order)` with the same chance, token by token, at any temperature,
-    because a slot draws with the same number in every canvas. A batched pass counts as one forward;
-    it reads up to `rows` times the tokens, which `DenoisingCounters.tokens` tells.
+    `FixedPacePolicy(EveryStep(1), order)` with the same random numbers, token by token, at any
+    temperature, because a slot draws with the same number in every canvas. A batched pass counts as
+    one forward; it reads up to `rows` times the tokens, which `DenoisingCounters.tokens` tells.
     """
 
     order: Score = "leftmost"
@@ -67,7 +67,7 @@ class _SelfSpeculativeSession:
         self._settled = []
         return self._go_on(stats, drawn, canvas)
 
-    def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
+    def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
         """Which drafted steps are those of one-by-one writing."""
         at = 0  # of the canvas that one-by-one writing comes to
         while at + 1 < len(answers) and self._next(answers[at]) == self._draft[at + 1]:
@@ -87,7 +87,7 @@ class _SelfSpeculativeSession:
         chain = self._settled + self._draft[1:]
         least = len(self._settled)
         most = min(len(chain) - 1, least + self._settings.rows - 1)
-        return Action(look=tuple(self._query(canvas, chain[:n]) for n in range(least, most + 1)))
+        return Action(probes=tuple(self._query(canvas, chain[:n]) for n in range(least, most + 1)))
 
     def _steps(self, stats: Stats, drawn: SampledTokens) -> list[Step]:
         """All open slots in order."""

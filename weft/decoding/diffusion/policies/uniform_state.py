@@ -84,7 +84,7 @@ class _UniformStateSession:
         if calm or canvas.step_in_block + 1 >= rules.steps:
             return Action(commit=SlotTokens.of(slots, likeliest))
         accepted = self._accepted(stats.entropy[stats.open])
-        ids = np.where(accepted, drawn.ids[stats.open], self._noise(slots, canvas, drawn.chance))
+        ids = np.where(accepted, drawn.ids[stats.open], self._noise(slots, canvas, drawn.rng))
         return Action(renoise=SlotTokens.of(slots, ids), soft=self._soft(stats), again=True)
 
     def _accepted(self, entropy: NDArray[np.float64]) -> Bits:
@@ -95,12 +95,12 @@ class _UniformStateSession:
         return accepted
 
     def _noise(
-        self, slots: Slots, canvas: Canvas, chance: TokenRng, step: int = 1
+        self, slots: Slots, canvas: Canvas, rng: TokenRng, step: int = 1
     ) -> NDArray[np.int64]:
         if self._mask is not None:
             return np.full(len(slots), self._mask, dtype=np.int64)
         at = at_step(canvas.step + step) - canvas.first
-        return np.array([chance.token(self._law, at + int(n)) for n in slots], dtype=np.int64)
+        return np.array([rng.token(self._law, at + int(n)) for n in slots], dtype=np.int64)
 
     def _soft(self, stats: Stats) -> SoftSlots | None:
         parts = self._settings.parts

@@ -13,9 +13,9 @@ from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.approximate import FreeCache
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.catalogue import (
+    DecoderOption,
     DiffusionPreset,
     NumberOption,
-    Option,
     Options,
     TextOption,
     WholeOption,
@@ -33,6 +33,7 @@ from weft.decoding.diffusion.presets.standard import (
     LOST_ENTROPY,
     STEPS,
     THRESHOLD,
+    block,
     block_size,
     configured,
 )
@@ -44,14 +45,13 @@ def _own(
     name: str,
     summary: str,
     make: Callable[[ModelTraits, Options], DecoderConfig],
-    options: tuple[Option, ...],
+    options: tuple[DecoderOption, ...],
     *,
-    block: bool = True,
     needs: str = "",
     published: str,
 ) -> DiffusionPreset:
     """A decoder that `make` puts together."""
-    names = (*(option.name for option in options), *((BLOCK,) if block else ()))
+    names = tuple(option.name for option in options)
     several = (one.name for one in options if isinstance(one, TextOption) and one.several)
     return DiffusionPreset(
         name, summary, make, needs=needs, options=names, lists=tuple(several), published=published
@@ -243,7 +243,7 @@ PRESETS: Final = (
         "llada",
         "equal steps in each block, the surest slots first",
         _llada,
-        (STEPS, _ORDER, _ENDS, _GUIDANCE),
+        (block(), STEPS, _ORDER, _ENDS, _GUIDANCE),
         published="LLaDA-8B-Instruct: GSM8K 78.6 with length 256 and blocks of 8, 69.4 with length "
         "512 and one block (LLaDA repository, evaluation table)",
     ),
@@ -251,7 +251,7 @@ PRESETS: Final = (
         "hierarchy",
         "the best slot of each gap, and all that are sure",
         _hierarchy,
-        (THRESHOLD, NumberOption("low", 0.4)),
+        (THRESHOLD, NumberOption("low", 0.4), block()),
         published="part of dInfer's 1100 tokens/s on HumanEval with LLaDA-MoE on 8 H800 "
         "(arXiv 2510.08666)",
     ),
@@ -259,7 +259,7 @@ PRESETS: Final = (
         "llada22",
         "tokens are overwritten, taken out and inserted, by the model's control tokens",
         _llada22,
-        (*_EDITS, *_CONTROLS),
+        (*_EDITS, *_CONTROLS, block()),
         needs="a model with control tokens: keep=ID, delete=ID, insert=ID",
         published="SWE-bench Verified 35.8 to 44.4 by editing (LLaDA2.2 report)",
     ),
@@ -267,14 +267,14 @@ PRESETS: Final = (
         "adablock",
         "a threshold, in blocks that end where a sentence is expected to",
         _adablock,
-        (THRESHOLD, _DELIMITERS, _SURE),
+        (THRESHOLD, _DELIMITERS, _SURE, block()),
         published="up to +5.3 points at equal speed (AdaBlock, arXiv 2509.26432)",
     ),
     _own(
         "daedal",
         "a threshold, in an answer that grows until its end is in sight",
         _daedal,
-        (THRESHOLD, _START, _MORE, _TAIL),
+        (THRESHOLD, _START, _MORE, _TAIL, block()),
         published="the quality of the best fixed length without knowing it (DAEDAL, "
         "arXiv 2508.00819)",
     ),
@@ -283,14 +283,13 @@ PRESETS: Final = (
         "explore how far the model sees, then write that far",
         _slowfast,
         (THRESHOLD, _SPAN, _FAIR),
-        block=False,
         published="15.6x, with dLLM-Cache 34.2x on GPQA (SlowFast, arXiv 2506.10848)",
     ),
     _own(
         "sdar",
         "block by block; what is sure in each pass, and a pass that stores each block",
         _sdar,
-        (THRESHOLD, STEPS, _STORE),
+        (THRESHOLD, block(), STEPS, _STORE),
         published="SDAR: over 2x its static schedule; 4B in JetEngine 1800 tokens/s on an A800 at "
         "batch 128 (repository)",
     ),
@@ -298,7 +297,7 @@ PRESETS: Final = (
         "fastdllm_v2",
         "sub-blocks from left to right; the pass that stores a block writes the next token",
         _fastdllm_v2,
-        (THRESHOLD, _INSIDE),
+        (THRESHOLD, block(), _INSIDE),
         published="7B: up to 2.5x its autoregressive origin, 60.3 points on average "
         "(arXiv 2509.26328)",
     ),
@@ -306,7 +305,7 @@ PRESETS: Final = (
         "flashdlm",
         "all slots are drafted, and a causal model lets the longest likely prefix pass",
         _flashdlm,
-        (_SUPERVISOR, _RULE, _TOP, _SHARE),
+        (_SUPERVISOR, _RULE, _TOP, _SHARE, block()),
         needs="a causal model with the same tokenizer: supervisor=FOLDER",
         published="Dream-7B with Qwen2.5-1.5B 12.14x on average, up to 34x with long contexts "
         "(FlashDLM, arXiv 2505.21467)",
@@ -315,7 +314,7 @@ PRESETS: Final = (
         "learn2pd",
         "slots that a trained filter takes for final, and nothing behind the end of the text",
         _learn2pd,
-        (THRESHOLD, _FILTER, _END),
+        (THRESHOLD, _FILTER, block(), _END),
         needs="a filter for the model (weft train-diffusion learn2pd); one comes with list-full",
         published="LLaDA-8B GSM8K 22.58x with length 1024, 57.51x with a dual cache (Learn2PD, "
         "arXiv 2509.25188)",
@@ -324,7 +323,7 @@ PRESETS: Final = (
         "uniform_state",
         "noise is replaced where little entropy is lost, until the text stands still",
         _uniform_state,
-        (_PASSES, LOST_ENTROPY),
+        (_PASSES, LOST_ENTROPY, block()),
         published="12 to 16 passes for 256 slots; 1008 tokens/s on an H100 in FP8 "
         "(DiffusionGemma documentation)",
     ),

@@ -17,9 +17,9 @@ from weft.decoding.diffusion.caches.approximate import (
 )
 from weft.decoding.diffusion.caches.exact import exact_cache
 from weft.decoding.diffusion.catalogue import (
+    DecoderOption,
     DiffusionPreset,
     NumberOption,
-    Option,
     Options,
     WholeOption,
     WordOption,
@@ -66,6 +66,15 @@ _SPREAD: Final = NumberOption("spread", 0.0, high=100.0)
 _BY: Final[WordOption[By]] = WordOption("by", ("drawn", "confidence"))
 
 
+class BlockOption(WholeOption):
+    """Slots of a block; 0: all of the answer."""
+
+
+def block(size: int = 0) -> BlockOption:
+    """The option of that name, with its default for models without blocks."""
+    return BlockOption(BLOCK, size)
+
+
 def block_size(traits: ModelTraits, options: Options, block: int = 0) -> int:
     """The option `block`: slots of a block, 0: all of the answer. A model that has blocks is
     served by these, or by equal parts of them. Raises: `SpecError` for another.
@@ -93,25 +102,30 @@ def _row(
     name: str,
     summary: str,
     policy: Callable[..., CommitPolicy],
-    *options: Option,
-    block: int = 0,
+    *options: DecoderOption,
     fresh: bool = False,
     plain: bool = False,
     published: str = "",
 ) -> DiffusionPreset:
     """A decoder that is a policy, made of `options` by name, in blocks from left to right."""
 
+    (blocks,) = (one for one in options if isinstance(one, BlockOption))
+
     def make(traits: ModelTraits, given: Options) -> DecoderConfig:
-        commit = policy(**{option.name: option(given) for option in options})
-        config = configured(traits, commit, FixedBlocks(block_size(traits, given, block)))
+        commit = policy(**{one.name: one(given) for one in options if one is not blocks})
+        config = configured(traits, commit, FixedBlocks(block_size(traits, given, blocks.default)))
         return replace(config, fresh=fresh)
 
-    names = (*(option.name for option in options), BLOCK)
+    names = tuple(option.name for option in options)
     return DiffusionPreset(name, summary, make, plain, options=names, published=published)
 
 
 def _cached(
-    name: str, summary: str, cache: Callable[..., CachePolicy], *options: Option, published: str
+    name: str,
+    summary: str,
+    cache: Callable[..., CachePolicy],
+    *options: DecoderOption,
+    published: str,
 ) -> DiffusionPreset:
     """The decoder `threshold`, or `factor` where that is given: the cache is all that differs."""
 
@@ -166,25 +180,28 @@ PRESETS: Final = (
         "sequential",
         "one slot a pass, left to right",
         lambda: FixedPacePolicy(EveryStep(1), "leftmost"),
+        block(),
         plain=True,
     ),
     _row(
         "random",
         "as many slots a pass as asked for, in random order",
         lambda count: FixedPacePolicy(EveryStep(count), "random"),
+        block(),
         WholeOption("count", 2, low=1),
     ),
     _row(
         "dilated",
         "slots that stand apart first, with half the gap in each pass",
         DilatedPolicy,
+        block(32),
         WholeOption("base", 2, low=2),
-        block=32,
     ),
     _row(
         "dream_origin",
         "each slot is written by chance as time passes",
         AncestralPolicy,
+        block(),
         STEPS,
         fresh=True,
     ),
@@ -192,6 +209,7 @@ PRESETS: Final = (
         "dream_maskgit",
         "Dream's pace, the slots whose tokens are likeliest first",
         _dream("drawn"),
+        block(),
         *(STEPS, _SPREAD),
         fresh=True,
     ),
@@ -199,6 +217,7 @@ PRESETS: Final = (
         "dream_margin",
         "Dream's pace, the slots with the largest margin to the second token first",
         _dream("margin"),
+        block(),
         *(STEPS, _SPREAD),
         fresh=True,
     ),
@@ -206,6 +225,7 @@ PRESETS: Final = (
         "dream_entropy",
         "Dream's pace, the slots with the least entropy first",
         _dream("entropy"),
+        block(),
         *(STEPS, _SPREAD),
         fresh=True,
     ),
@@ -213,6 +233,7 @@ PRESETS: Final = (
         "dimple",
         "all slots above a confidence of 0.95, else those of Dream's pace",
         _dimple,
+        block(),
         *(STEPS, NumberOption("threshold", 0.95)),
         fresh=True,
         published="about a third as many passes as tokens (Dimple, arXiv 2505.16990)",
@@ -221,8 +242,8 @@ PRESETS: Final = (
         "threshold",
         "all slots whose confidence reaches a threshold",
         ThresholdPolicy,
+        block(32),
         *(THRESHOLD, _BY),
-        block=32,
         published="Fast-dLLM without its cache: LLaDA-8B GSM8K 6.7 to 16.5 tokens/s at 0.9 on an "
         "A100 (arXiv 2505.22618)",
     ),
@@ -230,24 +251,24 @@ PRESETS: Final = (
         "factor",
         "as many of the surest slots as are sure together",
         FactorPolicy,
+        block(32),
         *(_FACTOR, _BY),
-        block=32,
         published="lossless at 1 where predictions are true and tokens greedy (Fast-dLLM, theorem)",
     ),
     _row(
         "entropy_threshold",
         "all slots with little entropy, for models trained to be certain",
         EntropyThresholdPolicy,
+        block(32),
         _LITTLE_ENTROPY,
-        block=32,
         published="with dParallel's students 8.5x on GSM8K (arXiv 2509.26488)",
     ),
     _row(
         "entropy_bound",
         "as many slots as a budget of lost information allows",
         EntropyBoundPolicy,
+        block(32),
         LOST_ENTROPY,
-        block=32,
         published="2x to 3x without loss (EB-Sampler, arXiv 2505.24857)",
     ),
     _row(
@@ -257,7 +278,7 @@ PRESETS: Final = (
         NumberOption("confidence", 0.6),
         NumberOption("divergence", 0.015, high=100.0),
         WholeOption("history", 2, 1, 64),
-        block=64,
+        block(64),
         published="2.78x on reasoning without training (KLASS, arXiv 2511.05664)",
     ),
     _row(
@@ -267,7 +288,7 @@ PRESETS: Final = (
         THRESHOLD,
         NumberOption("weight", 0.65, high=100.0),
         NumberOption("decay", 0.8),
-        block=32,
+        block(32),
         published="LLaDA-8B-Instruct 5.48x with +.48 points over 8 benchmarks "
         "(CreditDecoding, arXiv 2510.06133)",
     ),
@@ -276,7 +297,7 @@ PRESETS: Final = (
         "open slots are read as a little of what was predicted, and a threshold falls",
         SmoothingPolicy,
         *(THRESHOLD, NumberOption("weight", 0.15, high=0.3)),
-        block=32,
+        block(32),
         published="part of dInfer's fastest setting (arXiv 2510.08666)",
     ),
     _row(
@@ -284,7 +305,7 @@ PRESETS: Final = (
         "many slots are drafted, and opened again where the others do not expect them",
         WinoPolicy,
         *(NumberOption("draft", 0.6), NumberOption("verify", 0.9)),
-        block=128,
+        block(128),
         published="LLaDA-8B-Instruct GSM8K 6x with +2.58 points (WINO, arXiv 2507.18578)",
     ),
     _row(
@@ -292,21 +313,21 @@ PRESETS: Final = (
         "so many more slots are kept at each pass, the surest so far",
         RunningConfidencePolicy,
         _COUNT,
-        block=128,
+        block(128),
     ),
     _row(
         "remdm",
         "written slots are opened again by chance, the doubtful ones more often",
         RemdmPolicy,
         *(_COUNT, NumberOption("rate", 0.2), WholeOption("budget", 32)),
-        block=128,
+        block(128),
     ),
     _row(
         "llada2",
         "blocks of 32, all slots whose confidence reaches a threshold",
         ThresholdPolicy,
         NumberOption("threshold", 0.95),
-        block=32,
+        block(32),
         published="LLaDA2.0-flash-CAP 535 tokens/s at 4.65 tokens a forward, score 76.85 "
         "(LLaDA2.0 report)",
     ),
@@ -315,7 +336,7 @@ PRESETS: Final = (
         "as llada2, and written tokens are overwritten when the model changes its mind",
         _token_edit,
         *(NumberOption("threshold", 0.7), _EditOption(0.5), WholeOption("reviews", 16)),
-        block=32,
+        block(32),
         published="LLaDA2.1-flash 3.64 tokens a forward, mean score 73.54 (LLaDA2.1 report)",
     ),
     _row(
@@ -323,7 +344,7 @@ PRESETS: Final = (
         "written early, and overwritten whenever another token is likelier",
         _token_edit,
         *(NumberOption("threshold", 0.5), _EditOption(0.0), WholeOption("reviews", 16)),
-        block=32,
+        block(32),
         published="LLaDA2.1-flash 5.93 tokens a forward, mean score 72.34 (LLaDA2.1 report)",
     ),
     _cached(
@@ -380,7 +401,7 @@ PRESETS: Final = (
         "all slots with little entropy; for a model that weft train-diffusion dparallel made",
         EntropyThresholdPolicy,
         _LITTLE_ENTROPY,
-        block=32,
+        block(32),
         published="LLaDA-8B GSM8K 8.5x, MBPP 10.5x: 256 to 30 and 24 passes (dParallel, arXiv "
         "2509.26488)",
     ),
@@ -389,6 +410,7 @@ PRESETS: Final = (
         "the text of one slot a pass, drafted from one pass and verified in a batched one",
         SelfSpeculativePolicy,
         *(WholeOption("rows", 16, 1, 256), WordOption("order", ("leftmost", "confidence"))),
+        block(),
         published="3.46x, lossless (SSD, arXiv 2510.04147)",
     ),
     _row(
@@ -397,5 +419,6 @@ PRESETS: Final = (
         AdaptivePolicy,
         *(NumberOption("risk", 0.05), NumberOption("care", 0.05), NumberOption("doubt", 0.5)),
         WholeOption("rounds", 2, high=64),
+        block(),
     ),
 )

@@ -56,7 +56,7 @@ class ChoicePart:
     read: bool = False
 
     @cached_property
-    def ways(self) -> tuple[Parts, ...]:
+    def branches(self) -> tuple[Parts, ...]:
         """Its sequences, at least one."""
         return tuple(self.make())
 
@@ -133,7 +133,7 @@ class MinimumTokens:
 
 def _short(choice: ChoicePart) -> tuple[Parts, ...]:
     """Its ways, one of which is the shortest."""
-    return choice.ways[:1] if choice.exits else choice.ways
+    return choice.branches[:1] if choice.exits else choice.branches
 
 
 _KEPT: Final = 256

@@ -109,7 +109,7 @@ class SchemaCompiler:
         self._read(self.parts)
         # all that may come later is read now: nothing may turn out to be impossible on the way
         while self._unread:
-            for way in self._unread.pop().ways:
+            for way in self._unread.pop().branches:
                 self._read(way)
 
     def value(self, schema: object) -> Parts:

@@ -172,7 +172,7 @@ class Skeleton:
         self.settle()
 
     def settle(self) -> None:
-        """Decide what can only be one thing, let ended values shrink, go the ways that were
+        """Decide what can only be one thing, let ended values shrink, go the branches that were
         chosen: nothing of this needs the model.
         """
         number = 0
@@ -211,7 +211,7 @@ class Skeleton:
                 value.take(*forced)
 
     def _resolve(self, number: int, switch: ChoiceSlot) -> bool:
-        """Go on where the way is known; whether it was."""
+        """Go on where the branch is known; whether it was."""
         if switch.token == OPEN:
             allowed = switch.allowed(self._slack)
             if len(allowed) != 1:
@@ -219,8 +219,8 @@ class Skeleton:
             switch.take(int(allowed[0]), self._slack)
         after = self._segments[number + 1] if number + 1 < len(self._segments) else None
         self._spare = self._slack
-        laid = self._open(switch.ways, after)
-        head = switch.ways[0].head
+        laid = self._open(switch.branches, after)
+        head = switch.branches[0].head
         if head is not None:
             first = laid[0]
             assert isinstance(first, ValueSlots)
@@ -248,11 +248,11 @@ class Skeleton:
         if isinstance(part, ValuePart):
             return [self._value(part.language)]
         assert isinstance(part, ChoicePart)
-        ways = self._ways(part, after)
+        branches = self._branches(part, after)
         least = self._needs.of((part,))
-        cheapest = max(1, min(way.need for way in ways))
+        cheapest = max(1, min(branch.need for branch in branches))
         self._spare -= max(0, cheapest - least)
-        return self._open(ways, after)
+        return self._open(branches, after)
 
     def _value(self, language: TokenAutomaton, size: int | None = None) -> ValueSlots:
         if size is None:
@@ -265,8 +265,8 @@ class Skeleton:
         most = min(language.longest, self._options.open_tokens, language.least + self._spare)
         return max(language.least, most)
 
-    def _ways(self, choice: ChoicePart, after: Segment | None) -> tuple[ChoiceBranch, ...]:
-        """The ways of a choice, those of a choice that it begins with among them."""
+    def _branches(self, choice: ChoicePart, after: Segment | None) -> tuple[ChoiceBranch, ...]:
+        """The branches of a choice, those of a choice that it begins with among them."""
         left: list[Parts] = [(choice,)]
         seen: set[tuple[object, ...]] = set()
         found: list[ChoiceBranch] = []
@@ -274,13 +274,13 @@ class Skeleton:
             parts = left.pop(0)
             head = parts[0] if parts else None
             if not isinstance(head, ChoicePart):
-                found.extend(self._way(parts, after))
+                found.extend(self._branch(parts, after))
             elif (head.key, *parts[1:]) not in seen:
                 seen.add((head.key, *parts[1:]))
-                left[:0] = [(*way, *parts[1:]) for way in head.ways]
+                left[:0] = [(*branch, *parts[1:]) for branch in head.branches]
         return distinct_branches(found)
 
-    def _way(self, parts: Parts, after: Segment | None) -> list[ChoiceBranch]:
+    def _branch(self, parts: Parts, after: Segment | None) -> list[ChoiceBranch]:
         if not parts:
             word = tuple(after.tokens) if isinstance(after, LiteralSegment) else ()
             return [ChoiceBranch(word, (), 0, stays=True)]
@@ -293,36 +293,36 @@ class Skeleton:
         word = self._spelt(parts[:count])
         return [ChoiceBranch(word, parts[count:], len(word) + self._needs.of(parts[count:]))]
 
-    def _open(self, ways: Sequence[ChoiceBranch], after: Segment | None) -> list[Segment]:
-        """The only way laid out, or a switch behind what all ways begin with."""
-        unknown = [way for way in ways if way.stays and not way.word]
-        if unknown or len(ways) == 1:
-            return self._gone((unknown or list(ways))[0], after)
-        tokens = shared_tokens(ways)
-        stays = any(way.stays for way in ways)
+    def _open(self, branches: Sequence[ChoiceBranch], after: Segment | None) -> list[Segment]:
+        """The only branch laid out, or a switch behind what all branches begin with."""
+        unknown = [branch for branch in branches if branch.stays and not branch.word]
+        if unknown or len(branches) == 1:
+            return self._gone((unknown or list(branches))[0], after)
+        tokens = shared_tokens(branches)
+        stays = any(branch.stays for branch in branches)
         if tokens and stays:
             assert isinstance(after, LiteralSegment)
             after.tokens = after.tokens[len(tokens) :]
-        left = [branch_after(way, tokens, again=stays) for way in ways]
+        left = [branch_after(branch, tokens, again=stays) for branch in branches]
         return [*([LiteralSegment(tokens)] if tokens else []), ChoiceSlot(left)]
 
-    def _gone(self, way: ChoiceBranch, after: Segment | None) -> list[Segment]:
-        if way.stays:
+    def _gone(self, branch: ChoiceBranch, after: Segment | None) -> list[Segment]:
+        if branch.stays:
             return []
-        if way.head is not None:
-            rest = self._lay(way.rest[1:], after)
-            return [self._value(way.head, way.room), *rest]
-        parts = way.rest
+        if branch.head is not None:
+            rest = self._lay(branch.rest[1:], after)
+            return [self._value(branch.head, branch.room), *rest]
+        parts = branch.rest
         while (
             isinstance(after, LiteralSegment)
             and parts
             and isinstance(last := parts[-1], LiteralTokens)
         ):
-            # what was taken from its beginning before the way was known
+            # what was taken from its beginning before the branch was known
             after.tokens[:0] = last.tokens
             parts = parts[:-1]
         rest = self._lay(parts, after)
-        return [LiteralSegment(way.word), *rest] if way.word else rest
+        return [LiteralSegment(branch.word), *rest] if branch.word else rest
 
     def _spelt(self, parts: Sequence[Part]) -> tuple[int, ...]:
         """Texts in a row as the tokens of one, where those are not more."""
@@ -369,6 +369,6 @@ def _first_tokens(segment: Segment | None) -> NDArray[np.int64]:
     if isinstance(segment, LiteralSegment):
         return np.array(segment.tokens[:1], dtype=np.int64)
     if isinstance(segment, ChoiceSlot):
-        first = sorted({way.word[0] for way in segment.ways if way.word})
+        first = sorted({branch.word[0] for branch in segment.branches if branch.word})
         return np.array(first, dtype=np.int64)
     return np.empty(0, dtype=np.int64)

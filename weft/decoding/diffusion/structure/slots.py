@@ -177,7 +177,7 @@ class ValueSlots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChoiceBranch:
-    """One way a choice may go.
+    """One branch a choice may go.
 
     word    the tokens it begins with; of one that adds nothing, those that follow the choice
     rest    what comes after them
@@ -201,14 +201,14 @@ class ChoiceBranch:
 
 
 class ChoiceSlot:
-    """Ways whose words differ in their first token, or share it with few others.
+    """Branches whose words differ in their first token, or share it with few others.
 
-    Invariant: the cheapest way takes at most `need` tokens, so a way that takes at most as many
-    more as nobody else has claimed can be gone to its end.
+    Invariant: the cheapest branch takes at most `need` tokens, so a branch that takes at most as
+    many more as are unclaimed can be gone to its end.
     """
 
-    def __init__(self, ways: Sequence[ChoiceBranch], token: int = OPEN) -> None:
-        self.ways = tuple(ways)
+    def __init__(self, branches: Sequence[ChoiceBranch], token: int = OPEN) -> None:
+        self.branches = tuple(branches)
         self.token = token
 
     @property
@@ -222,61 +222,61 @@ class ChoiceSlot:
     @property
     def need(self) -> int:
         """Slots it keeps from others."""
-        return max(1, min(way.need for way in self.ways))
+        return max(1, min(branch.need for branch in self.branches))
 
     def allowed(self, slack: int) -> NDArray[np.int64]:
         """The tokens that may be taken, ascending, where `slack` slots are nobody's."""
-        return np.unique(np.concatenate([way.begins() for way in self._fitting(slack)]))
+        return np.unique(np.concatenate([branch.begins() for branch in self._fitting(slack)]))
 
     def take(self, token: int, slack: int) -> bool:
-        """Go a way that begins with `token`, if there is one; words come before languages."""
-        fitting = [way for way in self._fitting(slack) if token in way.begins()]
-        words = [way for way in fitting if way.head is None]
+        """Go a branch that begins with `token`, if there is one; words come before languages."""
+        fitting = [branch for branch in self._fitting(slack) if token in branch.begins()]
+        words = [branch for branch in fitting if branch.head is None]
         if fitting:
             self.token = token
-            self.ways = tuple(words or fitting[:1])
+            self.branches = tuple(words or fitting[:1])
         return bool(fitting)
 
     def copy(self) -> ChoiceSlot:
-        return ChoiceSlot(self.ways, self.token)
+        return ChoiceSlot(self.branches, self.token)
 
     def _fitting(self, slack: int) -> list[ChoiceBranch]:
         most = self.need + slack
-        return [way for way in self.ways if way.need <= most]
+        return [branch for branch in self.branches if branch.need <= most]
 
 
-def distinct_branches(ways: Sequence[ChoiceBranch]) -> tuple[ChoiceBranch, ...]:
-    """`ways` without those that cannot be told from a cheaper one: its word begins theirs."""
+def distinct_branches(branches: Sequence[ChoiceBranch]) -> tuple[ChoiceBranch, ...]:
+    """`branches` without those that cannot be told from a cheaper one: its word begins theirs."""
     kept: list[ChoiceBranch] = []
-    for way in sorted(ways, key=lambda one: one.need):
-        if way.head is not None or not any(_begin_alike(way.word, one.word) for one in kept):
-            kept.append(way)
-    return tuple(way for way in ways if way in kept)
+    for branch in sorted(branches, key=lambda one: one.need):
+        if branch.head is not None or not any(_begin_alike(branch.word, one.word) for one in kept):
+            kept.append(branch)
+    return tuple(branch for branch in branches if branch in kept)
 
 
-def shared_tokens(ways: Sequence[ChoiceBranch]) -> tuple[int, ...]:
-    """The tokens that all words begin with; none where a way has no word."""
-    if any(way.head is not None for way in ways):
+def shared_tokens(branches: Sequence[ChoiceBranch]) -> tuple[int, ...]:
+    """The tokens that all words begin with; none where a branch has no word."""
+    if any(branch.head is not None for branch in branches):
         return ()
     count = 0
-    for column in zip(*(way.word for way in ways), strict=False):
+    for column in zip(*(branch.word for branch in branches), strict=False):
         if len(set(column)) > 1:
             break
         count += 1
-    return ways[0].word[:count]
+    return branches[0].word[:count]
 
 
-def branch_after(way: ChoiceBranch, tokens: tuple[int, ...], *, again: bool) -> ChoiceBranch:
-    """`way` after the tokens that it begins with. `again`: they are written once more behind it,
+def branch_after(branch: ChoiceBranch, tokens: tuple[int, ...], *, again: bool) -> ChoiceBranch:
+    """`branch` after the tokens that it begins with. `again`: they are written once more behind it,
     since they stand before the choice now and what follows begins with them.
     """
     if not tokens:
-        return way
-    word = way.word[len(tokens) :]
-    if way.stays:
-        return ChoiceBranch(word, (), way.need, stays=True)
-    rest = (*way.rest, LiteralTokens(tokens)) if again else way.rest
-    return ChoiceBranch(word, rest, way.need if again else way.need - len(tokens))
+        return branch
+    word = branch.word[len(tokens) :]
+    if branch.stays:
+        return ChoiceBranch(word, (), branch.need, stays=True)
+    rest = (*branch.rest, LiteralTokens(tokens)) if again else branch.rest
+    return ChoiceBranch(word, rest, branch.need if again else branch.need - len(tokens))
 
 
 def _begin_alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
