@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+pytest.importorskip("torch", reason="some of what pages name needs the `local` extra")
+
 from tests.docs.pages import DOCS, ROOT, blocks, name, pages
 
 _PATH: Final = re.compile(r"\b(?:weft|tests|evals|examples|scripts)/[\w./-]*[\w/]")
