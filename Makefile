@@ -10,27 +10,35 @@ TESTED := not slow and not gpu and not net
 # Processes that test side by side: one for each core, as long as each has 4 GB of memory.
 WORKERS ?= 2
 
-.PHONY: demo test test-all check lint format bench figures docs reference setup vllm model constraints clean
+.PHONY: demo test test-full test-all check lint format bench figures docs reference setup vllm model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
 	mkdir -p out
 	$(BIN)/weft run examples/brief/brief.yaml --compare --timeline out/brief.html
 
-# The servers of the tests marked vllm have the machine to themselves; all others run side by side.
 # Tests start hundreds of interpreters, which must not compile weft each time, whatever the shell says.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+test test-full test-all: export PYTHONDONTWRITEBYTECODE :=
 
-test: model vllm  ## run the tests (all but those marked slow, gpu or net)
+# The servers of the tests marked vllm have the machine to themselves; all others run side by side.
+define run-tests
 	failed=0; \
-	$(BIN)/python -m pytest -q --durations=20 -m "$(TESTED) and vllm" || failed=$$?; \
+	$(BIN)/python -m pytest -q --durations=20 -m "$(1) and vllm" || failed=$$?; \
 	test $$failed -le 1 || exit $$failed; \
-	$(BIN)/python -m pytest -q --durations=20 -n $(WORKERS) --dist loadfile -m "$(TESTED) and not vllm" || failed=$$?; \
+	$(BIN)/python -m pytest -q --durations=20 -n $(WORKERS) --dist loadfile -m "$(1) and not vllm" || failed=$$?; \
 	exit $$failed
+endef
+
+test: model vllm  ## run tests of every package, and a few on a vLLM server: minutes (see tests/quick.py)
+	export HYPOTHESIS_PROFILE=quick; \
+	$(call run-tests,$(TESTED) and not full)
+
+test-full: model vllm  ## run the tests, as CI does: all but those marked slow, gpu or net
+	$(call run-tests,$(TESTED))
 
 test-all: model vllm  ## run every test that this machine can run, with all of their examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q
 
-check: lint test  ## everything that must hold before a commit
+check: lint test  ## what must hold before a commit; CI runs test-full in place of test
 
 lint: setup  ## format, lint, types and layers
 	$(BIN)/ruff format --check .

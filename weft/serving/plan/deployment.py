@@ -1,4 +1,4 @@
-"""Plans of deployments, for the command line: see `weft.serving.plan`."""
+"""All plans of a deployment, and the command that starts one: what `weft plan-serve` prints."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from weft.serving.plan import (
     DeploymentPlan,
     Goal,
     Ranking,
-    RankLayout,
-    Rejected,
     command,
     default_limits,
     default_traffic,
@@ -21,16 +19,6 @@ from weft.serving.plan import (
     rank,
     read_traffic,
 )
-
-__all__ = [
-    "Deployment",
-    "DeploymentPlan",
-    "Goal",
-    "RankLayout",
-    "Ranking",
-    "Rejected",
-    "plan_serve",
-]
 
 
 @dataclass(frozen=True, slots=True)

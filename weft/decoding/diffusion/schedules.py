@@ -1,4 +1,4 @@
-"""Blocks that end where the model expects a sentence to end. Knows no tokenizer."""
+"""Which part of an answer is written when: blocks of one size, or as far as predictions reach."""
 
 from __future__ import annotations
 
@@ -8,9 +8,75 @@ import numpy as np
 
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks, FixedBlocksSession, fill_of
-from weft.decoding.diffusion.stats import Stats
+from weft.decoding.diffusion.stats import Stats, reaches
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBlocks:
+    """Implements `BlockSchedule`.
+
+    size     slots of a block; 0: all of the answer. A model with blocks of its own is written in
+             these, or in parts of them
+    aligned  blocks begin at multiples of their size, counted from the prompt's first slot, so that
+             the first one is what the prompt's last block has left. A model with blocks of its own
+             is always written so
+
+    A canvas that may grow gets another block when it is full. Blocks that hold literals alone are
+    passed over.
+    """
+
+    size: int = 0
+    aligned: bool = False
+    beyond: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError(f"blocks of {self.size} slots")
+
+    def begin(self, _canvas: Canvas, traits: ModelTraits) -> FixedBlocksSession:
+        own = traits.block
+        # a block that sees itself whole is not written across its border
+        size = self.size if not own or (self.size and own % self.size == 0) else own
+        return FixedBlocksSession(size, self.aligned or own > 0, fill_of(traits))
+
+
+class FixedBlocksSession:
+    """Implements `ScheduleSession`."""
+
+    def __init__(self, size: int, aligned: bool, fill: int) -> None:
+        self._size, self._aligned, self._fill = size, aligned, fill
+
+    def first(self, canvas: Canvas) -> range:
+        return self.at(canvas, canvas.first)
+
+    def following(self, canvas: Canvas, _stats: Stats | None) -> range:
+        return self.at(canvas, canvas.window.stop)
+
+    def at(self, canvas: Canvas, start: int) -> range:
+        """The first block from `start` on with something to write."""
+        while start < canvas.length or self._grown(canvas, start):
+            stop = min(self._end(canvas, start), canvas.length)
+            if canvas.undecided[start:stop].any():
+                return range(start, stop)
+            start = stop
+        return range(start, start)
+
+    def _grown(self, canvas: Canvas, start: int) -> bool:
+        """Whether there is another block now. Without a size, all of the answer was the block."""
+        if not self._size:
+            return False
+        return canvas.grow(self._end(canvas, start) - start, self._fill) > 0
+
+    def _end(self, canvas: Canvas, start: int) -> int:
+        """Where the block that begins at `start` ends."""
+        if not self._size:
+            return canvas.length
+        return start + self._size - (start % self._size if self._aligned else 0)
+
+
+def fill_of(traits: ModelTraits) -> int:
+    """What an open slot holds before there is anything better."""
+    return 0 if traits.mask_id is None else traits.mask_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +94,6 @@ class AdaBlock:
     beyond: bool = False
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> _AdaBlockSession:
-        """See `BlockSchedule`."""
         return _AdaBlockSession(self, FixedBlocks(self.size).begin(canvas, traits))
 
 
@@ -38,15 +103,12 @@ class _AdaBlockSession:
         self._delimiters = np.array(sorted(settings.delimiters), dtype=np.int64)
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._blocks.first(canvas)
 
     def following(self, canvas: Canvas, stats: Stats | None) -> range:
-        """See `Blocks`."""
         return self._blocks.following(canvas, stats)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         window = canvas.window
         if canvas.step_in_block:
             return window
@@ -79,7 +141,6 @@ class Daedal:
     beyond: bool = True
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> _DaedalSession:
-        """See `BlockSchedule`."""
         if not canvas.frozen[canvas.first + self.start :].any():
             canvas.trim(min(canvas.length, canvas.first + self.start))
         blocks = FixedBlocks(self.size).begin(canvas, traits)
@@ -92,17 +153,15 @@ class _DaedalSession:
         self._long_enough = False
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._blocks.first(canvas)
 
     def following(self, canvas: Canvas, stats: Stats | None) -> range:
-        """See `Blocks`. A full answer does not grow: its end was in sight."""
+        """See `ScheduleSession`. A full answer does not grow: its end was in sight."""
         if canvas.window.stop >= canvas.length:
             return range(canvas.length, canvas.length)
         return self._blocks.following(canvas, stats)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         rules, window = self._settings, canvas.window
         ends = self._ends(canvas, stats)
         if not self._long_enough:
@@ -154,7 +213,6 @@ class SlowFast:
             raise ValueError(f"no exploring with {self}")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> _SlowFastSession:
-        """See `BlockSchedule`."""
         return _SlowFastSession(self, traits.block)
 
 
@@ -165,15 +223,12 @@ class _SlowFastSession:
         self._fast = False
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`."""
         return self._from(canvas, canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:
-        """See `Blocks`."""
         return self._from(canvas, canvas.window.stop)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """See `Moving`."""
         rules, window = self._settings, canvas.window
         if self._fast or not stats.open.any():
             return window

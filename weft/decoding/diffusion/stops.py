@@ -1,7 +1,4 @@
-"""A text is over at its first terminator, once all before it is decided.
-
-Knows no probabilities.
-"""
+"""When a text has ended before its canvas is full."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ import numpy as np
 
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.stats import Stats
+from weft.decoding.diffusion.stats import Stats, reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +24,17 @@ class FirstTerminator:
     beyond: bool = False
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> FirstTerminatorSession:
-        """See `StopPolicy`."""
         return FirstTerminatorSession(traits, self.trims)
 
 
 class FirstTerminatorSession:
-    """Implements `Stopping`."""
+    """Implements `StopSession`."""
 
     def __init__(self, traits: ModelTraits, trims: bool) -> None:
         self._ends = np.array(sorted(traits.end_ids), dtype=np.int64)
         self._trims = trims
 
     def ended(self, canvas: Canvas, _stats: Stats) -> int | None:
-        """See `Stopping`."""
         ends = decided_ends(canvas, self._ends)
         if not len(ends):
             return None
@@ -75,7 +69,6 @@ class EndOfTextStop:
             raise ValueError(f"sure at {self.sure}")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> _EndOfTextSession:
-        """See `StopPolicy`."""
         return _EndOfTextSession(traits, self.sure)
 
 
@@ -86,7 +79,6 @@ class _EndOfTextSession:
         self._sure = sure
 
     def ended(self, canvas: Canvas, stats: Stats) -> int | None:
-        """See `Stopping`."""
         end = self._contiguous.ended(canvas, stats)
         if end is None:
             sure = stats.slots[stats.open & reaches(stats.p_end, self._sure)]
