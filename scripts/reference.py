@@ -22,8 +22,9 @@ from typer.testing import CliRunner
 
 import weft
 from weft.cli.main import app
+from weft.errors import BuildError
 from weft.reasoning.options import ThinkOptions
-from weft.reasoning.strategies import STRATEGIES
+from weft.reasoning.strategies import STRATEGIES, check_options
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -359,17 +360,12 @@ def strategies() -> str:
     """The strategies and their options, and the agents."""
     text = "# Strategies and agents\n\n## Strategies\n\nWhat `think:` of a node takes, and "
     text += "`weft think --strategy`. [Thinking](../reasoning.md) explains them.\n\n"
-    text += (
-        "| strategy | what it does | published as | exact with | needs |\n|---|---|---|---|---|\n"
-    )
+    text += "| strategy | what it does | published as | exact with | needs | settings |\n"
+    text += "|---|---|---|---|---|---|\n"
     for name, entry in STRATEGIES.items():
-        text += _row(
-            _code(name),
-            entry.summary,
-            entry.source,
-            entry.exact or "no model: approximate",
-            entry.needs,
-        )
+        exact = entry.exact or "no model: approximate"
+        cells = (entry.summary, entry.source, exact, entry.needs, _settings(name))
+        text += _row(_code(name), *cells)
     text += "\n## Options of a strategy\n\n| option | default |\n|---|---|\n"
     options = ThinkOptions()
     for name in (field.name for field in dataclasses.fields(options)):
@@ -381,6 +377,16 @@ def strategies() -> str:
     for name, summary in _agents().items():
         text += _row(_code(name), summary)
     return text
+
+
+def _settings(strategy: str) -> str:
+    """The names that a strategy takes, which its error for another one lists."""
+    try:
+        check_options(strategy, ThinkOptions(settings={"?": None}))
+    except BuildError as error:
+        known = (error.hint or "").partition("there are: ")[2]
+        return ", ".join(_code(name) for name in known.split(", ")) if known else ""
+    raise AssertionError(f"{strategy} takes any setting")
 
 
 def _agents() -> dict[str, str]:

@@ -26,7 +26,7 @@ from tests.docs.pages import Block, blocks
 
 FILES: Final = ("python", "yaml", "text")
 _STATUS: Final = re.compile(r"\[exit status (\d+(?: or \d+)*)\]")
-_PATIENCE_S: Final = 120
+_PATIENCE_S: Final = 600
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, name, pages
+pytest.importorskip("torch", reason="some of what pages name needs the `local` extra")
+
+from tests.docs.pages import DOCS, ROOT, blocks, name, pages
 
 _PATH: Final = re.compile(r"\b(?:weft|tests|evals|examples|scripts)/[\w./-]*[\w/]")
 _DOTTED: Final = re.compile(r"\bweft\.[a-z_]\w*(?:\.\w+)+")
@@ -67,3 +72,22 @@ def _exists(dotted: str) -> bool:
             found = getattr(found, word, None)
         return found is not None
     return False
+
+
+def _imports() -> Iterator[tuple[str, str, str]]:
+    for page in WRITTEN:
+        for block in blocks(page):
+            tree = ast.parse(_parsable(block.text)) if block.language == "python" else None
+            for node in ast.walk(tree) if tree else ():
+                if isinstance(node, ast.ImportFrom) and str(node.module).startswith("weft"):
+                    yield from ((name(page), str(node.module), each.name) for each in node.names)
+
+
+def _parsable(text: str) -> str:
+    """A block of code that may await, return or leave out a body outside of a function."""
+    return f"async def block():\n{textwrap.indent(text, '    ')}\n    ..."
+
+
+@pytest.mark.parametrize(("page", "module", "imported"), sorted(set(_imports())))
+def test_what_a_page_imports_is_there(page: str, module: str, imported: str) -> None:
+    assert hasattr(import_module(module), imported) or _exists(f"{module}.{imported}")
