@@ -1,4 +1,4 @@
-"""What models are told when they write, mend, test and compare programs. Knows no model.
+"""What models are told when they write, mend, test and compare programs.
 
 The steps follow PlanSearch (arXiv 2409.03733), S* (arXiv 2502.14382) and CodeMonkeys (arXiv
 2501.14723); the words are ours. Change a word, and the version changes with it.
