@@ -175,7 +175,7 @@ def _observed(known: Sequence[str]) -> tuple[str, str]:
 def _messages(
     system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], asked: str
 ) -> Messages:
-    shown = [("CodeProblem", problem.statement), *_examples(problem), *guide]
+    shown = [("Problem", problem.statement), *_examples(problem), *guide]
     parts = [f"{title}:\n{fence(text)}" for title, text in shown]
     told = "\n\n".join(part for part in (system.strip(), rules) if part)
     return Message("system", told), Message("user", "\n\n".join((*parts, asked)))
