@@ -24,7 +24,7 @@ from weft.reasoning.samplers.parallel_probe import ParallelProbeSampler
 from weft.reasoning.samplers.sampler import MakeSampler
 from weft.reasoning.samplers.saturation import SaturationSampler
 from weft.reasoning.samplers.shortest import ShortestSampler
-from weft.reasoning.selection.vote import Tally, Vote, shortest_majority, tally
+from weft.reasoning.selection.vote import Tally, Vote, count_votes, shortest_majority
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +42,11 @@ class System:
     """A sampler, and the vote over what it leaves."""
 
     make: MakeSampler
-    vote: Vote = tally
+    vote: Vote = count_votes
 
 
-def _first_seen(ballots: Sequence[Vote]) -> Sequence[Tally]:
-    return tally(ballots, "first")
+def _first_seen(votes: Sequence[Vote]) -> Sequence[Tally]:
+    return count_votes(votes, "first")
 
 
 def systems_of(n: int) -> Mapping[str, System]:
@@ -139,8 +139,8 @@ def changed_votes(drawn: Sequence[Draw], n: int) -> int:
     """On how many of `drawn` the vote with cancellation has another winner than the full vote."""
     changed = 0
     for draw in drawn:
-        full = _winner(replay(FixedSampler(n), draw.samples), tally)
-        cut = _winner(replay(FixedSampler(n, cancel_decided=True), draw.samples), tally)
+        full = _winner(replay(FixedSampler(n), draw.samples), count_votes)
+        cut = _winner(replay(FixedSampler(n, cancel_decided=True), draw.samples), count_votes)
         changed += full != cut
     return changed
 
@@ -161,8 +161,8 @@ def _recorded(branch: Mapping[str, Any]) -> RecordedSample:
 def _winner(done: ReplayResult, vote: Vote) -> str | None:
     voters = done.stop.voters
     chosen = done.pool.ended if voters is None else [done.pool.branches[i] for i in voters]
-    standings = vote([Vote(b.index, b.opinion, b.tokens) for b in chosen if b.opinion])
-    return standings[0].key if standings else None
+    tallies = vote([Vote(b.index, b.opinion, b.tokens) for b in chosen if b.opinion])
+    return tallies[0].key if tallies else None
 
 
 def figures_of(system: System, drawn: Sequence[Draw]) -> Figures:

@@ -9,7 +9,6 @@ from weft.core.values import Message
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.strategies import UnusedModel, make_strategy
 from weft.reasoning.thought import (
-    ThoughtCounts,
     ThreadFork,
     ThreadRecord,
     ThreadSegment,
@@ -82,13 +81,6 @@ def test_a_strategy_that_asks_while_it_is_made_is_a_bug() -> None:
     with pytest.raises(InternalError):
         asyncio.run(complete(model, ModelRequest((Message("user", "hi"),))))
     asyncio.run(model.aclose())
-
-
-def test_counts_add_one_after_another_and_side_by_side() -> None:
-    a = ThoughtCounts(total_tokens=5, critical_path_tokens=5, threads=1, depth=1, width=2)
-    b = ThoughtCounts(total_tokens=3, critical_path_tokens=2, threads=1, depth=0, width=4)
-    assert a.then(b) == ThoughtCounts(8, 0, 7, threads=2, depth=1, width=4)
-    assert a.beside(b) == ThoughtCounts(8, 0, 5, threads=2, depth=1, width=4)
 
 
 def test_a_record_counts_its_longest_children() -> None:

@@ -1,1 +1,1 @@
-"""Question to plan to graph: streaming plans, their checks and grammars, routing. Knows no tool."""
+"""Question to plan to graph: streaming plans, their checks and grammars, routing."""

@@ -1,6 +1,7 @@
-"""Whether an argument, a literal in which references may stand, can fit a parameter's schema.
+"""Whether a plan can run: its form, tools, types, references and size.
 
-Knows no plan; what cannot be proved not to fit may fit.
+Errors are shown to the model that wrote the plan, or to a person. What cannot be proved not to fit
+a parameter may fit.
 """
 
 from __future__ import annotations

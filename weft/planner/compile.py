@@ -1,4 +1,8 @@
-"""References to the values they mean, with their types; conditions to yes or no. Runs nothing."""
+"""Plan steps to engine nodes; references to the values they mean; conditions to yes or no.
+
+A false condition leaves a step out on purpose, and what refers to it too. A step that fails, or is
+left out because of a failure, skips what refers to it, and its reason names it.
+"""
 
 from __future__ import annotations
 

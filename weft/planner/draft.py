@@ -1,4 +1,4 @@
-"""One plan while a model writes it, in one request or several. Knows no grammar and no tools."""
+"""One plan while a model writes it, in one request or several."""
 
 from __future__ import annotations
 

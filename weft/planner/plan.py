@@ -1,4 +1,13 @@
-"""A plan as values: numbered calls that refer to one another. Knows no text and runs nothing."""
+"""A plan as values: numbered calls that refer to one another. As text:
+
+# both prices can be looked up at once
+1. price(item="tea")
+2. price(item="coffee")
+3. total(amounts=[$1.amount, $2.amount])
+4. describe(text=$item.title, place=$index) for each $3.lines
+5. warn(text="too dear: over $3") if $3.sum > 10
+6. join($3, $4)
+"""
 
 from __future__ import annotations
 

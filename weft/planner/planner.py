@@ -227,7 +227,7 @@ class _PlanRun:
             elif len(draft.reader.steps) == before:
                 return  # the join, or something that no grammar holds
 
-    async def _line(self, *, calls: bool) -> AsyncGenerator[PlanStep, None]:
+    def _line(self, *, calls: bool) -> AsyncGenerator[PlanStep, None]:
         """The next line, a call or the join, or the join only."""
         draft = self._draft
         written = draft.reader.steps
@@ -238,9 +238,7 @@ class _PlanRun:
         grammar = step_grammar(self._tools, draft.reader.known, number, limits, calls=calls)
         left = self._most - draft.tokens
         sampling = self._sampling(max(1, left - self._kept() if calls else left), line=number)
-        async with aclosing(draft.write(sampling, grammar)) as steps:
-            async for step in steps:
-                yield step
+        return draft.write(sampling, grammar)
 
     def _sampling(self, tokens: int, line: int = 0) -> Sampling:
         """`line` gives each line random numbers of its own."""

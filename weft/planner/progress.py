@@ -1,4 +1,7 @@
-"""A value as a short line of text for a prompt. Knows no prompts; what is cut away is said."""
+"""What one round of planning hands to the next: steps that are done, failed, or blocked.
+
+Results without a declared schema get one that describes exactly the value that is there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans that show a model how it is done: side by side, maps, conditions, fields. Reads nothing."""
+"""What a model of one billion parameters is told so that it writes a plan, or mends one.
+
+Change a word, and the version and the golden files change with it: figures name the version.
+"""
 
 from __future__ import annotations
 

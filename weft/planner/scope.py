@@ -1,4 +1,4 @@
-"""What was probably meant by a name that does not exist. Knows nothing of what names stand for."""
+"""What references stand for at one place of a plan, by the schemas of results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A tool in one line, as a model reads it, and what its schema says of its parameters.
-
-Knows no plan.
-"""
+"""A tool in one line, as a model reads it, and what its schema says of its parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the markers in an answer stand for, and the check that they stand for something.
-
-Knows documents and ranges; neither models nor prompts.
-"""
+"""What the markers in an answer stand for, and the check that they stand for something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a strategy may think, in tokens and threads. Knows no strategy."""
+"""How much a strategy may think, in tokens and threads; the checked settings of one strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Text of others inside a prompt, between fences that it cannot close. Knows no prompt."""
+"""What models write, read with patience: lists, labelled lines, JSON with talk around it.
+
+What cannot be read is said, never guessed and never run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a strategy. Knows no model and no prompt."""
+"""What a strategy is asked: a question and its documents, and both as a model reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a model where a strategy is made, but not asked anything."""
+"""The strategies, by name. Each is imported when it is first asked for."""
 
 from __future__ import annotations
 

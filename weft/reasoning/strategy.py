@@ -1,4 +1,4 @@
-"""The port of strategies: a question in, an engine work out whose value is a `Thought`."""
+"""The port of strategies: a question in, a node function out whose value is a `Thought`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thread did, as a tree of plain values for reading, tracing and counting. Runs nothing."""
+"""What a strategy comes to: an answer, the tree of threads that led to it, and what it cost."""
 
 from __future__ import annotations
 
@@ -178,29 +178,6 @@ class ThoughtCounts:
     threads: int = 0
     depth: int = 0
     width: int = 0
-
-    def then(self, after: ThoughtCounts) -> ThoughtCounts:
-        """This followed by `after`: everything adds up but depth and width."""
-        return self._joined(after, self.critical_path_tokens + after.critical_path_tokens)
-
-    def beside(self, other: ThoughtCounts) -> ThoughtCounts:
-        """This in parallel with `other`: the critical path is the longer of the two."""
-        return self._joined(other, max(self.critical_path_tokens, other.critical_path_tokens))
-
-    def _joined(self, other: ThoughtCounts, critical_path_tokens: int) -> ThoughtCounts:
-        return ThoughtCounts(
-            self.total_tokens + other.total_tokens,
-            self.cancelled_tokens + other.cancelled_tokens,
-            critical_path_tokens,
-            self.prefill_extra_tokens + other.prefill_extra_tokens,
-            self.prompt_tokens + other.prompt_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.requests + other.requests,
-            self.forks + other.forks,
-            self.threads + other.threads,
-            max(self.depth, other.depth),
-            max(self.width, other.width),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A token budget: nothing is spent that was not granted. Knows no thread."""
+"""A strict token budget: nothing is spent that was not granted."""
 
 from __future__ import annotations
 

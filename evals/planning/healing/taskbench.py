@@ -57,7 +57,7 @@ def _hops(case: Case) -> int:
         return _WEIGHTS.price(case.graph.tools[tool].cost)
 
     way = shortest_route(case.graph, case.have, case.errand.goal.wants, price)
-    return 0 if way is None else len(way.hops)
+    return 0 if way is None else len(way.steps)
 
 
 def _errand(graph: ToolGraph, name: str, rng: random.Random) -> Case:

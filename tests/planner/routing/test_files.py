@@ -33,7 +33,7 @@ def test_types_become_parameters(tmp_path: Path) -> None:
     assert set(graph.follows()) == {("speak", "mix"), ("mix", "listen"), ("speak", "listen")}
     way = shortest_route(graph, {"text"}, ["mix"], lambda _: 1.0)
     assert way is not None
-    assert [hop.tool for hop in way.hops] == ["speak", "mix"]
+    assert [hop.tool for hop in way.steps] == ["speak", "mix"]
 
 
 def test_tools_without_types_follow_links(tmp_path: Path) -> None:

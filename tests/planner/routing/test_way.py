@@ -56,7 +56,7 @@ def test_a_join_needs_all_and_a_shared_part_is_done_once() -> None:
     )
     way = shortest_route(graph, {"s"}, ["join"], lambda _: 1.0)
     assert way is not None
-    assert [hop.tool for hop in way.hops] == ["root", "left", "right", "join"]
+    assert [hop.tool for hop in way.steps] == ["root", "left", "right", "join"]
     assert way.cost == 4.0
 
 
@@ -71,7 +71,7 @@ def test_what_one_want_led_to_is_free_for_the_next() -> None:
     price = {"dear": 10.0, "cheap": 2.0, "too": 1.0}
     way = shortest_route(graph, {"s"}, ["both", "one"], price.__getitem__)
     assert way is not None
-    assert [hop.tool for hop in way.hops] == ["dear", "too"]
+    assert [hop.tool for hop in way.steps] == ["dear", "too"]
 
 
 def test_what_is_there_needs_no_way_and_what_cannot_be_had_has_none() -> None:
@@ -125,14 +125,14 @@ def test_ways_with_joins(data: st.DataObject, graph: ToolGraph) -> None:
     if way is None:
         return
     had = set(START)
-    for hop in way.hops:
+    for hop in way.steps:
         demands = graph.tools[hop.tool].demands
         assert had.issuperset(hop.sources)
         assert all(s in d.sources for s, d in zip(hop.sources, demands, strict=True))
         had.update(graph.tools[hop.tool].names)
     assert had.issuperset(wants)
-    assert len({hop.tool for hop in way.hops}) == len(way.hops)
-    assert way.cost == pytest.approx(sum(price[hop.tool] for hop in way.hops))
+    assert len({hop.tool for hop in way.steps}) == len(way.steps)
+    assert way.cost == pytest.approx(sum(price[hop.tool] for hop in way.steps))
     measure = knuth(graph, price)
     assert way.cost <= sum(measure[want] for want in wants) + 1e-9
     if len(wants) == 1:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evals.reasoning.sampler_replay import RecordedSample, replay
 from weft.reasoning.samplers.fixed import FixedSampler
 from weft.reasoning.samplers.sampler import SampleState, decided_winner, ended_votes
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 
 KEYS = st.sampled_from(["a", "b", "c", None])
 ENDED = st.tuples(KEYS, st.integers(1, 12))
@@ -27,8 +27,8 @@ def winners(ended: list[tuple[str | None, int]], running: list[int]) -> set[str 
     for ending in product(*endings):
         cast = enumerate([*ended, *ending])
         branches = [SampleState(i, "finished", tokens, key) for i, (key, tokens) in cast]
-        standings = tally(ended_votes(branches))
-        found.add(standings[0].key if standings else None)
+        tallies = count_votes(ended_votes(branches))
+        found.add(tallies[0].key if tallies else None)
     return found
 
 
@@ -42,7 +42,7 @@ def test_a_decided_vote_has_one_winner_whatever_comes(
     possible = winners(ended, running)
     if winner is not None:
         assert possible == {winner.key}
-    counts = [*sorted((s.count for s in tally(ended_votes(branches))), reverse=True), 0, 0]
+    counts = [*sorted((s.count for s in count_votes(ended_votes(branches))), reverse=True), 0, 0]
     if counts[0] - counts[1] > len(running):
         assert winner is not None
 
@@ -57,8 +57,8 @@ def test_cancelling_keeps_the_winner_of_the_full_vote(
     recorded = [RecordedSample(key, tokens) for key, tokens in samples]
     full = replay(FixedSampler(len(samples)), recorded)
     cut = replay(FixedSampler(len(samples), cancel_decided=True), recorded)
-    assert [s.key for s in tally(ended_votes(full.pool.ended))[:1]] == [
-        s.key for s in tally(ended_votes(cut.pool.ended))[:1]
+    assert [s.key for s in count_votes(ended_votes(full.pool.ended))[:1]] == [
+        s.key for s in count_votes(ended_votes(cut.pool.ended))[:1]
     ]
     assert cut.critical_path_tokens <= full.critical_path_tokens
     assert cut.total_tokens <= full.total_tokens

@@ -1,7 +1,6 @@
 """Which of several models answers a call: the one with the least predicted loss and price.
 
-Tryage (arXiv 2308.11601): argmin over models of loss(prompt) + sum of weight * cost. Knows no
-transport: models come as `ModelClient`s.
+Tryage (arXiv 2308.11601): argmin over models of loss(prompt) + sum of weight * cost.
 """
 
 from weft.planner.choice.ranking import (

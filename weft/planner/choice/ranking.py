@@ -1,4 +1,4 @@
-"""How lossy each model's answer to a prompt will be: the port, and the simplest answer to it."""
+"""Models in the order in which they should be asked: predicted loss, and weighted costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several clients can all do."""
+"""Several models behind one client: each call goes to the one that is worth most for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Learning to predict losses from rows that were measured: (prompt, model, loss).
 
-Tryage trains a language model for this; here it is ridge regression on hashed words, which learns
-from some hundred rows in seconds and predicts in a fraction of a millisecond.
+Tryage (arXiv 2308.11601) trains a language model for this. Ridge regression learns from some
+hundred rows in seconds, and predicts in a fraction of a millisecond. A file of rows is one JSON
+object a line: `{"prompt": ..., "model": ..., "loss": ...}`.
 """
 
 from __future__ import annotations

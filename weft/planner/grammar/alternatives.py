@@ -1,4 +1,8 @@
-"""What two JSON Schemas say together, as one. Knows keywords one by one, and no composition."""
+"""A JSON Schema as alternatives without references and compositions.
+
+What cannot be told apart exactly is widened, never left out: the checker and the tool find what is
+wrong then.
+"""
 
 from __future__ import annotations
 

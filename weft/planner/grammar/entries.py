@@ -1,7 +1,4 @@
-"""Things with commas between them: items in a row, and named entries in any order.
-
-Knows no values and no schemas.
-"""
+"""Things with commas between them: items in a row, and named entries in any order."""
 
 from __future__ import annotations
 
@@ -9,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from weft.planner.grammar.rules import ALWAYS, GrammarRules, GrammarSymbol, Production, literal, way
+from weft.planner.grammar.rules import (
+    ALWAYS,
+    GrammarRules,
+    GrammarSymbol,
+    Production,
+    literal,
+    production,
+)
 
 _COMMA: Final = literal(", ")
 
@@ -44,11 +48,11 @@ def row(
     opening, closing = map(literal, brackets)
     after = _rest(rules, closing, len(first), rest, least, most)
     for count in range(len(first) - 1, 0, -1):
-        ends = way(closing) if count >= least else ()
-        after = rules.rule((*ends, *way(_COMMA, first[count], after)))
-    empty = way(opening, closing) if least == 0 else ()
+        ends = production(closing) if count >= least else ()
+        after = rules.rule((*ends, *production(_COMMA, first[count], after)))
+    empty = production(opening, closing) if least == 0 else ()
     head = first[0] if first else rest
-    return rules.rule((*empty, *(way(opening, head, after) if most else ())))
+    return rules.rule((*empty, *(production(opening, head, after) if most else ())))
 
 
 def _rest(
@@ -61,10 +65,10 @@ def _rest(
 ) -> GrammarSymbol | None:
     """What follows behind `before` items, or behind one where there are no such."""
     before = max(1, before)
-    more = rules.rule(way(_COMMA, rest))
+    more = rules.rule(production(_COMMA, rest))
     if more is None or most <= before:
         return closing
-    return rules.rule(way(more.repeated(max(0, least - before), most - before), closing))
+    return rules.rule(production(more.repeated(max(0, least - before), most - before), closing))
 
 
 def record(
@@ -113,12 +117,14 @@ class _RecordRules:
     def symbol(self, least: int, most: int) -> GrammarSymbol | None:
         if self._required > most:
             return None
-        empty = way(self._opening, self._closing) if not max(self._required, least) else ()
+        empty = production(self._opening, self._closing) if not max(self._required, least) else ()
         if not self._apart:
             return self._only_free(empty, least)
         if len(self._apart) == 1 and self._free is None and not self._others:
             only = self._apart[0]
-            return self._rules.rule((*empty, *way(self._opening, *_pair(only), self._closing)))
+            return self._rules.rule(
+                (*empty, *production(self._opening, *_pair(only), self._closing))
+            )
         least = self._countable(least)
         after = self._rules.loop(
             (self._brackets, *self._apart, "-", *self._others, self._free, least, most),
@@ -126,9 +132,9 @@ class _RecordRules:
         )
         ways = [*empty]
         for entry, bit in self._numbered():
-            ways += way(self._opening, *self._inside(entry), after.with_bits(1 << bit))
+            ways += production(self._opening, *self._inside(entry), after.with_bits(1 << bit))
         for entry in self._repeatable():
-            ways += way(self._opening, *self._inside(entry), after)
+            ways += production(self._opening, *self._inside(entry), after)
         made = self._rules.rule(ways)
         values = [entry.value for entry in self._apart if entry.required]
         needs = ALWAYS.union(*(value.needs for value in values if value is not None))
@@ -137,14 +143,14 @@ class _RecordRules:
     def _only_free(self, empty: tuple[Production, ...], least: int) -> GrammarSymbol | None:
         """No entry is kept apart from another one."""
         pairs = [_pair(entry) for entry in self._repeatable()]
-        one = self._rules.rule([each for pair in pairs for each in way(*pair)])
+        one = self._rules.rule([each for pair in pairs for each in production(*pair)])
         if one is None:
             return self._rules.rule(empty)
-        more = self._rules.rule(way(_COMMA, one))
+        more = self._rules.rule(production(_COMMA, one))
         assert more is not None, "there is something to write"
         most = max(self._most_free, len(self._others))
         tail = more.repeated(max(0, min(least, most) - 1), most - 1)
-        return self._rules.rule((*empty, *way(self._opening, one, tail, self._closing)))
+        return self._rules.rule((*empty, *production(self._opening, one, tail, self._closing)))
 
     def _countable(self, least: int) -> int:
         """`least`, where that many can always be written and are kept apart."""
@@ -156,18 +162,18 @@ class _RecordRules:
         """The ways to go on behind an entry."""
         begin: tuple[GrammarSymbol, ...] = ()
         if self._free is not None and self._most_free:
-            more = self._rules.rule(way(_COMMA, *self._inside(self._free)))
+            more = self._rules.rule(production(_COMMA, *self._inside(self._free)))
             assert more is not None, "it has a value"
             begin = (more.repeated(0, self._most_free),)
-        yield from way(*begin, self._closing, keys=self._enough(least))
+        yield from production(*begin, self._closing, keys=self._enough(least))
         for entry, bit in self._numbered():
             keys = f"bit_clear({bit})"
             if most < len(self._apart):
                 keys = f"and({keys}, bit_count_lt({self._bits()}, {most}))"
             after = own.with_bits(1 << bit)
-            yield from way(*begin, _COMMA, *self._inside(entry), after, keys=keys)
+            yield from production(*begin, _COMMA, *self._inside(entry), after, keys=keys)
         for entry in self._others:
-            yield from way(*begin, _COMMA, *self._inside(entry), own)
+            yield from production(*begin, _COMMA, *self._inside(entry), own)
 
     def _enough(self, least: int) -> str:
         """The condition that all required ones are written, and `least` of all."""

@@ -1,4 +1,4 @@
-"""The grammars of the next line of a plan, and of a whole plan. Knows no model."""
+"""The grammars of the next line of a plan, and of a whole plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from weft.planner.grammar.rules import (
     GrammarSymbol,
     Production,
     literal,
-    way,
+    production,
 )
 
 Known = Mapping[int, JsonSchema | None]
@@ -55,7 +55,7 @@ def step_grammar(
         one
         for tool in (tools if calls else ())
         for _, call in lines.calls(tool)
-        for one in way(literal(f"{number}. "), call, _NEWLINE)
+        for one in production(literal(f"{number}. "), call, _NEWLINE)
     ]
     return lines.text([*ways, *lines.join(number)])
 
@@ -95,7 +95,7 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
     codes = {key_of(kind.schema): kind.code for kind in kinds}
     for tool in tools:
         for result, call in lines.calls(tool):
-            calls.setdefault(codes[key_of(result)], []).extend(way(call))
+            calls.setdefault(codes[key_of(result)], []).extend(production(call))
     bodies = {code: lines.rules.rule(ways) for code, ways in calls.items()}
     follows = lines.join(first + steps)
     for number in reversed(lines.slots.numbers):
@@ -104,7 +104,7 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
         for code, body in bodies.items():
             bits = lines.slots.set(number, code)
             start = literal(f"{number}. ")
-            follows += way(start, body, _NEWLINE, after and after.with_bits(bits))
+            follows += production(start, body, _NEWLINE, after and after.with_bits(bits))
     return lines.text(follows)
 
 
@@ -166,14 +166,14 @@ class _PlanGrammar:
     def join(self, number: int) -> tuple[Production, ...]:
         """The last line, which may end in a newline, as that of a file does."""
         start, join = literal(f"{number}. "), self._lines.join()
-        return (*way(start, join), *way(start, join, _NEWLINE))
+        return (*production(start, join), *production(start, join, _NEWLINE))
 
     def line(self, ways: Sequence[Production]) -> GrammarSymbol | None:
         line = self.rules.rule(ways)
         if not self._limits.thought_chars:
             return line
         thought = rf"# [^\x00-\x1f\x7f]{{1,{self._limits.thought_chars}}}\n"
-        return self.rules.rule((*way(line), *way(self.rules.terminal(thought), line)))
+        return self.rules.rule((*production(line), *production(self.rules.terminal(thought), line)))
 
     def text(self, ways: Sequence[Production]) -> str:
         """The grammar that begins with such a line."""

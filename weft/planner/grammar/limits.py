@@ -1,4 +1,4 @@
-"""Upper bounds for what a grammar lets a model write. Knows no schema and no model."""
+"""How firmly a planning model is held to a grammar, and the bounds of what the grammar allows."""
 
 from __future__ import annotations
 

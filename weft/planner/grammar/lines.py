@@ -1,4 +1,4 @@
-"""References as rules: to steps, and inside of a map to its item. Knows no tools."""
+"""The lines of a plan as rules: calls, maps, conditions, the join, and the references in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from weft.planner.grammar.results import (
     fitting,
     key_of,
 )
-from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, either, literal, way
+from weft.planner.grammar.rules import (
+    GrammarRules,
+    GrammarSymbol,
+    Production,
+    either,
+    literal,
+    production,
+)
 from weft.planner.grammar.scalars import KEY_CHARACTER
 from weft.planner.grammar.values import ValueRules
 from weft.planner.signature import parameter_of, parameters_of, required_by
@@ -61,7 +68,7 @@ class ReferenceRules:
             ways = self._fitting[name][:]
             if item is not None:
                 ways += self._paths(literal("$item"), fitting(item.places, target))
-                ways += way(literal("$index")) if mismatch(_INDEX, target) is None else ()
+                ways += production(literal("$index")) if mismatch(_INDEX, target) is None else ()
             self._made[key] = self._rules.rule(ways)
         return self._made[key]
 
@@ -91,11 +98,11 @@ class ReferenceRules:
 
     def _number(self, kind: ResultKind) -> GrammarSymbol | None:
         """`$` and the number of a step with a result of this kind."""
-        ways = [one for number in kind.numbers for one in way(literal(f"${number}"))]
+        ways = [one for number in kind.numbers for one in production(literal(f"${number}"))]
         slots = self._slots.numbers if kind.code else ()
         conditions = [self._slots.has(number, kind.code) for number in slots]
         for number, condition in zip(slots, conditions, strict=True):
-            ways += way(literal(f"${number}"), condition=condition)
+            ways += production(literal(f"${number}"), condition=condition)
         made = self._rules.rule(ways)
         if made is None or kind.numbers:
             return made
@@ -104,9 +111,9 @@ class ReferenceRules:
     def _paths(self, source: GrammarSymbol, chosen: Iterable[ResultPart]) -> Iterator[Production]:
         regexes = dict.fromkeys(place.regex for place in chosen)
         if "" in regexes:
-            yield from way(source)
+            yield from production(source)
         if behind := "|".join(filter(None, regexes)):
-            yield from way(source, self._rules.terminal(behind))
+            yield from production(source, self._rules.terminal(behind))
 
 
 _NULL: Final[JsonSchema] = {"type": "null"}
@@ -157,12 +164,12 @@ class LineRules:
         """The join of some results; of none, which stands for all."""
         ref = self._references.outside()
         named = row(self._rules, "()", (), ref, 0, self._limits.results)
-        return self._rules.rule(way(literal(JOIN), named))
+        return self._rules.rule(production(literal(JOIN), named))
 
     def _perhaps(self, *parts: GrammarSymbol | None) -> Iterator[Production]:
         """`parts`, and the same under a condition."""
-        yield from way(*parts)
-        yield from way(*parts, literal(" if "), self._condition)
+        yield from production(*parts)
+        yield from production(*parts, literal(" if "), self._condition)
 
     def _arguments(self, parameters: _CallParameters, values: ValueRules) -> GrammarSymbol | None:
         entries = [
@@ -182,17 +189,17 @@ class LineRules:
     def _conditions(self) -> Iterator[Production]:
         references = self._references
         anything = references.outside()
-        yield from way(anything)
-        yield from way(literal("not "), anything)
+        yield from production(anything)
+        yield from production(literal("not "), anything)
         for schema in _ORDERED:
             measured = references.outside(partial(fitting, target=schema))
             for operator in ("<", "<=", ">", ">="):
-                yield from way(measured, literal(f" {operator} "), self._literals.of(schema))
-        yield from way(anything, literal(" != "), self._literals.of(None))
-        yield from way(anything, literal(" == "), self._literals.of(_NULL))
+                yield from production(measured, literal(f" {operator} "), self._literals.of(schema))
+        yield from production(anything, literal(" != "), self._literals.of(None))
+        yield from production(anything, literal(" == "), self._literals.of(_NULL))
         for value, keys in self._compared().items():
             equal = references.outside(partial(_is_one_of, keys))
-            yield from way(equal, literal(" == "), value)
+            yield from production(equal, literal(" == "), value)
 
     def _compared(self) -> dict[GrammarSymbol, set[str]]:
         """What results can be compared with, and the schemas of those that can."""

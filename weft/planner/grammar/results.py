@@ -1,4 +1,7 @@
-"""What results hold, and how their parts are referred to. Knows schemas; knows no plan."""
+"""What results hold, how their parts are referred to, and the bits in which a plan remembers it.
+
+The bits above them are those of the keys of records: see `weft.planner.grammar.rules`.
+"""
 
 from __future__ import annotations
 

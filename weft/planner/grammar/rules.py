@@ -196,7 +196,7 @@ def literal(text: str) -> GrammarSymbol:
     return GrammarSymbol(json.dumps(text))
 
 
-def way(
+def production(
     *parts: GrammarSymbol | None, condition: str = "", keys: str = ""
 ) -> tuple[Production, ...]:
     """One way, or none where a part cannot be written at all."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 from weft.planner.grammar.alternatives import Keywords
 from weft.planner.grammar.limits import GrammarLimits
 from weft.planner.grammar.numbers import NumberRange, integers, numbers, places, rounded, whole
-from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, way
+from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, production
 
 Loosened = Callable[[str], None]
 """Is told each keyword that a grammar does not hold a value to."""
@@ -116,8 +116,8 @@ def integer(
     below = replace(within, high=Decimal(-1)) if within.high is None or within.high >= 0 else within
     others = [integers(one, limits.digits) for one in (far, below) if one is not None]
     return (
-        *way(multiple),
-        *way(multiple, literal(".0")),
+        *production(multiple),
+        *production(multiple, literal(".0")),
         *_terminal(rules, "|".join(filter(None, others))),
     )
 
@@ -170,4 +170,4 @@ def _bound(
 
 
 def _terminal(rules: GrammarRules, regex: str) -> tuple[Production, ...]:
-    return way(rules.terminal(regex)) if regex else ()
+    return production(rules.terminal(regex)) if regex else ()

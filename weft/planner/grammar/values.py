@@ -17,7 +17,7 @@ from weft.core.values import JsonSchema
 from weft.planner.grammar.alternatives import Keywords, branches, kinds_of
 from weft.planner.grammar.entries import RecordEntry, record, row
 from weft.planner.grammar.limits import GrammarLimits
-from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, way
+from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, production
 from weft.planner.grammar.scalars import KEY_CHARACTER, Loosened, integer, number, string
 from weft.planner.text.writer import write_value
 
@@ -63,7 +63,7 @@ class ValueRules:
             for keywords in branches(schema, root, self._loosened):
                 found += self._branch(keywords, root, depth)
             if isinstance(schema, Mapping):
-                found += way(self.references(standing_alone(schema, root)))
+                found += production(self.references(standing_alone(schema, root)))
             self._made[key] = self._rules.rule(found)
         return self._made[key]
 
@@ -85,19 +85,19 @@ class ValueRules:
         rules, limits, loosened = self._rules, self._limits, self._loosened
         match kind:
             case "string":
-                return way(string(rules, schema, limits, loosened))
+                return production(string(rules, schema, limits, loosened))
             case "number":
                 return number(rules, schema, limits, loosened)
             case "integer":
                 return integer(rules, schema, limits, loosened)
             case "boolean":
-                return (*way(literal("true")), *way(literal("false")))
+                return (*production(literal("true")), *production(literal("false")))
             case "null":
-                return way(literal("null"))
+                return production(literal("null"))
             case "array" if depth:
-                return way(self._array(schema, root, depth))
+                return production(self._array(schema, root, depth))
             case "object" if depth:
-                return way(self._object(schema, root, depth))
+                return production(self._object(schema, root, depth))
             case _:
                 return ()
 
@@ -171,4 +171,4 @@ def _spelled(value: Any) -> tuple[Production, ...]:
         text.encode()
     except (PlanError, UnicodeEncodeError):
         return ()  # it is no JSON, so no model can write it
-    return way(literal(text))
+    return production(literal(text))

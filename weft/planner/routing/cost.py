@@ -1,4 +1,4 @@
-"""What a call costs, and what a cost is worth to whom. Knows no tool and no graph."""
+"""What a call costs, what a user would pay for it, and what past calls teach about a tool."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When no way is left: what a model or a person is asked, and what their answers mean.
+"""When no route is left: a model is asked once for a lesser goal, then a person.
 
-Asks nobody itself. Tools' error messages are hostile text: they are cut short, and the answer is
-one of the names that were offered, whatever they say.
+Tools' error messages are hostile text: they are cut short, and the answer is one of the names that
+were offered, whatever they say.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class DeadEnd:
         return f"No way is left to {self.goal.name!r} ({missing}). There is: {had}.{tools}"
 
     def error(self, nobody: str) -> RouteError:
-        """The end of the errand; `nobody` says why nobody took it over."""
+        """The failure of the route; `nobody` says why nobody took it over."""
         lost = "; ".join(f"{tool}: {_short(why)}" for tool, why in self.lost.items())
         told = f" ({_short(lost, 3 * _MOST_CHARS)})" if lost else ""
         return RouteError(

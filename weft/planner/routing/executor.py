@@ -1,4 +1,7 @@
-"""One call of a tool as a node, and how long it took. Knows no way."""
+"""Reaches one goal: finds the cheapest route, calls its tools, finds it again after each call.
+
+No call is made twice, whatever fails.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ class _EndedCall:
 
 
 class RouteExecutor:
-    """Carries out `errand` from what `have` holds, inside the node of `context`.
+    """Carries out `target` from what `have` holds, inside the node of `context`.
 
     `result` makes the node's value of the arrival.
     """
@@ -88,14 +91,14 @@ class RouteExecutor:
     def __init__(
         self,
         router: ToolRouter,
-        errand: RouteGoal,
+        target: RouteGoal,
         context: NodeContext,
         have: Mapping[str, Any],
         result: Callable[[RouteResult], Any] = lambda arrival: arrival,
     ) -> None:
         self._router = router
-        self._errand = errand
-        self._goal = errand.goal
+        self._target = target
+        self._goal = target.goal
         self._context = context
         self._result = result
         self._values = dict(have)
@@ -143,11 +146,11 @@ class RouteExecutor:
             if all(want in self._values for want in self._goal.wants):
                 self._leave_off()
                 return
-            way = self._way(self._goal.wants)
-            if way is None:
+            route = self._way(self._goal.wants)
+            if route is None:
                 await self._decide()
             else:
-                self._set_out(way)
+                self._set_out(route)
                 self._take(await self._inbox.get())
 
     # -- what happened -------------------------------------------------------------------------
@@ -182,7 +185,7 @@ class RouteExecutor:
             self._group.create_task(self._remember(tool, failure is None, took_s))
         self._attention.happened()
 
-    # -- the way -------------------------------------------------------------------------------
+    # -- the route -----------------------------------------------------------------------------
 
     def _way(self, wants: tuple[str, ...]) -> Route | None:
         return shortest_route(self._router.graph, self._values.keys(), wants, self._price)
@@ -201,27 +204,27 @@ class RouteExecutor:
             cost = replace(cost, risk=risk)
         return self._router.weights.price(cost, self._attention.health(tool))
 
-    def _set_out(self, way: Route) -> None:
-        """Start every call of `way` that has what it needs, and say what failures have led to."""
-        before, self._ahead = self._ahead, tuple(hop.tool for hop in way.hops)
-        ready = [hop for hop in way.hops if self._values.keys() >= set(hop.sources)]
-        for hop in ready:
-            if hop.tool not in self._running:
-                self._start(hop)
+    def _set_out(self, route: Route) -> None:
+        """Start every call of `route` that has what it needs, and say what failures have led to."""
+        before, self._ahead = self._ahead, tuple(step.tool for step in route.steps)
+        ready = [step for step in route.steps if self._values.keys() >= set(step.sources)]
+        for step in ready:
+            if step.tool not in self._running:
+                self._start(step)
         fresh = tuple(tool for tool in self._ahead if tool not in before)
         on_the_way = [self._running[t] for t in (*fresh, *self._ahead) if t in self._running]
         self._answer_failures(fresh, on_the_way[0])
 
-    def _start(self, hop: RouteStep) -> None:
-        tool = self._router.graph.tools[hop.tool]
+    def _start(self, step: RouteStep) -> None:
+        tool = self._router.graph.tools[step.tool]
         arguments = dict(tool.given)
-        for demand, source in zip(tool.demands, hop.sources, strict=True):
+        for demand, source in zip(tool.demands, step.sources, strict=True):
             if demand.parameter is not None:
                 arguments[demand.parameter] = self._values[source]
-        node = call_node(self._place(hop.tool), tool, arguments, self._router, self._stopwatch)
-        self._running[hop.tool] = node.id
+        node = call_node(self._place(step.tool), tool, arguments, self._router, self._stopwatch)
+        self._running[step.tool] = node.id
         self._context.append([node])
-        self._beside.add(self._group.create_task(self._follow(hop.tool, node.id)))
+        self._beside.add(self._group.create_task(self._follow(step.tool, node.id)))
 
     def _place(self, tool: str) -> NodeId:
         return inside(self._context.scope, self._router.graph.labels[tool])
@@ -238,10 +241,10 @@ class RouteExecutor:
             self._context.reroute(node, failure)
         self._unanswered.clear()
 
-    # -- no way --------------------------------------------------------------------------------
+    # -- no route ------------------------------------------------------------------------------
 
     async def _decide(self) -> None:
-        """No way is left: lower the goal, or have a person provide for it. Raises: `RouteError`."""
+        """Lower the goal, or have a person provide for it. Raises: `RouteError`."""
         failures = dict(self._unanswered)
         self._unanswered.clear()
         dead_end = self._dead_end()
@@ -254,10 +257,10 @@ class RouteExecutor:
         self._context.log(f"{taken.by}: {taken.goal.name!r} in the place of {before!r}")
 
     def _dead_end(self) -> DeadEnd:
-        wants = dict.fromkeys((*self._goal.wants, *self._errand.goal.wants))
+        wants = dict.fromkeys((*self._goal.wants, *self._target.goal.wants))
         gone = frozenset(want for want in wants if self._way((want,)) is None)
         missing = tuple(want for want in self._goal.wants if want in gone)
-        lesser = self._errand.instead_of(self._goal, gone)
+        lesser = self._target.instead_of(self._goal, gone)
         closed = {tool: str(failure) for tool, failure in self._failures.items()}
         for tool in self._router.graph.tools:
             if tool not in closed and self._attention.health(tool) == DOWN:

@@ -1,4 +1,4 @@
-"""What is wanted, and what would do instead. Knows no way to it."""
+"""What is wanted, and what would do instead."""
 
 from __future__ import annotations
 

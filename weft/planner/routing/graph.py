@@ -1,4 +1,4 @@
-"""Tools as nodes of a graph: what each needs, what it gives, what it costs. Runs nothing."""
+"""Tools as nodes of a graph: what each needs, gives and costs; graphs from TaskBench files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RoutedTool:
 
 
 class ToolGraph:
-    """The tools of an errand. One may follow another when it can use what that gives.
+    """The tools that routes are made of. One may follow another when it can use what that gives.
 
     `tools` by name, in declared order; `demands` of each; `users` says for a name which demands (a
     tool, and the place among its demands) it meets; `labels` are the tools' names as parts of ids.

@@ -1,4 +1,4 @@
-"""Errands as works of any graph, and as one call for a program in Python."""
+"""Self-healing routes as node functions, and as one call for a program in Python."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def healing(
 
     Raises: what `ToolRouter.check` raises.
     """
-    errand = RouteGoal(goal_of(goal), tuple(map(goal_of, lesser)), partial)
-    router.check(errand)
+    target = RouteGoal(goal_of(goal), tuple(map(goal_of, lesser)), partial)
+    router.check(target)
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
-        return await RouteExecutor(router, errand, context, inputs).run()
+        return await RouteExecutor(router, target, context, inputs).run()
 
     return work
 
@@ -59,7 +59,7 @@ async def heal(
     listeners: Iterable[Listener] = (),
     clock: Clock | None = None,
 ) -> RouteResult:
-    """Run one errand to its end: from what there is, `have`, to the goal.
+    """Reach one goal: from what there is, `have`, to the goal.
 
     `person` answers what is asked of a person; the router's `person_s` says for how long.
 
@@ -111,7 +111,7 @@ async def _answer(
 
 def _error(failure: Failure | None) -> RunError:
     if failure is None:
-        return RouteError("the errand was left out")
+        return RouteError("the route was left out")
     if is_unknown(failure):
         return EffectUnknown(failure.message, hint=failure.hint)
     kind = "" if failure.error == "RouteError" else f"{failure.error}: "

@@ -1,4 +1,4 @@
-"""Watchers that look at an errand beside its work, and the signals they give. Acts on nothing."""
+"""The port of monitors, which watch a route beside its calls, and their strongest signals."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class MonitorSignal:
 
 
 class RouteMonitor(Protocol):
-    """Looks at an errand, at its start, after every call, and every `every_s` seconds if set.
+    """Watches a route, at its start, after every call, and every `every_s` seconds if set.
 
-    All monitors of an errand look at the same time, beside the calls. What one says stays true
+    All monitors look at the same time, beside the calls. What one says stays true
     until its next look. One that raises is heard no more.
     """
 

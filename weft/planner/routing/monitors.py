@@ -1,4 +1,4 @@
-"""Intent: whether what is wanted is still what is meant, seen from what has been had so far."""
+"""Monitors for most routes: changed intent, probes of tools, risks, slow tools."""
 
 from __future__ import annotations
 

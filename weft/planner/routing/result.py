@@ -1,4 +1,4 @@
-"""How an errand ended, as plain values."""
+"""How the way to a goal ended, as plain values."""
 
 from __future__ import annotations
 

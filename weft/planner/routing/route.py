@@ -1,4 +1,4 @@
-"""The cheapest way from what is had to what is wanted. Pure; knows no failures, only prices."""
+"""The cheapest route from what is had to what is wanted."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class RouteStep:
 class Route:
     """Calls, each after those that it uses, and the sum of their prices."""
 
-    hops: tuple[RouteStep, ...] = ()
+    steps: tuple[RouteStep, ...] = ()
     cost: float = 0.0
 
 
 def shortest_route(
     graph: ToolGraph, have: Collection[str], wants: Sequence[str], price: Price
 ) -> Route | None:
-    """The cheapest way from the names in `have` to all of `wants`; None: no finite way.
+    """The cheapest route from the names in `have` to all of `wants`; None: no finite one.
 
     For each want in turn Knuth's generalisation of Dijkstra's algorithm to AND/OR graphs (A
     generalization of Dijkstra's algorithm, 1977): where every tool has one demand, it is Dijkstra's
@@ -40,16 +40,16 @@ def shortest_route(
     counts twice when ways are compared, but is done once; what one want has led to is free for
     the next. O(E log V) for each want.
     """
-    hops: dict[str, RouteStep] = {}
+    steps: dict[str, RouteStep] = {}
     there = set(have)
     for want in wants:
         found = _RouteSearch(graph, there, price).towards(want)
         if found is None:
             return None
-        for hop in found:
-            hops[hop.tool] = hop
-            there.update(graph.tools[hop.tool].names)
-    return Route(tuple(hops.values()), sum(price(tool) for tool in hops))
+        for step in found:
+            steps[step.tool] = step
+            there.update(graph.tools[step.tool].names)
+    return Route(tuple(steps.values()), sum(price(tool) for tool in steps))
 
 
 class _RouteSearch:

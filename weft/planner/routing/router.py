@@ -1,4 +1,4 @@
-"""That a graph of tools fits the tools that there are: names, arguments, types. Runs nothing."""
+"""What routes are run with: tools and their graph, weights, monitors, who decides; its checks."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def _nowhere(_: Log) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True)
 class ToolRouter:
-    """Runs errands over `graph` with `tools`.
+    """Reaches goals over `graph` with `tools`.
 
     weights      what matters; see `RouteWeights`
-    monitors     watch every errand, beside its work
+    monitors     watch every route, beside its calls
     history      what is known of past calls; every call adds to it
     model        is asked once when no way is left and lesser goals can be reached; None: nobody is
     person_s     how long a person has to answer when that is not enough; None: nobody is asked
@@ -111,14 +111,14 @@ class ToolRouter:
     decision_s: float = 120.0
     logs: Callable[[Log], AbstractContextManager[None]] = _nowhere
 
-    def check(self, errand: RouteGoal) -> None:
-        """Check that `errand` fits the graph, and the graph the tools.
+    def check(self, target: RouteGoal) -> None:
+        """Check that `target` fits the graph, and the graph the tools.
 
         Raises: `UnknownReference` for a want that no tool gives or needs; what `check_graph`
         raises.
         """
         check_graph(self.graph, {spec.name: spec for spec in self.tools.specs()})
-        for goal in (errand.goal, *errand.lesser):
+        for goal in (target.goal, *target.lesser):
             self._check_goal(goal)
 
     def _check_goal(self, goal: Goal) -> None:

@@ -1,4 +1,8 @@
-"""A place in one line of a plan, and errors that name it. Knows no syntax."""
+"""Cuts the text of a plan into its lines while it arrives.
+
+A line of a call ends at the newline outside of strings and brackets, so that it may span several;
+the line of the join ends with its closing parenthesis; any other line is a thought.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives the arguments that a model wrote without names the names of the tool's parameters."""
+"""Reads a plan while it is being written: a step is there as soon as its own line is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings of a plan: JSON's, and what models write in their place. Knows nothing around them."""
+"""Values in a plan: JSON in which references may stand, as models write it."""
 
 from __future__ import annotations
 

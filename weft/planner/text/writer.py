@@ -1,4 +1,4 @@
-"""A plan as text, in the one way that prompts show and grammars allow. Checks no tools."""
+"""A plan as text, in the one way that prompts show and grammars allow."""
 
 from __future__ import annotations
 

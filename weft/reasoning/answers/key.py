@@ -1,4 +1,7 @@
-"""LaTeX of answers written in one way. Knows no value: 1/2 and 0.5 stay different here."""
+"""Canonical keys: what two answers have in common when they are the same answer.
+
+A unit is dropped and not converted: "50%" and "50" are one answer, "0.5" is another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people and models write them, exactly. Knows no LaTeX and no units but words."""
+"""Numbers as people and models write them, exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of a model with a fresh prompt, as the work of a node. Knows no thread and no ledger.
+"""One call of a model with a fresh prompt, as the work of a node.
 
 The call may generate so many tokens over all its attempts; what broke off is counted.
 """
@@ -71,8 +71,11 @@ class ChatCall:
             return await self._asked(context, replace(self._request, schema=None))
 
     async def _asked(self, context: NodeContext, request: ModelRequest) -> Completion:
-        sent = self._situated(context, request)
         spent = self.spent
+        left = (request.sampling.max_tokens or 1) - spent.tokens
+        if left < 1:
+            raise ModelRequestError("the tokens of this call were spent on attempts that broke off")
+        sent = situated(request, context, left)
         spent.text.clear()
         spent.token_ids.clear()
         before = spent.tokens
@@ -104,22 +107,20 @@ class ChatCall:
         spent.kept = spent.tokens - before
         return completion
 
-    def _situated(self, context: NodeContext, request: ModelRequest) -> ModelRequest:
-        """`request` with what its node knows, and as many tokens as are left for it."""
-        left = (request.sampling.max_tokens or 1) - self.spent.tokens
-        allowed = context.tokens_left()
-        if allowed is not None:
-            left = min(left, max(1, allowed))
-        if left < 1:
-            raise ModelRequestError("the tokens of this call were spent on attempts that broke off")
-        left_s = context.time_left()
-        return replace(
-            request,
-            sampling=replace(request.sampling, max_tokens=left),
-            priority=context.priority,
-            program=context.program,
-            timeout_s=None if left_s is None else left_s + _GRACE_S,
-        )
+
+def situated(request: ModelRequest, context: NodeContext, most: int) -> ModelRequest:
+    """`request` with what its node knows, for `most` tokens or fewer, if fewer are left."""
+    left = context.tokens_left()
+    if left is not None:
+        most = min(most, max(1, left))
+    left_s = context.time_left()
+    return replace(
+        request,
+        sampling=replace(request.sampling, max_tokens=most),
+        priority=context.priority,
+        program=context.program,
+        timeout_s=None if left_s is None else left_s + _GRACE_S,
+    )
 
 
 async def encode_prompt(model: ModelClient, messages: tuple[Message, ...]) -> tuple[int, ...]:

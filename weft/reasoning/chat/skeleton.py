@@ -1,7 +1,7 @@
-"""What models are told by Skeleton-of-Thought. Knows no model.
+"""Skeleton-of-Thought (arXiv 2307.15337): a skeleton of points, each written out beside the others.
 
-The steps follow Ning et al. (arXiv 2307.15337); the words are ours. Change a word, and the version
-changes with it: figures name the version.
+After the router of its section 5: answers whose steps need one another, such as mathematics and
+code, are not split. The words of the prompts are ours. Change a word, and `PROMPT_VERSION` changes.
 """
 
 from __future__ import annotations

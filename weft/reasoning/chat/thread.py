@@ -1,4 +1,4 @@
-"""Threads that ask with fresh prompts: one after the other, or side by side. Knows no protocol.
+"""Threads that ask with fresh prompts: one after the other, or side by side.
 
 For strategies that orchestrate whole conversations; those that work inside one context of tokens
 have the runtime. All threads of one thought pay from one token budget.

@@ -1,4 +1,4 @@
-"""How a function is called in a sandbox: the program around it, which reads and prints JSON."""
+"""Runs programs on inputs, each pair once; what they print is compared in a canonical form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs and tests that a model makes up. What does not fit the problem is dropped."""
+"""Tests that a model makes up, and programs scored by them (CodeMonkeys, arXiv 2501.14723)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A programming problem: what is asked, and the examples that everybody may see. Values only."""
+"""A programming problem and its public tests; the program in what a model wrote."""
 
 from __future__ import annotations
 

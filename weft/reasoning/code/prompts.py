@@ -1,4 +1,4 @@
-"""What models are told when they write, mend, test and compare programs. Knows no model.
+"""What models are told when they write, mend, test and compare programs.
 
 The steps follow PlanSearch (arXiv 2409.03733), S* (arXiv 2502.14382) and CodeMonkeys (arXiv
 2501.14723); the words are ours. Change a word, and the version changes with it.
@@ -175,7 +175,7 @@ def _observed(known: Sequence[str]) -> tuple[str, str]:
 def _messages(
     system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], asked: str
 ) -> Messages:
-    shown = [("CodeProblem", problem.statement), *_examples(problem), *guide]
+    shown = [("Problem", problem.statement), *_examples(problem), *guide]
     parts = [f"{title}:\n{fence(text)}" for title, text in shown]
     told = "\n\n".join(part for part in (system.strip(), rules) if part)
     return Message("system", told), Message("user", "\n\n".join((*parts, asked)))

@@ -1,4 +1,8 @@
-"""Which of two programs is better, by an input on which they differ (S*, arXiv 2502.14382)."""
+"""The best of several programs, by inputs that tell them apart (S*, arXiv 2502.14382).
+
+Beyond the paper: inputs that were found for one pair also split the winners' own group, which then
+plays on.
+"""
 
 from __future__ import annotations
 

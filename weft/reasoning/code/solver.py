@@ -1,4 +1,4 @@
-"""A thread that writes a program, runs it on the public tests and mends it. Knows no selection."""
+"""What strategies for code share: drafts that are run and mended, the choice of one, settings."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ class ProgramDraft:
 def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
     """A job that answers `messages` with a program, mended at most `rounds` times.
 
-    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the budget
-    are left alone.
+    A mended program is kept only when it fails fewer tests. The last `keep` tokens are left alone.
     """
 
     async def write(thread: ChatThread) -> ProgramDraft:

@@ -1,4 +1,8 @@
-"""Finds the end of a boxed answer in text that arrives in pieces. Reads each character once."""
+"""Workers that write side by side about one question, and one answer from what they wrote.
+
+Where the model's engine has concurrent attention they see one another's tokens as they are written;
+elsewhere they write alone.
+"""
 
 from __future__ import annotations
 

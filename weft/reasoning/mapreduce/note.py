@@ -1,4 +1,4 @@
-"""What was found in one part of the documents, as a value, and how a model's words become one."""
+"""Notes on parts of documents: read from what a model wrote, weighed, grouped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Finds in a document what a model says it quotes, and where. Knows no model.
+"""The parts of documents, cut where a reader would, and notes whose quotes were looked up in them.
 
-A quote need not be spelt exactly: blanks, case and the kind of quotation marks may differ.
+Parts put together are all of the text, in order. A quote need not be spelt exactly: blanks, case
+and the kind of quotation marks may differ.
 """
 
 from __future__ import annotations

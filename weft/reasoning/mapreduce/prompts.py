@@ -1,4 +1,4 @@
-"""What models are told when they map, collapse and reduce. Knows no model.
+"""What models are told when they map, collapse and reduce.
 
 The four steps and the note's form follow LLMxMapReduce (arXiv 2410.09342); the words are ours.
 Change a word, and the version changes with it: figures name the version.

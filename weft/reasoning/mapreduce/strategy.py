@@ -1,6 +1,6 @@
 """Map-reduce over documents longer than the window: split, map, collapse, reduce, cite.
 
-After LLMxMapReduce (arXiv 2410.09342). Knows no server and reads no files.
+After LLMxMapReduce (arXiv 2410.09342).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a retrieval chain does next, as a model writes it: look up, connect, or answer.
+"""One retrieval chain: think, ask the graph, read its facts, until there is an answer.
 
-Two spellings are read: JSON and labelled lines. Runs nothing of it.
+Two spellings of a step are read: JSON and labelled lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Triples of subject, relation and object, read from JSON, JSON lines, CSV or TSV.
+"""A knowledge graph of triples, from JSON, JSON lines, CSV or TSV, held in networkx.
 
-Every triple knows which characters of which document state it. Opens no file.
+Every triple knows which characters of which document state it. Answers come in the order in which
+triples were given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What models are told when they ask a knowledge graph. Knows no model.
+"""What models are told when they ask a knowledge graph.
 
 The steps follow MIRAGE (arXiv 2508.18260): sub-questions about entities, chains that look up
 neighbours or ways, checks across chains, an answer with its provenance. The words are ours. Change

@@ -1,4 +1,4 @@
-"""Which chains are believed: a model's verdict, within what their evidence allows. Pure."""
+"""MIRAGE (arXiv 2508.18260): decompose, retrieval chains side by side, checks, a proven answer."""
 
 from __future__ import annotations
 

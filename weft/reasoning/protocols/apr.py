@@ -1,6 +1,7 @@
-"""What passes between an APR search and its sub-searches: one port, two realisations.
+"""APR, Adaptive Parallel Reasoning (arXiv 2504.15466): the model calls sub-searches by itself.
 
-See `apr_nodes` for models trained on traces, `apr_text` for those that are told how.
+`NodeMessages` are for models trained on Countdown traces, `TextMessages` for those that are told
+how. A model's lines are read with patterns and never evaluated.
 """
 
 from __future__ import annotations

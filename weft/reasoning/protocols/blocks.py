@@ -1,4 +1,4 @@
-"""Tags in what a model wrote: numbered items, what is open, what stands outside. Pure."""
+"""What protocols of tagged blocks have in common: where they pause, how they close and answer."""
 
 from __future__ import annotations
 

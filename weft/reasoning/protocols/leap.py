@@ -1,4 +1,9 @@
-"""Which peers' summaries a path reads (LeaP): the most alike, the least alike, or some of both."""
+"""LeaP, Learning from Peers (arXiv 2505.07787): paths pause and read what the others found.
+
+Every `turn` tokens each path sums up what it has, some of its peers' summaries are put behind that,
+and all go on. In the end the answer that most paths come to is taken. Works by prompt; the trained
+models of the paper (LeaP-T) only follow it better.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One conversation that reads several attempts at a question and answers it. Asks no model."""
+"""One conversation that reads several attempts at a question and answers it."""
 
 from __future__ import annotations
 

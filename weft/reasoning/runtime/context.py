@@ -1,4 +1,4 @@
-"""A context of token ids, and at which positions they stand. Encodes nothing."""
+"""A context of token ids, and at which positions they stand."""
 
 from __future__ import annotations
 

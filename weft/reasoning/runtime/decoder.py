@@ -1,4 +1,4 @@
-"""Writes into a thread's context and has the model go on with it. Knows no forks."""
+"""Writes into a thread's context and has the model go on with it."""
 
 from __future__ import annotations
 

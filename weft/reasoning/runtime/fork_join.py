@@ -1,4 +1,4 @@
-"""Which children of a fork are made, and with how many tokens each. Pure."""
+"""Fork and join: which children are made, the wait for them, and the parent's context after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a runtime writes into a thread's context: tags, its own words, and what others said."""
+"""What a grammar may say: what to write, how a context begins, what to do next. Values."""
 
 from __future__ import annotations
 

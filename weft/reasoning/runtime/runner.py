@@ -1,4 +1,4 @@
-"""The loop of one thread: decode, classify, fork, join, until it ends. Knows no protocol."""
+"""The loop of one thread: decode, classify, fork, join, until it ends."""
 
 from __future__ import annotations
 

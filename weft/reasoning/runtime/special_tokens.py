@@ -1,4 +1,4 @@
-"""A protocol's tags in one model: special tokens where it has them, else text. Encodes nothing."""
+"""A protocol's tags in one model: special tokens where it has them, else text."""
 
 from __future__ import annotations
 

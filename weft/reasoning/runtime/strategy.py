@@ -1,4 +1,4 @@
-"""A grammar as a strategy: the root thread runs in the node that asks. Knows no protocol."""
+"""A grammar as a strategy: the root thread runs in the node that asks."""
 
 from __future__ import annotations
 

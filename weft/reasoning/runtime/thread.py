@@ -1,4 +1,4 @@
-"""One thread while it lives: its context, its state and what it did. Asks no model."""
+"""One thread while it lives: its context, its state and what it did."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Texts that models wrote as token ids, without what their vocabulary has no tokens for.
+"""Between a protocol's parts and one model's token ids. Text is never decoded and encoded again.
 
-A model may write a special token whose text is made of characters that no other token spells: as a
-text it cannot be encoded. What is left of the text can.
+Only where a stop text ends inside a token, or a context is cut in one, is the tail encoded anew. A
+model may write a special token whose text no other tokens spell: as a text it cannot be encoded, so
+it is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One decode of a thread as a node, and what it cost, however it ends. Knows no protocol."""
+"""What all threads of one thought share: model, rules, caps, counts, and the calls they make."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, JsonSchema, Usage
 from weft.engine import Inputs, Node, NodeContext, Policy, Retry
+from weft.reasoning.chat.call import situated
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.runtime.context import TokenContext
@@ -33,7 +34,6 @@ from weft.reasoning.runtime.token_codec import TokenCodec
 from weft.reasoning.thought import ThoughtCounts
 
 _RETRY: Final = Retry()
-_GRACE_S: Final = 1.0
 
 
 class DecodeCall:
@@ -87,7 +87,7 @@ class DecodeCall:
         self.streamed, self._texts, self.latest = [], [], 0
         if self.used >= self.granted:
             return
-        request = self._situated(context)
+        request = situated(self._request, context, self.granted - self.used)
         self._under_way = True
         try:
             async with aclosing(self._model.generate(request)) as stream:
@@ -123,21 +123,6 @@ class DecodeCall:
     def _streamed(self) -> Usage:
         """What the attempt under way has consumed, as far as it was seen."""
         return Usage(len(self._request.prompt_token_ids), self.latest, requests=1)
-
-    def _situated(self, context: NodeContext) -> ModelRequest:
-        """The request with what its node knows, and no more tokens than are left for it."""
-        most = self.granted - self.used
-        left = context.tokens_left()
-        if left is not None:
-            most = max(1, min(most, left))
-        left_s = context.time_left()
-        return replace(
-            self._request,
-            sampling=replace(self._request.sampling, max_tokens=most),
-            priority=context.priority,
-            program=context.program,
-            timeout_s=None if left_s is None else left_s + _GRACE_S,
-        )
 
 
 _MODULUS: Final = 2**31 - 1

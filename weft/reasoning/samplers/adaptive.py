@@ -1,7 +1,4 @@
-"""Adaptive consistency (ASC, arXiv 2305.11860): sample until the leading answer is likely enough.
-
-Knows no answer but its count.
-"""
+"""Adaptive consistency (ASC, arXiv 2305.11860): sample until the leader is likely enough."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 from math import comb
 
 from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, ended_votes
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 
 
 def lead_probability(first: int, second: int) -> float:
@@ -46,7 +43,7 @@ class AdaptiveSampler:
         if pool.running:
             return GO_ON
         started = len(pool.branches)
-        counts = [standing.count for standing in tally(ended_votes(pool.ended))] + [0, 0]
+        counts = [tally.count for tally in count_votes(ended_votes(pool.ended))] + [0, 0]
         sure = lead_probability(counts[0], counts[1])
         if counts[0] and sure > self.threshold:
             why = f"{counts[0]} to {counts[1]} after {started} samples: sure to {sure:.3f}"

@@ -1,4 +1,4 @@
-"""How sure a model was of its tokens (DeepConf, arXiv 2508.15260). Knows no text and no answer.
+"""DeepConf online (arXiv 2508.15260): samples that become unsure are given up while they run.
 
 The confidence of a token is the negative mean of its `k` largest log probabilities: a peaked
 distribution leaves little for all but one, so a higher value is more certain.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import exp, fsum
 
 from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, SampleState
-from weft.reasoning.selection.vote import Vote, tally
+from weft.reasoning.selection.vote import Vote, count_votes
 
 TOP_LOGPROBS = 20
 """How many log probabilities of a token the published measure reads."""
@@ -168,15 +168,15 @@ class DeepConfSampler:
         }
 
     def _agreed(self, pool: SamplePool) -> str:
-        standings = tally(self._voters(pool).values())
-        total = sum(standing.weight for standing in standings)
-        if not total or standings[0].weight < self.consensus * total:
+        tallies = count_votes(self._voters(pool).values())
+        total = sum(tally.weight for tally in tallies)
+        if not total or tallies[0].weight < self.consensus * total:
             return ""
-        return f"{standings[0].weight / total:.0%} of the confident weight agree"
+        return f"{tallies[0].weight / total:.0%} of the confident weight agree"
 
     def _stop(self, pool: SamplePool, why: str) -> SamplerDecision:
         voters = self._voters(pool)
-        weights = {index: ballot.weight for index, ballot in voters.items()}
+        weights = {index: vote.weight for index, vote in voters.items()}
         clear = f"{len(voters)} of {len(pool.branches)} samples cleared the bar of {self._bar:.3f}"
         return SamplerDecision(
             stop=True, voters=tuple(voters), weights=weights, why=f"{why}; {clear}"

@@ -1,7 +1,4 @@
-"""Early-stopping self-consistency (ESC, arXiv 2401.10480): stop when a whole window agrees.
-
-Knows no answer but whether it equals another.
-"""
+"""Early-stopping self-consistency (ESC, arXiv 2401.10480): stop when a whole window agrees."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What would this sample answer now? Asked beside it, so that nothing is added to the sample.
+"""Parallel-Probe: what would each sample answer now? Minorities are pruned, a settled vote stops.
 
-Knows no sampler. The probe's words are ours; the idea is Parallel-Probe's.
+From the release of Zheng et al. (2026), the variant in which only samples that are not pruned vote.
+A probe is asked beside the sample, so that nothing is added to it; its words are ours.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weft.core.values import Message
 from weft.reasoning.answers import Reader
 from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, SampleState
-from weft.reasoning.selection.vote import Vote, tally
+from weft.reasoning.selection.vote import Vote, count_votes
 
 PROBE_TOKENS: Final = 24
 """How many tokens a probe may answer with."""
@@ -181,6 +182,6 @@ def _at(branch: SampleState, probes: int) -> str | None:
 
 
 def _majority(votes: dict[int, str | None]) -> str | None:
-    ballots = [Vote(index, key, 0) for index, key in votes.items() if key is not None]
-    standings = tally(ballots, "first")
-    return standings[0].key if standings else None
+    cast = [Vote(index, key, 0) for index, key in votes.items() if key is not None]
+    tallies = count_votes(cast, "first")
+    return tallies[0].key if tallies else None

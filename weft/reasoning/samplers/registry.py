@@ -1,4 +1,4 @@
-"""The samplers by name, with the settings they read. Decides nothing itself."""
+"""The samplers by name, with the settings they read."""
 
 from __future__ import annotations
 

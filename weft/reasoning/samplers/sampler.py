@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from weft.reasoning.selection.vote import Tally, Vote, tally
+from weft.reasoning.selection.vote import Tally, Vote, count_votes
 from weft.reasoning.thought import SampleStatus
 
 SampleRunStatus = Literal["running"] | SampleStatus
@@ -133,10 +133,10 @@ def decided_winner(branches: Sequence[SampleState]) -> Tally | None:
     be, which is at least the tokens that are written.
     """
     running = [branch for branch in branches if branch.running]
-    standings = tally(ended_votes([branch for branch in branches if not branch.running]))
-    if not standings:
+    tallies = count_votes(ended_votes([branch for branch in branches if not branch.running]))
+    if not tallies:
         return None
-    winner, *others = standings
+    winner, *others = tallies
     least = min((branch.tokens for branch in running), default=0)
     rivals = [(other.count, other.shortest) for other in others] + [(0, least)]
     for count, shortest in rivals:

@@ -1,4 +1,4 @@
-"""When more thinking stops paying: the saturation model TTSPM. Knows no sampler and no model.
+"""When more thinking stops paying: the saturation model TTSPM.
 
 From "Scaling over Scaling" (arXiv 2505.20522), re-derived. One unit of thinking, a parallel
 sample or a sequential round, finds the answer with probability p, independently, of the share F_max
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from math import ceil, log
 
 from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, ended_votes
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 
 _ROUNDING = 1e-12
 
@@ -175,8 +175,8 @@ class SaturationSampler:
         if pool.running:
             return GO_ON
         started = len(pool.branches)
-        standings = tally(ended_votes(pool.ended))
-        p = ((standings[0].count if standings else 0) + 1) / (started + 2)
+        tallies = count_votes(ended_votes(pool.ended))
+        p = ((tallies[0].count if tallies else 0) + 1) / (started + 2)
         enough = min(self.limit, saturation(p, self.eps))
         if started < enough:
             return SamplerDecision(start=enough - started)

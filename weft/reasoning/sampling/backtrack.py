@@ -22,7 +22,7 @@ from weft.reasoning.question import Question
 from weft.reasoning.samplers.saturation import ChainCosts, ThinkingSplit, split
 from weft.reasoning.sampling.prompts import ENDING, RECHECK, RECHECK_TURN, question_messages
 from weft.reasoning.selection.selector import elect, sample_votes
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 from weft.reasoning.thought import Sample, SampleStatus, Thought
 
 Verify = Callable[[Question, str], bool]
@@ -143,7 +143,7 @@ class BacktrackStrategy(ChatStrategy):
         samples = tuple(chain.sample() for chain in chains)
         if all(sample.status == "failed" for sample in samples):
             raise ReasoningError(f"there is no answer: {chains[0].why}")
-        chosen = elect(samples, sample_votes(samples), tally)
+        chosen = elect(samples, sample_votes(samples), count_votes)
         chain = chains[chosen.index or 0]
         numeric = self.settings["answer"] == "number"
         typed = question.schema is not None

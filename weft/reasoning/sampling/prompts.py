@@ -1,4 +1,4 @@
-"""What models are told when they are sampled. Knows no model.
+"""What models are told when they are sampled.
 
 Change a word, and the version changes with it: figures name the version.
 """

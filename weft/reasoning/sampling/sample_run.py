@@ -1,6 +1,6 @@
-"""What one sample's stream tells: its tokens, its confidence, when it is due for a probe.
+"""A sampler at work: samples as threads that are started, probed and cancelled as it decides.
 
-Knows no sampler; writes into its `SampleState`.
+Each sample is a request of its own with its own seed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from weft.reasoning.selection.grouping import group_answers
 from weft.reasoning.selection.selector import Selection, elect, sample_votes
 from weft.reasoning.selection.selectors import DEFAULTS as SELECTOR_DEFAULTS
 from weft.reasoning.selection.selectors import SelectorSettings, asks_model, make_selector
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
 from weft.reasoning.thought import Sample, Thought
 
@@ -119,7 +119,7 @@ class SampleStrategy(ChatStrategy):
         if drawn.weights is not None:
             read_ones = [sample for sample in voters if sample.key is not None]
             cast = sample_votes(read_ones, drawn.weights)
-            return elect(voters, cast, tally, "votes, by confidence,")
+            return elect(voters, cast, count_votes, "votes, by confidence,")
         needs = SelectorSettings(self.options, read, self.settings)
         return await make_selector(self.settings["selector"], needs).select(root, question, voters)
 

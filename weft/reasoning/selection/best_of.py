@@ -1,4 +1,4 @@
-"""Scorers: a function of the sample, of its steps, or a model that grades. Knows no selection."""
+"""Best of n by a scorer, alone or as weights of a vote; scorers by a function or a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from weft.reasoning.selection.selector import (
     sample_votes,
     shortest_written,
 )
-from weft.reasoning.selection.vote import tally
+from weft.reasoning.selection.vote import count_votes
 from weft.reasoning.thought import Sample
 
 Score = Callable[[Question, Sample], float | None]
@@ -127,10 +127,12 @@ class BestOf:
         pairs = zip(written, found, strict=True)
         scored = [replace(s, score=score) for s, score in pairs if score is not None]
         if not scored:
-            return elect(samples, sample_votes(samples), tally, "votes, nothing being scored,")
+            return elect(
+                samples, sample_votes(samples), count_votes, "votes, nothing being scored,"
+            )
         scores = {sample.index: sample.score or 0.0 for sample in scored}
         if self._vote and any(sample.key is not None for sample in scored):
-            chosen = elect(samples, sample_votes(scored, scores), tally, "votes, by score,")
+            chosen = elect(samples, sample_votes(scored, scores), count_votes, "votes, by score,")
             return replace(chosen, scores=scores)
         best = min(scored, key=lambda s: (-(s.score or 0.0), s.tokens, s.index))
         why = f"the highest of {len(scored)} scores, {best.score:.3g}"

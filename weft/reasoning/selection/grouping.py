@@ -1,4 +1,4 @@
-"""Answers that say the same in other words, told by the model. Knows no vote."""
+"""Answers that say the same in other words, told by the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain votes: the majority, and the shortest majority. Asks nobody."""
+"""Votes: the majority, the shortest majority, and votes weighed by confidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.core.errors import BuildError
 from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.question import Question
 from weft.reasoning.selection.selector import Selection, elect, sample_votes
-from weft.reasoning.selection.vote import Ties, shortest_majority, tally
+from weft.reasoning.selection.vote import Ties, count_votes, shortest_majority
 from weft.reasoning.thought import Sample
 
 
@@ -24,7 +24,7 @@ class Majority:
         return "majority" if self._ties == "shorter" else "first-seen"
 
     async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
-        return elect(samples, sample_votes(samples), lambda cast: tally(cast, self._ties))
+        return elect(samples, sample_votes(samples), lambda cast: count_votes(cast, self._ties))
 
 
 class ShortestMajority:
@@ -53,9 +53,11 @@ class ConfidenceVote:
     async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
         read = [sample for sample in samples if sample.key is not None]
         if all(sample.confidence is None for sample in read):
-            return elect(samples, sample_votes(read), tally, "votes, no confidence being known,")
+            return elect(
+                samples, sample_votes(read), count_votes, "votes, no confidence being known,"
+            )
         ordered = sorted(read, key=lambda s: (-(s.confidence or 0.0), s.tokens, s.index))
         kept = ordered[: max(1, ceil(len(ordered) * self._top))]
         weights = {sample.index: sample.confidence or 0.0 for sample in kept}
         how = f"votes of the most confident {len(kept)}, by confidence,"
-        return elect(samples, sample_votes(kept, weights), tally, how)
+        return elect(samples, sample_votes(kept, weights), count_votes, how)

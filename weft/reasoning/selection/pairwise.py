@@ -1,4 +1,4 @@
-"""A model that compares two samples, in both orders, since models favour a place. Knows no vote."""
+"""A tournament of pairs (S*, arXiv 2502.14382), judged by a model in both orders of a pair."""
 
 from __future__ import annotations
 

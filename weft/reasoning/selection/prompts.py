@@ -1,4 +1,4 @@
-"""What models are told when they choose. Knows no model.
+"""What models are told when they choose.
 
 Change a word, and the version changes with it: figures name the version.
 """

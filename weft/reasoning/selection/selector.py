@@ -1,4 +1,4 @@
-"""The port of selectors: samples in, the chosen one out. Knows no sampler and no model."""
+"""The port of selectors: samples in, the chosen one out."""
 
 from __future__ import annotations
 
@@ -83,15 +83,15 @@ def elect(
     count: Callable[[Sequence[Vote]], Sequence[Tally]],
     how: str = "votes",
 ) -> Selection:
-    """The winner of `count` over `cast`; without any ballot the shortest sample that has a text."""
-    standings = count(cast)
-    if not standings:
+    """The winner of `count` over `cast`; without any vote the shortest sample that has a text."""
+    tallies = count(cast)
+    if not tallies:
         return shortest_written(samples)
-    winner = standings[0]
-    of = sum(standing.count for standing in standings)
+    winner = tallies[0]
+    of = sum(tally.count for tally in tallies)
     why = f"{winner.count} of {of} {how} for {winner.key!r}"
-    if len(standings) > 1:
-        why += f", then {standings[1].count} for {standings[1].key!r}"
+    if len(tallies) > 1:
+        why += f", then {tallies[1].count} for {tallies[1].key!r}"
     return Selection(winner.best, winner.key, why)
 
 

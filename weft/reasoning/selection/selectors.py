@@ -1,4 +1,4 @@
-"""The selectors by name, with the settings they read. Asks nobody."""
+"""The selectors by name, with the settings they read."""
 
 from __future__ import annotations
 

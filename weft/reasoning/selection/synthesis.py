@@ -1,4 +1,4 @@
-"""A final thread that reads all samples and answers (as in A2R and ParaThinker). Knows no vote."""
+"""A final thread that reads all samples and answers (as in A2R and ParaThinker)."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class _Script:
         way = shortest_route(graph, values, goal.wants, self._price)
         if way is None:
             return None
-        hop = way.hops[0]
+        hop = way.steps[0]
         met = zip(graph.tools[hop.tool].demands, hop.sources, strict=True)
         arguments = {d.parameter: values[s] for d, s in met if d.parameter is not None}
         return {"name": hop.tool, "arguments": arguments}

@@ -38,8 +38,8 @@ async def _run(case: Case, workshop: Workshop, clock: FakeClock, default: object
     if way is None:
         return Ended(None, {}, NOTHING, 0, 0.0)
     policy = Policy(default=default)
-    places = _places(graph, way.hops)
-    nodes = [_node(hop, case, workshop, places, policy) for hop in way.hops]
+    places = _places(graph, way.steps)
+    nodes = [_node(hop, case, workshop, places, policy) for hop in way.steps]
     result = await Run(Graph("static", nodes), clock=clock).wait()
     if result.status != "succeeded":
         return Ended(None, {}, NOTHING, 0, clock.now())

@@ -1,4 +1,4 @@
-"""A pipe that a process writes to and the event loop reads, up to a limit. Knows bytes only."""
+"""The keeper's process, from its start to its end, and the pipes that it writes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of running a program. Values only."""
+"""What came of running a program, and which outcome a run had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a program may take. Knows no system call."""
+"""What the keeper is asked to run, and within which limits."""
 
 from __future__ import annotations
 

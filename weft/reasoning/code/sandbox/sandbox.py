@@ -1,4 +1,7 @@
-"""What a sandbox protects from. A protection that cannot be had is a refusal, unless allowed."""
+"""Runs untrusted programs. A protection that cannot be had is a refusal, unless it is allowed.
+
+The program runs two processes away: `jail.keeper` is outside, `jail.inside` within.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How much memory the processes below one process hold together, as /proc tells."""
+"""Namespaces for the processes to come: their own process ids, network and shared memory.
+
+As root directly, otherwise inside a user namespace. What cannot be had is told, with the reason.
+Memory is watched through /proc.
+"""
 
 from __future__ import annotations
 

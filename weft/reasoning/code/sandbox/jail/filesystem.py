@@ -1,7 +1,7 @@
-"""Rules on files for this process and all that it starts, where it can have no root of its own.
+"""The files that a program sees: what it needs to run, read only, and one bounded directory.
 
-Landlock (Linux 5.19 and newer for what is needed). Contents are kept from the program; whether a
-path exists, it may still find out.
+By a mount namespace with a root of its own; where that cannot be had by Landlock (Linux 5.19 and
+newer for what is needed), which keeps contents from the program, but not whether a path exists.
 """
 
 from __future__ import annotations

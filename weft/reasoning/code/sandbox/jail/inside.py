@@ -1,4 +1,8 @@
-"""What a process gives up before it becomes the program. Nothing of it can be undone."""
+"""The first process inside: it builds the tree, starts the program, and waits for it.
+
+The program gives up every privilege first; nothing of it can be undone. When this process ends, the
+kernel ends every other process inside. It tells the keeper in lines of JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The numbers of the system calls that programs may not make, on the machines that are known."""
+"""Which system calls a program may not make, and the seccomp filter that says so.
+
+Two verdicts: what no program of ours needs ends it at once (SIGSYS); what an innocent library may
+try is refused with an error number. Everything else is left to namespaces, limits and mounts.
+"""
 
 from __future__ import annotations
 
