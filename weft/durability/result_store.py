@@ -1,7 +1,4 @@
-"""A result store in one SQLite file, kept between runs and shared by processes.
-
-Does not know what the values mean; they have to be JSON.
-"""
+"""A result store in one SQLite file, kept between runs and shared by processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The process of an MCP server: started, written to, read, and ended with all it has started.
-
-Knows bytes and signals, not what they say.
-"""
+"""The process of an MCP server: started, written to, read, and ended with all it has started."""
 
 from __future__ import annotations
 

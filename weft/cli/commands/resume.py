@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
 from weft.cli.journal import journal_at
-from weft.cli.options import (
-    AsJson,
-    Debug,
-    EventsFile,
-    GivenAnswers,
-    JournalPlace,
-    Run,
-    TimelineFile,
-    pairs,
-    token_count,
-)
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -49,8 +39,8 @@ Exit status:
 
 
 def resume(
-    run: Run = "last",
-    answer: GivenAnswers = None,
+    run: options.Run = "last",
+    answer: options.GivenAnswers = None,
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Go on although the workflow has changed.")
     ] = False,
@@ -75,19 +65,19 @@ def resume(
             metavar="FILE", help="Where the workflow is now.", exists=True, dir_okay=False
         ),
     ] = None,
-    as_json: AsJson = False,
-    events: EventsFile = None,
-    timeline: TimelineFile = None,
-    journal: JournalPlace = None,
+    as_json: options.AsJson = False,
+    events: options.EventsFile = None,
+    timeline: options.TimelineFile = None,
+    journal: options.JournalPlace = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
-    debug: Debug = False,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
-    answers = pairs(answer or (), "--answer")
-    words = pairs(confirm or (), "--confirm")
-    tokens = None if budget is None else token_count(budget)
+    answers = options.pairs(answer or (), "--answer")
+    words = options.pairs(confirm or (), "--confirm")
+    tokens = None if budget is None else options.token_count(budget)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
         from weft.cli.reports.show import print_losses

@@ -46,18 +46,8 @@ class _ToolCall:
     """
 
     __slots__ = (
-        *(
-            "_book",
-            "_place",
-            "_name",
-            "arguments",
-            "_effect",
-            "_result",
-            "_id",
-            "_made",
-            "_key",
-            "key",
-        ),
+        *("_book", "_effect", "_id", "_key", "_made", "_name", "_place", "_result"),
+        *("arguments", "key"),
     )
 
     def __init__(

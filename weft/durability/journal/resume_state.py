@@ -1,7 +1,4 @@
-"""What the records of a run say each of its nodes came to, for a part that goes on with it.
-
-Knows no journal: it is given the records, in order.
-"""
+"""What the records of a run say each of its nodes came to, for a part that goes on with it."""
 
 from __future__ import annotations
 
