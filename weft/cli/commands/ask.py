@@ -136,7 +136,7 @@ def ask(
             max_tokens=max_tokens,
             instructions=instructions,
         )
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -154,7 +154,7 @@ def ask(
         )
         code = asyncio.run(
             asked.answer(
-                tools or (), options.declared_model(model, base_url, api_key_env, decode), wishes
+                tools or (), options.declared_model(model, base_url, api_key_env, decode), command
             )
         )
     raise typer.Exit(code)
@@ -184,7 +184,7 @@ class _AskCommand:
     save: Path | None
 
     async def answer(
-        self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: CommandOptions
+        self, tools: Sequence[str], model: str | Mapping[str, Any], command: CommandOptions
     ) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
         from weft.cli.run.session import Session, journal_for
@@ -199,15 +199,15 @@ class _AskCommand:
         flow = ask_flow(self.question, sources, self.agent, self.options, model)
         async with flow as asked, Models() as models:
             asked.flow.check(tools=asked.tools)
-            with journal_for(asked.flow, wishes) as journal:
+            with journal_for(asked.flow, command) as journal:
                 runs: list[FlowRun] = []
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(wishes, journal, listeners, self.budget)
+                    settings = ask_settings(command, journal, listeners, self.budget)
                     runs.append(asked.start(models, settings))
                     return runs[0]
 
-                code = await Session(start, wishes, self.budget, journal=journal).run()
+                code = await Session(start, command, self.budget, journal=journal).run()
             if self.save is not None and code is ExitCode.SUCCEEDED:
                 self._write(runs[0], sources, model)
             return code

@@ -91,8 +91,8 @@ def replay(
                 story = _story(run, journal)
                 unit = rebuild_unit(story.header, file)
                 _doubt(story, unit)
-                wishes = CommandOptions(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(story, unit, node, opened, wishes, words)
+                command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
+                code = _forked(story, unit, node, opened, command, words)
     raise typer.Exit(code)
 
 
@@ -136,7 +136,7 @@ def _forked(
     unit: Unit,
     node: str,
     journal: Journal,
-    wishes: CommandOptions,
+    command: CommandOptions,
     repeat: Collection[str],
 ) -> ExitCode:
     """Run a part of the recorded run again, live."""
@@ -148,7 +148,7 @@ def _forked(
             lambda settings: fork_run(story, unit, node, journal, settings=settings, repeat=repeat),
             story.header,
             unit,
-            wishes,
+            command,
             journal,
         )
     )

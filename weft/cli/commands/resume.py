@@ -84,7 +84,7 @@ def resume(
         from weft.cli.run.session import CommandOptions
         from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run
 
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -117,12 +117,12 @@ def resume(
             print_losses(stderr(), taken.story.losses)
             if any(node.may_act_twice for node in taken.changes.nodes):
                 _show(taken.changes)
-            code = _resumed(taken, opened, wishes, tokens)
+            code = _resumed(taken, opened, command, tokens)
     raise typer.Exit(code)
 
 
 def _resumed(
-    taken: ResumableRun, journal: Journal, wishes: CommandOptions, tokens: int | None
+    taken: ResumableRun, journal: Journal, command: CommandOptions, tokens: int | None
 ) -> ExitCode:
     """Run the next part to its end; with `tokens` in the place of those of its budget."""
     from weft.cli.run.resumed import run_live
@@ -135,7 +135,7 @@ def _resumed(
                 lambda settings: resume_run(taken, **settings),
                 taken.story.header,
                 taken.unit,
-                wishes,
+                command,
                 journal,
                 limit,
             )

@@ -97,7 +97,7 @@ def run(
 
         flow = load(file)
         flow.check()
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -118,9 +118,9 @@ def run(
         if compare:
             from weft.cli.run.comparison import compare_serial
 
-            code = asyncio.run(compare_serial(flow, inputs, wishes, repeat))
+            code = asyncio.run(compare_serial(flow, inputs, command, repeat))
         else:
-            code = asyncio.run(session(flow, inputs, wishes))
+            code = asyncio.run(session(flow, inputs, command))
     raise typer.Exit(code)
 
 

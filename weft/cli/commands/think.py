@@ -151,7 +151,7 @@ def think(
         from weft.workflow.runtime.models.strategies import read_documents, settings_here
 
         given["settings"] = settings_here(strategy, given["settings"])
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -170,7 +170,7 @@ def think(
         )
         thinking = _ThinkCommand(strategy, _options(given), asked, trace)
         declared = options.declared_model(model, base_url, api_key_env, decode)
-        code = asyncio.run(thinking.answer(declared, wishes))
+        code = asyncio.run(thinking.answer(declared, command))
     raise typer.Exit(code)
 
 
@@ -194,7 +194,7 @@ class _ThinkCommand:
         self._question = question
         self._trace = trace
 
-    async def answer(self, model: str | Mapping[str, Any], wishes: CommandOptions) -> ExitCode:
+    async def answer(self, model: str | Mapping[str, Any], command: CommandOptions) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
         from weft.cli.files import check_writable
         from weft.cli.run.session import Session, journal_for
@@ -207,17 +207,17 @@ class _ThinkCommand:
         if self._trace is not None:
             check_writable(self._trace)  # better now than afterwards
         shown = ThoughtDisplay(self._strategy)
-        with journal_for(asked.flow, wishes) as journal:
+        with journal_for(asked.flow, command) as journal:
             async with Models() as models:
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(wishes, journal, listeners)
+                    settings = ask_settings(command, journal, listeners)
                     shown.run = asked.start(models, settings)
                     return shown.run
 
                 session = Session(
                     start,
-                    wishes,
+                    command,
                     view=shown.view,
                     report=shown.report,
                     ending=lambda: self._write(shown),

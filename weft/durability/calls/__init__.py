@@ -1,4 +1,4 @@
-"""The border of a run: calls of models and tools, recorded, not made twice, and played again."""
+"""The I/O boundary of a run: calls of models and tools, recorded, made once, and played again."""
 
 from weft.core.redaction import Redactor
 from weft.durability.calls.cassette import Cassette

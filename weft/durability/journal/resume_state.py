@@ -75,7 +75,7 @@ class _Node:
 
 
 class RecordedResumeState:
-    """Implements `Recall` over the records of the earlier parts of a run.
+    """Implements `ResumeState` over the records of the earlier parts of a run.
 
     part     which part comes now; 1 for a new run that builds on the one recorded
     skip     nodes of which nothing is recalled
