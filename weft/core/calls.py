@@ -1,4 +1,4 @@
-"""What passes the I/O boundary of a run: calls of tools and models, as frozen values beside the events.
+"""What passes the I/O boundary of a run: calls of tools and models, frozen values like the events.
 
 A journal keeps them, so that a call is not made twice and a run can be repeated without its models
 and tools.
