@@ -46,7 +46,7 @@ class _ToolCall:
     """
 
     __slots__ = (
-        *("_book", "_effect", "_id", "_key", "_made", "_name", "_place", "_result"),
+        *("_call_log", "_effect", "_id", "_key", "_made", "_name", "_place", "_result"),
         *("arguments", "key"),
     )
 
