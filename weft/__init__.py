@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.runtime.models.think import ThoughtModel
-    from weft.workflow.runtime.results.question import AskSettings
+    from weft.workflow.runtime.options import AskSettings
 
 _NAMES = {
     "weft.agents.agent": "AgentOptions Answer",
@@ -52,7 +52,7 @@ _NAMES = {
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
     "weft.workflow.runtime.models.think": "ThoughtModel",
-    "weft.workflow.runtime.results.question": "AskSettings",
+    "weft.workflow.runtime.options": "AskSettings",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __version__ = "0.1.0"

@@ -21,7 +21,7 @@ from rich.progress import (
 from weft.cli.console import signals
 
 if TYPE_CHECKING:
-    from weft.workflow.drafters import TrainingNews
+    from weft.training.frame import TrainingNews
 
 
 _LINE_EVERY_S = 10.0
@@ -55,7 +55,7 @@ class TrainingProgress:
 
     def __call__(self, news: TrainingNews) -> None:
         """One text more, one step more, or another stage."""
-        from weft.workflow.drafters import EvaluationStarted, TextsWritten
+        from weft.training.frame import EvaluationStarted, TextsWritten
 
         match news:
             case TextsWritten(done, total):
@@ -107,7 +107,7 @@ _WORDS = {
 
 
 class DownloadProgress:
-    """A context manager and the callback of `weft.workflow.weights.pull`."""
+    """A context manager and the callback of `weft.serving.weights.pull`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

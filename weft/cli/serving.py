@@ -16,7 +16,9 @@ from weft.cli.console import stdout
 from weft.cli.text import clean, duration, one_line
 
 if TYPE_CHECKING:
-    from weft.workflow.serving import Launch, ServeSpec, ServingEntry
+    from weft.serving.vllm.launch.command import Launch
+    from weft.serving.vllm.launch.spec import ServeSpec
+    from weft.serving.vllm.supervise.registry import ServingEntry
 
 
 class ServingView:

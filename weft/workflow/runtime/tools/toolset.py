@@ -1,7 +1,4 @@
-"""The tools of one run: those of every document in it, under the names the documents use.
-
-Knows no graph. Tools given for the run take the place of declared ones of the same name.
-"""
+"""The tools of one run, by the names in its documents. Given tools replace declared ones."""
 
 from __future__ import annotations
 
