@@ -14,7 +14,7 @@ from weft.agents.names import AGENTS
 from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
 from weft.cli.files import writing
-from weft.cli.run.session import ask_settings
+from weft.cli.run.session import run_settings
 from weft.cli.text import clean
 from weft.core.budget import Budget
 
@@ -203,7 +203,7 @@ class _AskCommand:
                 runs: list[FlowRun] = []
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(command, journal, listeners, self.budget)
+                    settings = run_settings(command, journal, listeners, budget=self.budget)
                     runs.append(asked.start(models, settings))
                     return runs[0]
 

@@ -11,7 +11,7 @@ import typer
 
 from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
-from weft.cli.run.session import ask_settings
+from weft.cli.run.session import run_settings
 
 if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions
@@ -211,7 +211,7 @@ class _ThinkCommand:
             async with Models() as models:
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(command, journal, listeners)
+                    settings = run_settings(command, journal, listeners)
                     shown.run = asked.start(models, settings)
                     return shown.run
 

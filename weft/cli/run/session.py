@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
@@ -132,25 +132,33 @@ def flow_session(
     journal: Journal | None = None,
 ) -> Session:
     """The session of a workflow, on `models`, which whoever gives them closes, as the journal."""
-    from weft.workflow.runtime.options import RunSettings
     from weft.workflow.runtime.run import FlowRun
 
     def start(listeners: Sequence[Listener]) -> PreparedRun:
-        settings = RunSettings(
-            listeners=listeners,
-            store=None if command.cache else MemoryStore(),
-            models=models,
-            concurrency=command.concurrency,
-            max_nodes=command.max_nodes,
-            deadline_s=command.deadline_s,
-            run=None if command.run is None else RunId(command.run),
-            journal=journal,
-            durability="none" if journal is None else command.durability,
-            notes={"cache": command.cache, "decode": command.decode},
-        )
+        notes = {"cache": command.cache, "decode": command.decode}
+        settings = run_settings(command, journal, listeners, models=models, notes=notes)
         return FlowRun(flow.unit, inputs, settings)
 
     return Session(start, command, budget_of(flow), journal=journal)
+
+
+def run_settings(
+    command: CommandOptions, journal: Journal | None, listeners: Sequence[Listener], **more: Any
+) -> AskSettings:
+    """The settings of a run, and `more` of them. No `journal`: it is recorded nowhere."""
+    from weft.workflow.runtime.options import AskSettings
+
+    return AskSettings(
+        listeners=listeners,
+        store=None if command.cache else MemoryStore(),
+        concurrency=command.concurrency,
+        max_nodes=command.max_nodes,
+        deadline_s=command.deadline_s,
+        run=command.run,
+        journal=journal,
+        durability="none" if journal is None else command.durability,
+        **more,
+    )
 
 
 def budget_of(flow: Flow) -> Budget | None:
@@ -396,23 +404,3 @@ class Session:
 
     def _warn(self, text: str) -> None:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
-
-
-def ask_settings(
-    command: CommandOptions,
-    journal: Journal | None,
-    listeners: Sequence[Listener],
-    budget: Budget | None = None,
-) -> AskSettings:
-    """The settings of one question. No `journal`: it is recorded nowhere."""
-    from weft.workflow.runtime.options import AskSettings
-
-    return AskSettings(
-        listeners=listeners,
-        concurrency=command.concurrency,
-        deadline_s=command.deadline_s,
-        budget=budget,
-        journal=journal,
-        durability="none" if journal is None else command.durability,
-        run=command.run,
-    )
