@@ -37,36 +37,24 @@ if TYPE_CHECKING:
     from weft.workflow.runtime.models.think import ThoughtModel
     from weft.workflow.runtime.options import AskSettings
 
-_HOMES = {
-    "AgentOptions": "weft.agents.agent",
-    "Answer": "weft.agents.agent",
-    "AskSettings": "weft.workflow.runtime.options",
-    "Budget": "weft.core.budget",
-    "Confirmation": "weft.durability.calls",
-    "Document": "weft.reasoning.question",
-    "Flow": "weft.workflow",
-    "FlowResult": "weft.workflow",
-    "FlowRun": "weft.workflow",
-    "Isolation": "weft.agents.tools",
-    "NotDone": "weft.core.errors",
-    "Question": "weft.reasoning.question",
-    "ThinkOptions": "weft.reasoning.options",
-    "Thought": "weft.reasoning.thought",
-    "ThoughtModel": "weft.workflow.runtime.models.think",
-    "Tool": "weft.agents.tools",
-    "ToolContext": "weft.agents.tools",
-    "Toolbox": "weft.agents.tools",
-    "ask": "weft.workflow.apps.ask",
-    "ask_sync": "weft.workflow.apps.ask",
-    "idempotency_key": "weft.core.call_context",
-    "json_schema": "weft.workflow",
-    "load": "weft.workflow",
-    "loads": "weft.workflow",
-    "think": "weft.workflow.apps.think",
-    "think_sync": "weft.workflow.apps.think",
-    "tool": "weft.agents.tools",
-    "tool_from_schema": "weft.agents.tools.declaration",
+_NAMES = {
+    "weft.agents.agent": "AgentOptions Answer",
+    "weft.agents.tools": "Isolation Tool ToolContext Toolbox tool",
+    "weft.agents.tools.declaration": "tool_from_schema",
+    "weft.core.budget": "Budget",
+    "weft.core.call_context": "idempotency_key",
+    "weft.core.errors": "NotDone",
+    "weft.durability.calls": "Confirmation",
+    "weft.reasoning.options": "ThinkOptions",
+    "weft.reasoning.question": "Document Question",
+    "weft.reasoning.thought": "Thought",
+    "weft.workflow": "Flow FlowResult FlowRun json_schema load loads",
+    "weft.workflow.apps.ask": "ask ask_sync",
+    "weft.workflow.apps.think": "think think_sync",
+    "weft.workflow.runtime.models.think": "ThoughtModel",
+    "weft.workflow.runtime.options": "AskSettings",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __version__ = "0.1.0"
 __all__ = [
     "AgentOptions",

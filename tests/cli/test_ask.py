@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner, Result
 
 import weft
 from tests.workflow.test_asking import FINISH, PLAN, QUESTION, TOOLS, model
-from weft.agents.loops import AGENTS as REGISTERED
-from weft.cli.commands.ask import AGENTS
+from weft.agents.names import AGENTS, AgentName
 from weft.cli.main import app
 from weft.core.ports import Capabilities
 from weft.testing import FakeModel
@@ -32,7 +32,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, script: FakeModel, *words: str) -> Re
 
 
 def test_the_help_names_all_agents() -> None:
-    assert tuple(REGISTERED) == AGENTS
+    assert tuple(AGENTS) == get_args(AgentName)
 
 
 def test_the_answer_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from weft.core.calls import ToolCalled
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Record
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.workflow.runtime.journals import open_journal
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.journal import JournalConformance
 from weft.core.ports import Clock
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.testing import MemoryJournal
 
 

@@ -18,7 +18,7 @@ import pytest
 import weft
 from weft.core.budget import Budget
 from weft.core.ids import NodeId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.engine import (
     BudgetLimit,
     Edge,

@@ -32,7 +32,7 @@ from weft.core.events import (
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import TextDelta
 from weft.core.ports.journal import Letter, Record, RunHeader
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.engine import AskHuman, Graph, Inputs, Node, NodeContext, Run
 from weft.engine.runner.recorder import Durability, RunRecorder
 from weft.engine.runner.result import RunResult

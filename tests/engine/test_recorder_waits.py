@@ -17,7 +17,7 @@ from weft.core.calls import CallId, ToolCalled
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter, Record, RunHeader
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.durability.journal.sqlite import journal as module
 from weft.engine import Graph, Inputs, Node, NodeContext, Run
 from weft.engine.runner.recorder import RunRecorder

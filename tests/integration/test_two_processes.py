@@ -18,7 +18,7 @@ from tests.integration.crash.ledger import entries
 from tests.integration.crash.part import RUN, Death, Dying, go_on
 from weft.core.errors import RunBusy, RunExists
 from weft.core.events import RunFinished, RunStarted
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 _BUSY = 7

@@ -15,7 +15,7 @@ import pytest
 
 import weft
 from weft.core.ports import Capabilities, ModelRequest
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.testing import FakeModel
 
 TURNS = 40

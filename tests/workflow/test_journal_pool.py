@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.core.ids import RunId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.workflow.runtime import journals
 from weft.workflow.runtime.journals import JournalPool, open_journal
 

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.core.calls import ToolCalled
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 ITEMS = 400
 

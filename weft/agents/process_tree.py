@@ -22,6 +22,23 @@ _PAUSE_S: Final = 0.001
 _KERNEL: Final = b"2"  # the parent of the kernel's own threads
 
 
+_INHERITED: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+
+
+def environment(mark: str, *more: str) -> dict[str, str]:
+    """What a process gets of our environment: what it needs, `more`, and its mark; no secrets."""
+    kept = (*_INHERITED, *more)
+    return {**{name: os.environ[name] for name in kept if name in os.environ}, VARIABLE: mark}
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`, or `signal 99` for a number without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def new_mark() -> str:
     """A value of `VARIABLE` that no other process has."""
     return secrets.token_hex(16)

@@ -1,4 +1,4 @@
-"""The program `weft`: loads the command line and hands over. Knows no command."""
+"""The program `weft`: loads the command line and hands over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of a deployment for people, and as one JSON document. Decides nothing."""
+"""Plans of a deployment for people, and as one JSON document."""
 
 from __future__ import annotations
 

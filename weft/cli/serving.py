@@ -1,7 +1,4 @@
-"""How servers look to a person: their start, their address, and how to use and stop them.
-
-Knows entries and commands as values only.
-"""
+"""How servers look to a person: their start, their address, and how to use and stop them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What passes the border of a run: calls of tools and models, as frozen values beside the events.
+"""What passes the I/O boundary of a run: calls of tools and models, frozen values like the events.
 
 A journal keeps them, so that a call is not made twice and a run can be repeated without its models
-and tools. Knows neither who makes a call nor where it is kept.
+and tools.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Deterministic, hierarchical identifiers: a node's id is its place in the program, never random.
 
-Knows nothing of graphs; it only spells and takes apart the paths.
-
-    report                a node of the workflow
-    notes[3]              the fourth item of the map `notes`
-    refine#2              the second iteration of the loop `refine` (counted from 1)
-    notes~2               what `notes` appended in its second attempt
-    brief/summary         the node `summary` inside the sub-workflow `brief`
-    notes[3]/draft        all of these nest
+report                a node of the workflow
+notes[3]              the fourth item of the map `notes`
+refine#2              the second iteration of the loop `refine` (counted from 1)
+notes~2               what `notes` appended in its second attempt
+brief/summary         the node `summary` inside the sub-workflow `brief`
+notes[3]/draft        all of these nest
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Results for lists, found again for the lists that begin with the same items.
 
 A conversation is passed on, encoded and hashed whole in every turn, and differs from that of the
-turn before by its last messages. Knows neither messages nor what is made of them.
+turn before by its last messages.
 """
 
 from __future__ import annotations

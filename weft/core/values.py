@@ -1,7 +1,4 @@
-"""The frozen values that travel between programs, models and tools. Equality is by content.
-
-Knows no identity, storage or transport: those live with whoever keeps or sends a value.
-"""
+"""The frozen values that travel between programs, models and tools. Equality is by content."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A result store in one SQLite file, kept between runs and shared by processes.
-
-Does not know what the values mean; they have to be JSON.
-"""
+"""A result store in one SQLite file, kept between runs and shared by processes."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from weft.core.errors import StoreError
 from weft.core.ports.clock import Clock, SystemClock
 from weft.core.ports.store import StoreEntry
+from weft.durability.journal.sqlite.tables import make_file, number
 
 T = TypeVar("T")
 _OURS = 0x77656674  # "weft" in ASCII, in the file's header
@@ -102,10 +99,7 @@ def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not path.exists():  # closing it otherwise ends SQLite's locks on it in the whole process
-        with suppress(FileExistsError):
-            flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
-            os.close(os.open(os.path.realpath(path), flags, 0o600))
+    make_file(path)
     db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare(db, path)
@@ -117,14 +111,14 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
     db.execute("BEGIN IMMEDIATE")
-    if _number(db, "PRAGMA application_id") != _OURS:
-        if _number(db, "SELECT count(*) FROM sqlite_master"):
+    if number(db, "PRAGMA application_id") != _OURS:
+        if number(db, "SELECT count(*) FROM sqlite_master"):
             raise StoreError(f"{path} is a database of another program", hint=_HINT)
         for statement in _TABLE.strip().split("\n"):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {_OURS}")
         db.execute(f"PRAGMA user_version = {_VERSION}")
-    version = _number(db, "PRAGMA user_version")
+    version = number(db, "PRAGMA user_version")
     db.execute("COMMIT")
     if version != _VERSION:
         raise StoreError(f"{path} has format {version}, this weft knows {_VERSION}", hint=_HINT)
@@ -143,10 +137,6 @@ def _write(
 ) -> None:
     db.execute("DELETE FROM results WHERE expires_at <= ?", (now,))
     db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (key, text, expires_at))
-
-
-def _number(db: sqlite3.Connection, query: str) -> int:
-    return int(db.execute(query).fetchone()[0])
 
 
 def _store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:

@@ -1,4 +1,4 @@
-"""Runs graphs of work. Knows no language model."""
+"""Runs graphs of work."""
 
 from weft.engine.graph.graph import Graph, RunOptions
 from weft.engine.graph.node import (

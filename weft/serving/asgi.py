@@ -20,7 +20,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from weft.core.errors import ServeError, SpecError
-from weft.serving.hosts import is_loopback
+from weft.core.hosts import is_loopback
 
 
 class PatientConnection(H11Protocol):

@@ -1,7 +1,4 @@
-"""A journal in memory. It keeps texts, as real ones do, so that nobody shares an object with it.
-
-Knows nothing of processes: whoever has the object may claim.
-"""
+"""A journal in memory. It keeps texts, as real ones do, so that nobody shares an object with it."""
 
 from __future__ import annotations
 

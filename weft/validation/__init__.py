@@ -6,8 +6,7 @@ await misfit_async(value, schema) the same without blocking the event loop
 violation(value, schema)          as `misfit`; what cannot be checked is a reason too
 
 Patterns are matched by an engine of linear time. A check that could take long runs in a process of
-its own, which ends at a limit of processor time. Knows nothing of where schemas and values come
-from.
+its own, which ends at a limit of processor time.
 """
 
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck

@@ -1,6 +1,6 @@
-"""Regular expressions of schemas, matched in linear time by the `regex` crate.
+"""Schemas, bounded and compiled; their patterns are matched in linear time by the `regex` crate.
 
-Knows no schema. Look-around and back references need backtracking, and are refused.
+Look-around and back references need backtracking, and are refused.
 """
 
 from __future__ import annotations

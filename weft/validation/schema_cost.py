@@ -41,6 +41,17 @@ def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield from ((keyword, part) for part in value.values())
 
 
+def map_subschemas(keyword: object, value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` of `keyword` with every schema directly inside it changed; follows no reference."""
+    if keyword in SINGLE:
+        return change(value)
+    if keyword in LISTED and isinstance(value, (list, tuple)):
+        return [change(part) for part in value]
+    if keyword in NAMED and isinstance(value, Mapping):
+        return {str(name): change(part) for name, part in value.items()}
+    return value
+
+
 def reference_target(reference: str, root: object) -> object:
     """The part of `root` that a reference leads to; None when it leads nowhere."""
     if reference != "#" and not reference.startswith("#/"):

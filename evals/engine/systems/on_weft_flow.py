@@ -13,7 +13,7 @@ from typing import Any
 import weft
 from evals.engine.cases import ROLES, Case, Task
 from evals.engine.systems import Program, tools
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 
 def build(system: str, case: Case, folder: Path) -> Program:

@@ -18,6 +18,7 @@ from weft.core.calls import (
     ToolCalled,
     ToolReturned,
 )
+from weft.core.codec import encode
 from weft.core.errors import Failure
 from weft.core.events import (
     NodeFinished,
@@ -32,7 +33,6 @@ from weft.core.ports import ModelRequest, Prefilled, ReasoningDelta, TextDelta, 
 from weft.core.ports.journal import Record, RunHeader
 from weft.core.values import Completion, Message, ToolCall, Usage
 from weft.durability.calls import RecordRedactor, Redactor
-from weft.durability.journal import encode
 from weft.testing import MemoryJournal
 
 SECRET = "sk-aaab-1234"

@@ -14,8 +14,7 @@ from weft.core.errors import StoreError
 from weft.core.events import RunFinished
 from weft.core.ids import RunId
 from weft.core.values import Usage
-from weft.durability.journal import SqliteJournal
-from weft.durability.journal.sqlite import tables
+from weft.durability.journal.sqlite import SqliteJournal, tables
 
 _SEQ = 1 << 32  # of the first run
 END = RunFinished("failed", Usage(), ("no",), 9.0)

@@ -15,12 +15,12 @@ from tests.engine.journal.lines import RUN, header, line, read
 from tests.engine.journal.patience import PATIENCE_S
 from weft.core.errors import RunBusy
 from weft.core.ids import RunId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 HOLDER = """
 import sys
 from tests.engine.journal.lines import RUN, header, line
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from tests.engine.journal.patience import be_patient
 be_patient()
 journal = SqliteJournal(sys.argv[1])
@@ -35,7 +35,7 @@ RACER = """
 import sys
 from tests.engine.journal.lines import RUN, line
 from weft.core.errors import RunBusy
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from tests.engine.journal.patience import be_patient
 be_patient()
 journal = SqliteJournal(sys.argv[1])
@@ -57,7 +57,7 @@ import sys
 from tests.engine.journal.lines import header
 from weft.core.errors import RunExists
 from weft.core.ids import RunId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from tests.engine.journal.patience import be_patient
 be_patient()
 sys.stdin.readline()

@@ -14,7 +14,7 @@ from weft.core.calls import CallId, ToolCalled, ToolReturned
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 TURNS = 120
 

@@ -15,8 +15,7 @@ from weft.core.calls import CallId, ToolCalled, ToolReturned
 from weft.core.events import NodeFinished, NodeStarted, Outcome
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Record
-from weft.durability.journal import SqliteJournal
-from weft.durability.journal.sqlite import batch_writer
+from weft.durability.journal.sqlite import SqliteJournal, batch_writer
 from weft.durability.journal.sqlite.locks import holder, locked
 
 

@@ -20,8 +20,7 @@ from tests.engine.journal.lines import RUN, header, large, line, read
 from weft.core.errors import StoreError, UnknownReference
 from weft.core.ids import RunId
 from weft.core.ports.journal import Letter, Record
-from weft.durability.journal import SqliteJournal
-from weft.durability.journal.sqlite import faults, set_aside
+from weft.durability.journal.sqlite import SqliteJournal, faults, set_aside
 
 
 @pytest.fixture
@@ -166,7 +165,7 @@ READ_ONLY = """
 import os, sys
 sys.path.insert(0, os.getcwd())
 from weft.core.errors import StoreError, UnknownReference
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 os.setuid(65534) if os.getuid() == 0 else None
 try:
     SqliteJournal(sys.argv[1])

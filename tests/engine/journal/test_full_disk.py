@@ -17,8 +17,7 @@ from tests.engine.journal.lines import header, large, line, read
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import PruneResult
-from weft.durability.journal import SqliteJournal
-from weft.durability.journal.sqlite import pruning
+from weft.durability.journal.sqlite import SqliteJournal, pruning
 
 RUNS = [RunId(f"run-{number}") for number in range(8)]
 
@@ -121,7 +120,7 @@ from tests.engine.journal.lines import header, read
 from weft.core.calls import CallId, ToolReturned
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 folder = Path(sys.argv[1])
 mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(folder)])

@@ -20,8 +20,8 @@ from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
 from weft.core.ports import ModelRequest
 from weft.core.values import Message
-from weft.durability.journal import SqliteJournal
 from weft.durability.journal.rows import as_text, unpacked, unsealed
+from weft.durability.journal.sqlite import SqliteJournal
 
 NODE = NodeId("chat")
 
@@ -140,7 +140,7 @@ def few_files(number: int) -> Iterator[None]:
 PRUNER = """
 import sys
 from tests.engine.journal.patience import be_patient
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 be_patient()
 journal = SqliteJournal(sys.argv[1])
 print("ready", flush=True)

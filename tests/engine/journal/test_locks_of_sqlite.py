@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.engine.journal.lines import RUN, header, line, read
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 PASSER_BY = """
 import sys
 from tests.engine.journal.lines import RUN, read
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 journal = SqliteJournal(sys.argv[1])
 print(len(read(journal)))
 journal.close()

@@ -18,9 +18,8 @@ from weft.core.events import NodeLogged, RunFinished
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
 from weft.core.values import Effect, Usage
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal, set_aside
 from weft.durability.journal.sqlite import once_log as module
-from weft.durability.journal.sqlite import set_aside
 
 DONE = RunFinished("succeeded", Usage(), (), 9.0)
 

@@ -17,7 +17,7 @@ from tests.engine.journal.lines import RUN, header, large, line, read
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Letter
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.durability.journal.sqlite import journal as module
 
 READER = """
@@ -26,7 +26,7 @@ sys.path.insert(0, os.getcwd())
 from tests.engine.journal.lines import RUN, header, read
 from weft.core.errors import StoreError
 from weft.core.ids import RunId
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 if os.getuid() == 0:  # the modes of files do not bind root
     os.setgid(65534)
     os.setuid(65534)

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.engine.journal.lines import RUN, WALL, header, line, read
+from weft.core.codec import encode
 from weft.core.errors import StoreError
 from weft.core.events import NodeStarted
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Record
-from weft.durability.journal import SqliteJournal, encode
 from weft.durability.journal.rows import START, link, sealed
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.durability.journal.sqlite import journal as module
 from weft.durability.journal.sqlite.tables import MIGRATIONS, base_of, number, opened
 

@@ -18,7 +18,7 @@ from weft.core.errors import WeftError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal, Record
 from weft.core.values import ToolSpec
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.engine.runner.recorder import Durability
 from weft.testing import FakeTools
 

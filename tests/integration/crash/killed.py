@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.integration.crash.ledger import entries
 from tests.integration.crash.part import RUN, Death, Dying, go_on
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.engine.runner.recorder import Durability
 
 _LONGEST_S = 120.0

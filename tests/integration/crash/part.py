@@ -18,8 +18,8 @@ from weft.core.events import Event, HumanAsked
 from weft.core.ids import RunId
 from weft.core.ports.journal import Claim, Journal, NumberedRecord, Record, RunHeader
 from weft.durability.calls import CallLog, Confirmation, RecordingTools, once_calls
-from weft.durability.journal import SqliteJournal
 from weft.durability.journal.resume_state import RecordedResumeState
+from weft.durability.journal.sqlite import SqliteJournal
 from weft.engine import Graph, Run, RunOptions
 from weft.engine.runner.recorder import Durability, RunRecorder
 from weft.engine.runner.result import RunResult

@@ -16,7 +16,7 @@ from tests.serving.vllm.fake_weft import QUICK
 from tests.serving.vllm.test_supervisor import Running, play
 from tests.serving.vllm.watching import port_of
 from weft.core.errors import StartError
-from weft.serving.hosts import is_loopback, reachable
+from weft.core.hosts import is_loopback, reachable
 from weft.serving.vllm.launch.ports import HeldPort
 from weft.serving.vllm.supervise import replica
 from weft.serving.vllm.supervise.guarded_process import each_line

@@ -1,7 +1,4 @@
-"""Tools of MCP servers (Model Context Protocol), called like any other tool.
-
-Knows one server at a time; several are joined by `weft.agents.tools.toolbox`.
-"""
+"""Tools of MCP servers (Model Context Protocol), called like any other tool."""
 
 import logging
 

@@ -1,7 +1,4 @@
-"""The tools that a server offers: which of them can be used, under which names, with which schemas.
-
-Knows listings as plain data; how they come is the connection's business.
-"""
+"""The tools that a server offers: which can be used, under which names, with which schemas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The process of an MCP server: started, written to, read, and ended with all it has started.
-
-Knows bytes and signals, not what they say.
-"""
+"""The process of an MCP server: started, written to, read, and ended with all it has started."""
 
 from __future__ import annotations
 
@@ -14,12 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from weft.agents.process_tree import VARIABLE, kill_group, new_mark
+from weft.agents.process_tree import VARIABLE, kill_group, new_mark, signal_name
+from weft.agents.process_tree import environment as process_environment
 
-_PASSED_ON: Final = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ"),
-    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE"),
-)
 _CHUNK: Final = 64 * 1024
 _KEPT: Final = 4 * 1024
 _GRACE_S: Final = 2.0
@@ -47,9 +41,9 @@ class ServerProcess:
         cls, command: Sequence[str], folder: Path | None, environment: Mapping[str, str]
     ) -> ServerProcess:
         """Start it. Raises: `OSError` or `ValueError` when that cannot be done."""
-        inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         outputs: list[_Output] = []
         mark = new_mark()
+        inherited = process_environment(mark, "USER", "LOGNAME", "SHELL")
         try:
             for _ in range(2):
                 outputs.append(await _Output.open())  # noqa: PERF401 - what is open gets closed
@@ -59,7 +53,7 @@ class ServerProcess:
                 stdout=outputs[0].writer,
                 stderr=outputs[1].writer,
                 cwd=folder,
-                env={**inherited, **environment, VARIABLE: mark},
+                env=inherited | dict(environment) | {VARIABLE: mark},
                 start_new_session=True,
             )
         except BaseException:
@@ -119,7 +113,7 @@ class ServerProcess:
         code = self._process.returncode
         if code is None:
             return "closed its output"
-        return f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with status {code}"
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended with status {code}"
 
     async def _gone(self) -> bool:
         done, _ = await asyncio.wait({self.exited}, timeout=_GRACE_S)
@@ -175,10 +169,3 @@ class _Output(asyncio.StreamReaderProtocol):
     def close(self) -> None:
         assert self._pipe is not None
         self._pipe.close()
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from weft.agents.untrusted import Effects, Secrets
-from weft.core.addresses import is_loopback
 from weft.core.errors import BuildError
+from weft.core.hosts import is_loopback
 
 _MIB: Final = 1024 * 1024
 _TIMES: Final = ("timeout_s", "start_timeout_s")

@@ -1,6 +1,6 @@
 """Operations of an HTTP interface, as its OpenAPI document describes them, as tools.
 
-Knows no workflow. Documents and answers are hostile: what is listed is callable, and nothing else.
+Documents and answers are hostile: what is listed is callable, and nothing else.
 """
 
 from weft.agents.openapi.options import OpenApiOptions

@@ -9,8 +9,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from weft.agents.openapi.options import Network
 from weft.agents.untrusted import printable
-from weft.core.addresses import is_loopback
 from weft.core.errors import BuildError
+from weft.core.hosts import is_loopback
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")

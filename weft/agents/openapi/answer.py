@@ -1,7 +1,4 @@
-"""An answer as the result of a tool, checked against what the document declares; or as its failure.
-
-Knows no network.
-"""
+"""An answer as a tool's result, checked against what the document declares; or as its failure."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 
 from weft.agents.untrusted import identifier, printable
 from weft.core.errors import BuildError
+from weft.validation.schema_cost import map_subschemas
 
 MAX_JSON_BYTES: Final = 16 * 2**20
 MAX_YAML_BYTES: Final = 4 * 2**20
@@ -138,14 +139,6 @@ def _key(key: Any) -> str:
 
 
 Direction = Literal["request", "response"]
-_MAPS: Final = frozenset(("properties", "$defs", "definitions", "dependentSchemas"))
-_LISTS: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_PARTS: Final = frozenset(
-    (
-        *("items", "additionalProperties", "contains", "propertyNames"),
-        *("not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties"),
-    )
-)
 _LATER: Final = frozenset(("$defs", "definitions"))
 
 
@@ -173,7 +166,11 @@ class SchemaWriter:
                 return target
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             return {"allOf": [target, self.written(beside)]}
-        made = {key: self._value(key, value) for key, value in schema.items() if key not in _LATER}
+        made = {
+            key: map_subschemas(key, value, self.written)
+            for key, value in schema.items()
+            if key not in _LATER
+        }
         self._leave_out_hidden(schema, made)
         return _modern(made)
 
@@ -195,13 +192,6 @@ class SchemaWriter:
             )
             self._waiting.append(reference)
         return self._names[reference]
-
-    def _value(self, key: str, value: Any) -> Any:
-        if key in _MAPS and isinstance(value, Mapping):
-            return {name: self.written(part) for name, part in value.items()}
-        if key in _LISTS and isinstance(value, list):
-            return [self.written(part) for part in value]
-        return self.written(value) if key in _PARTS else value
 
     def _leave_out_hidden(self, schema: Mapping[str, Any], made: dict[str, Any]) -> None:
         properties = schema.get("properties")

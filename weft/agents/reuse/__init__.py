@@ -1,7 +1,4 @@
-"""Tool calls that need not be made: identical ones, similar ones, and those of an earlier run.
-
-Knows no tool; what may be reused or fused is what the tools' specs promise.
-"""
+"""Tool calls that need not be made: identical ones, similar ones, and those of an earlier run."""
 
 from weft.agents.reuse.tools import ReuseCounts, ReusingTools
 

@@ -1,7 +1,4 @@
-"""Tools: typed Python functions that programs and models call by name, with JSON.
-
-Knows no model and no graph; the engine decides when and how many of them run.
-"""
+"""Tools: typed Python functions that programs and models call by name, with JSON."""
 
 from weft.agents.tools.context import ToolContext, tool_logs
 from weft.agents.tools.function import Batch, Isolation, Tool, tool

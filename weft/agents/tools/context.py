@@ -1,7 +1,4 @@
-"""What a running tool may ask of the call it serves: to log, whether to stop, how long it has.
-
-Knows no engine: where log lines go is decided by whoever calls the tool.
-"""
+"""What a running tool may ask of the call it serves: to log, whether to stop, how long it has."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from weft.core.errors import BuildError, ToolArgumentError
 from weft.core.suggestion import suggestion
 from weft.core.values import Effect, JsonSchema
 from weft.validation import SchemaRefused, violation
+from weft.validation.schema_cost import LISTED, NAMED, SINGLE, map_subschemas
 
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("object", "dict", "map", "hashmap", "hashtable", "struct"), "object"),
@@ -37,9 +38,6 @@ _ANY: Final = frozenset(("any", "type_unspecified"))
 _NAMES: Final = ("name", "api_name")
 _DESCRIPTIONS: Final = ("description", "api_description")
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema", "query_parameters")
-_SCHEMAS: Final = ("items", "additionalProperties", "not", "contains", "propertyNames")
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _COUNTS: Final = (
     *("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"),
 )
@@ -123,23 +121,20 @@ class _SchemaNormalizer:
         made = {key: value for key, value in made.items() if value is not _NOTHING}
         return _nullable(made) if part.get("nullable") is True else made
 
+    def _part(self, one: Any, place: str, depth: int) -> Any:
+        return self.schema(one, place, depth + 1) if isinstance(one, Mapping) else one
+
     def _value(self, key: str, value: Any, place: str, depth: int) -> Any:
         if key == "type":
             return self._type(value, place)
-        if key in _SCHEMAS and isinstance(value, Mapping):
-            return self.schema(value, f"{place}[]" if key == "items" else place, depth + 1)
-        if key in _LISTS and isinstance(value, (list, tuple)):
-            return [
-                self.schema(one, place, depth + 1) if isinstance(one, Mapping) else one
-                for one in value
-            ]
-        if key in _NAMED and isinstance(value, Mapping):
+        if key in NAMED and isinstance(value, Mapping):
             return {
-                str(name): self.schema(one, f"{place}.{name}".lstrip("."), depth + 1)
-                if isinstance(one, Mapping)
-                else one
+                str(name): self._part(one, f"{place}.{name}".lstrip("."), depth)
                 for name, one in value.items()
             }
+        if key in SINGLE or key in LISTED:
+            inside = f"{place}[]" if key == "items" else place
+            return map_subschemas(key, value, lambda one: self._part(one, inside, depth))
         if key in _COUNTS and isinstance(value, str) and value.isdecimal():
             return int(value)  # Gemini writes 64-bit integers as texts
         return value

@@ -203,10 +203,7 @@ class Tool(Generic[P, R]):
         return inspect.iscoroutinefunction(self.function)
 
     def named(self, name: str) -> Tool[P, R]:
-        """The same tool under another name.
-
-        Raises: `BuildError` when it is no identifier.
-        """
+        """The same tool under another name. Raises: `BuildError` when it is no identifier."""
         renamed = copy.copy(self)
         renamed.spec = dataclasses.replace(self.spec, name=_checked_name(name))
         return renamed

@@ -21,9 +21,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from weft.agents.tools.code.sources import FILE_PREFIX, is_of_file
 from weft.core.errors import BuildError, ToolNotFound
 
-_PREFIX: Final = "weft_file_"
 _NOT_THEIRS: Final = (
     "<frozen",
     str(Path(__file__).parent),
@@ -72,14 +72,9 @@ def load_file(path: Path) -> ModuleType:
         return loaded if loaded is not None else _execute(name, path)
 
 
-def is_of_file(name: str) -> bool:
-    """Whether the module `name` was loaded by `load_file`, or lies beside one that was."""
-    return name.startswith(_PREFIX)
-
-
 def _folder_package(folder: Path) -> str:
     """The package of the files in `folder`, which runs no `__init__.py`."""
-    name = _PREFIX + _digest(str(folder))
+    name = FILE_PREFIX + _digest(str(folder))
     if name not in sys.modules:
         spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = [str(folder)]

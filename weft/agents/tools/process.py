@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from weft.agents.process_tree import VARIABLE, kill_group, new_mark
+from weft.agents.process_tree import environment, kill_group, new_mark, signal_name
 from weft.agents.tools.context import LogSink
 from weft.agents.tools.function import Isolation, Tool
 from weft.agents.tools.problem import time_limit
@@ -93,7 +93,6 @@ class Pipe:
 
 
 _WORKER: Final = str(Path(__file__).with_name("worker.py"))
-_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 _SHOWN_BYTES: Final = 8 * 1024
 _FAILURES: Final[Mapping[str, type[ToolError]]] = {
     kind.__name__: kind for kind in (NotDone, ToolArgumentError, ToolResultError, ToolLimitError)
@@ -158,7 +157,6 @@ class _SubprocessCall:
         return self._concluded(code)
 
     async def _start(self, prints: int, replies: int) -> Process:
-        kept = (*_ENVIRONMENT, *self._isolation.env)
         try:
             return await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", _WORKER, str(replies)),
@@ -167,10 +165,7 @@ class _SubprocessCall:
                 stderr=prints,
                 pass_fds=(replies,),
                 start_new_session=True,
-                env={
-                    **{name: os.environ[name] for name in kept if name in os.environ},
-                    VARIABLE: self._mark,
-                },
+                env=environment(self._mark, *self._isolation.env),
             )
         except OSError as error:
             message = f"{self._name}: no process could be started: {error}"
@@ -233,7 +228,7 @@ class _SubprocessCall:
         if code == -signal.SIGKILL:
             why = "the system was out of memory, or the tool ignored its limit of processor time"
             return ToolLimitError(f"{self._name} was killed", hint=why)
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit status {code}"
+        how = f"by {signal_name(-code)}" if code < 0 else f"with exit status {code}"
         hint = printed.splitlines()[-1] if printed else None
         return ToolRaised(f"{self._name} ended its process {how}, without a result", hint=hint)
 

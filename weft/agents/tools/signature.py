@@ -1,7 +1,4 @@
-"""A function read as a tool: what it says of itself in its signature and docstring.
-
-Runs nothing of the function.
-"""
+"""A function read as a tool: what it says of itself in its signature and docstring."""
 
 from __future__ import annotations
 

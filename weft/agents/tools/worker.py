@@ -1,7 +1,7 @@
 """The program in the subprocess of an isolated tool: limit yourself, import, call, reply, wait.
 
 Started by path with `python -I worker.py FD`; reads one request from standard input and writes
-messages, one JSON object a line, to the file descriptor FD. Knows nothing of the parent's state.
+messages, one JSON object a line, to the file descriptor FD.
 """
 
 from __future__ import annotations

@@ -15,19 +15,10 @@ from weft.core.schema.keywords import Part, listed
 from weft.core.values import JsonSchema
 from weft.validation import SchemaRefused, compile_schema
 from weft.validation.bounds import parts_of
+from weft.validation.schema_cost import LISTED, NAMED, SINGLE, map_subschemas
 
 _MAX_DESCRIPTION: Final = 1_000
 
-_ONE: Final = frozenset(
-    (
-        *("items", "additionalProperties", "contains", "propertyNames"),
-        *("unevaluatedItems", "unevaluatedProperties", "not", "if", "then", "else"),
-    )
-)
-_MANY: Final = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
-_NAMED: Final = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-)
 _PLAIN: Final = frozenset(
     (
         *("type", "enum", "const", "default", "required", "format", "$ref", "dependentRequired"),
@@ -75,14 +66,12 @@ def _take(made: dict[str, Any], key: object, value: object) -> None:
             made[str(key)] = printable(value, _MAX_DESCRIPTION, lines=True)
     elif key in _PLAIN:
         made[str(key)] = value
-    elif key in _ONE:
-        made[str(key)] = _copy(value)
-    elif key in _NAMED and isinstance(value, Mapping):
-        made[str(key)] = {str(name): _copy(part) for name, part in value.items()}
-    elif key in _MANY and isinstance(value, list):
-        made[str(key)] = [_copy(part) for part in value]
-    elif key in _NAMED or key in _MANY:
+    elif (key in NAMED and not isinstance(value, Mapping)) or (
+        key in LISTED and not isinstance(value, list)
+    ):
         raise SchemaRefused(f"{key} of a schema is {type(value).__name__}")
+    elif key in SINGLE or key in NAMED or key in LISTED:
+        made[str(key)] = map_subschemas(key, value, _copy)
 
 
 _DEEPEST = 16

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.agents.names import AGENTS
+from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
 from weft.cli.files import writing
-from weft.cli.options import (
-    DEFAULT_MODEL,
-    AnswerSchema,
-    ApiKeyEnv,
-    AsJson,
-    BaseUrl,
-    CallsAtOnce,
-    Deadline,
-    Debug,
-    Decode,
-    EventsFile,
-    HowDurable,
-    JournalPlace,
-    Model,
-    Quiet,
-    RunName,
-    TimelineFile,
-    declared_model,
-    how_durable,
-    json_object,
-    one_of,
-    seconds,
-)
-from weft.cli.run.session import ask_settings
+from weft.cli.run.session import run_settings
 from weft.cli.text import clean
 from weft.core.budget import Budget
 
@@ -46,7 +26,7 @@ if TYPE_CHECKING:
     from weft.workflow import FlowRun
     from weft.workflow.apps.tool_sources import ToolSources
 
-AGENTS = ("compiler", "divide", "react", "parallel-react")
+_AGENT_LINES = "\n".join(f"  {name:<14}  {agent.summary}" for name, agent in AGENTS.items())
 HELP = f"""Answer a question with tools.
 
 A model plans the calls; each one starts as soon as its own line of the plan is written and what it
@@ -60,10 +40,7 @@ resume` goes on with it, `weft replay` repeats it, and `weft runs` shows it.
 
 \b
 Agents:
-  compiler        a plan of calls that refer to one another (LLMCompiler)
-  divide          rounds of independent calls (Divide-Then-Aggregate)
-  react           one call at a time (ReAct)
-  parallel-react  the model's own parallel tool calls
+{_AGENT_LINES}
 
 \b
 Exit status:
@@ -86,10 +63,10 @@ def ask(
     agent: Annotated[
         str, typer.Option(metavar="NAME", help=f"How it works: {', '.join(AGENTS)}.")
     ] = "compiler",
-    model: Model = DEFAULT_MODEL,
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    decode: Decode = None,
+    model: options.Model = options.DEFAULT_MODEL,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    decode: options.Decode = None,
     show_plan: Annotated[
         bool, typer.Option("--show-plan", help="Print what the model writes while it writes it.")
     ] = False,
@@ -101,7 +78,7 @@ def ask(
             dir_okay=False,
         ),
     ] = None,
-    schema: AnswerSchema = None,
+    schema: options.AnswerSchema = None,
     instructions: Annotated[
         str, typer.Option(metavar="TEXT", help="Something more to tell the model.")
     ] = "",
@@ -131,35 +108,35 @@ def ask(
     tokens: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many tokens in all.", min=1)
     ] = None,
-    deadline: Deadline = None,
-    concurrency: CallsAtOnce = None,
-    as_json: AsJson = False,
-    events: EventsFile = None,
-    timeline: TimelineFile = None,
-    durability: HowDurable = None,
-    journal: JournalPlace = None,
-    run_id: RunName = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    deadline: options.Deadline = None,
+    concurrency: options.CallsAtOnce = None,
+    as_json: options.AsJson = False,
+    events: options.EventsFile = None,
+    timeline: options.TimelineFile = None,
+    durability: options.HowDurable = None,
+    journal: options.JournalPlace = None,
+    run_id: options.RunName = None,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
-    deadline_s = None if deadline is None else seconds(deadline)
-    kept = how_durable(durability)
+    deadline_s = None if deadline is None else options.seconds(deadline)
+    kept = options.how_durable(durability)
     with report_errors(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
         from weft.cli.run.session import CommandOptions
 
-        options = AgentOptions(
+        asked_of = AgentOptions(
             rounds=rounds,
             calls=calls,
-            schema=None if schema is None else json_object(schema, "--schema"),
+            schema=None if schema is None else options.json_object(schema, "--schema"),
             grammar=_limits(grammar or ()),
-            constrain=one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
+            constrain=options.one_of(constrain, ("auto", "line", "plan", "never"), "--constrain"),
             temperature=temperature,
             max_tokens=max_tokens,
             instructions=instructions,
         )
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -172,9 +149,13 @@ def ask(
             run=run_id,
         )
         budget = None if tokens is None else Budget(tokens=tokens)
-        asked = _AskCommand(question, one_of(agent, AGENTS, "--agent"), options, budget, save)
+        asked = _AskCommand(
+            question, options.one_of(agent, list(AGENTS), "--agent"), asked_of, budget, save
+        )
         code = asyncio.run(
-            asked.answer(tools or (), declared_model(model, base_url, api_key_env, decode), wishes)
+            asked.answer(
+                tools or (), options.declared_model(model, base_url, api_key_env, decode), command
+            )
         )
     raise typer.Exit(code)
 
@@ -188,29 +169,22 @@ def _limits(given: Sequence[str]) -> GrammarLimits:
         name, _, number = text.partition("=")
         if not number.isdecimal():
             raise typer.BadParameter(f"{text!r} is not BOUND=N, as in chars=500")
-        found[one_of(name, BOUNDS, "--grammar")] = int(number)
+        found[options.one_of(name, BOUNDS, "--grammar")] = int(number)
     return GrammarLimits(**found)
 
 
+@dataclass(frozen=True, slots=True)
 class _AskCommand:
     """One question from the command line."""
 
-    def __init__(
-        self,
-        question: str,
-        agent: str,
-        options: AgentOptions,
-        budget: Budget | None,
-        save: Path | None,
-    ) -> None:
-        self._question = question
-        self._agent = agent
-        self._options = options
-        self._budget = budget
-        self._save = save
+    question: str
+    agent: str
+    options: AgentOptions
+    budget: Budget | None
+    save: Path | None
 
     async def answer(
-        self, tools: Sequence[str], model: str | Mapping[str, Any], wishes: CommandOptions
+        self, tools: Sequence[str], model: str | Mapping[str, Any], command: CommandOptions
     ) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
         from weft.cli.run.session import Session, journal_for
@@ -218,23 +192,23 @@ class _AskCommand:
         from weft.workflow.apps.ask import ask_flow, check_question
         from weft.workflow.apps.tool_sources import ToolSources
 
-        check_question(self._question, self._agent, self._options)
+        check_question(self.question, self.agent, self.options)
         sources = ToolSources(tools)
-        if self._save is not None:
-            sources.declarations(self._save.resolve().parent)  # better now than afterwards
-        flow = ask_flow(self._question, sources, self._agent, self._options, model)
+        if self.save is not None:
+            sources.declarations(self.save.resolve().parent)  # better now than afterwards
+        flow = ask_flow(self.question, sources, self.agent, self.options, model)
         async with flow as asked, Models() as models:
             asked.flow.check(tools=asked.tools)
-            with journal_for(asked.flow, wishes) as journal:
+            with journal_for(asked.flow, command) as journal:
                 runs: list[FlowRun] = []
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(wishes, journal, listeners, self._budget)
+                    settings = run_settings(command, journal, listeners, budget=self.budget)
                     runs.append(asked.start(models, settings))
                     return runs[0]
 
-                code = await Session(start, wishes, self._budget, journal=journal).run()
-            if self._save is not None and code is ExitCode.SUCCEEDED:
+                code = await Session(start, command, self.budget, journal=journal).run()
+            if self.save is not None and code is ExitCode.SUCCEEDED:
                 self._write(runs[0], sources, model)
             return code
 
@@ -242,11 +216,11 @@ class _AskCommand:
         from weft.cli import console
         from weft.workflow.apps.ask import answer_of_run, plan_as_yaml
 
-        assert self._save is not None
+        assert self.save is not None
         text = plan_as_yaml(
-            self._question, answer_of_run(run), sources, self._save.resolve().parent, model
+            self.question, answer_of_run(run), sources, self.save.resolve().parent, model
         )
-        with writing(self._save):
-            self._save.write_text(text, encoding="utf-8")
-        name = clean(str(self._save))
+        with writing(self.save):
+            self.save.write_text(text, encoding="utf-8")
+        name = clean(str(self.save))
         console.stderr().print(f"wrote {name}: weft run {name}", soft_wrap=True)

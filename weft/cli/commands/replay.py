@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors
 from weft.cli.journal import journal_at, stories_at
-from weft.cli.options import AsJson, Debug, GivenAnswers, JournalPlace, Run, pairs
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Exit status:
 
 
 def replay(
-    run: Run = "last",
+    run: options.Run = "last",
     node: Annotated[
         str | None,
         typer.Option("--from", metavar="NODE", help="Run this node, and what needs it, live."),
@@ -61,18 +61,18 @@ def replay(
             metavar="FILE", help="Where the workflow is now.", exists=True, dir_okay=False
         ),
     ] = None,
-    answer: GivenAnswers = None,
-    as_json: AsJson = False,
-    journal: JournalPlace = None,
-    debug: Debug = False,
+    answer: options.GivenAnswers = None,
+    as_json: options.AsJson = False,
+    journal: options.JournalPlace = None,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
-    answers = pairs(answer or (), "--answer")
+    answers = options.pairs(answer or (), "--answer")
     if node is None and answers:
         raise typer.BadParameter("people answer as they did, unless there is --from NODE")
     if node is not None and strict:
         raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
-    words = pairs(confirm or (), "--confirm")
+    words = options.pairs(confirm or (), "--confirm")
     if node is None and words:
         raise typer.BadParameter("nothing is called, unless there is --from NODE")
     if any(word != "repeat" for word in words.values()):
@@ -91,8 +91,8 @@ def replay(
                 story = _story(run, journal)
                 unit = rebuild_unit(story.header, file)
                 _doubt(story, unit)
-                wishes = CommandOptions(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(story, unit, node, opened, wishes, words)
+                command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
+                code = _forked(story, unit, node, opened, command, words)
     raise typer.Exit(code)
 
 
@@ -136,7 +136,7 @@ def _forked(
     unit: Unit,
     node: str,
     journal: Journal,
-    wishes: CommandOptions,
+    command: CommandOptions,
     repeat: Collection[str],
 ) -> ExitCode:
     """Run a part of the recorded run again, live."""
@@ -148,7 +148,7 @@ def _forked(
             lambda settings: fork_run(story, unit, node, journal, settings=settings, repeat=repeat),
             story.header,
             unit,
-            wishes,
+            command,
             journal,
         )
     )

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
 from weft.cli.journal import journal_at
-from weft.cli.options import (
-    AsJson,
-    Debug,
-    EventsFile,
-    GivenAnswers,
-    JournalPlace,
-    Run,
-    TimelineFile,
-    pairs,
-    token_count,
-)
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -49,8 +39,8 @@ Exit status:
 
 
 def resume(
-    run: Run = "last",
-    answer: GivenAnswers = None,
+    run: options.Run = "last",
+    answer: options.GivenAnswers = None,
     accept_changes: Annotated[
         bool, typer.Option("--accept-changes", help="Go on although the workflow has changed.")
     ] = False,
@@ -75,26 +65,26 @@ def resume(
             metavar="FILE", help="Where the workflow is now.", exists=True, dir_okay=False
         ),
     ] = None,
-    as_json: AsJson = False,
-    events: EventsFile = None,
-    timeline: TimelineFile = None,
-    journal: JournalPlace = None,
+    as_json: options.AsJson = False,
+    events: options.EventsFile = None,
+    timeline: options.TimelineFile = None,
+    journal: options.JournalPlace = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
-    debug: Debug = False,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
-    answers = pairs(answer or (), "--answer")
-    words = pairs(confirm or (), "--confirm")
-    tokens = None if budget is None else token_count(budget)
+    answers = options.pairs(answer or (), "--answer")
+    words = options.pairs(confirm or (), "--confirm")
+    tokens = None if budget is None else options.token_count(budget)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
         from weft.cli.reports.show import print_losses
         from weft.cli.run.session import CommandOptions
         from weft.workflow.history.resume import RunSucceeded, WorkflowChanged, claim_run
 
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -127,12 +117,12 @@ def resume(
             print_losses(stderr(), taken.history.losses)
             if any(node.may_act_twice for node in taken.changes.nodes):
                 _show(taken.changes)
-            code = _resumed(taken, opened, wishes, tokens)
+            code = _resumed(taken, opened, command, tokens)
     raise typer.Exit(code)
 
 
 def _resumed(
-    taken: ResumableRun, journal: Journal, wishes: CommandOptions, tokens: int | None
+    taken: ResumableRun, journal: Journal, command: CommandOptions, tokens: int | None
 ) -> ExitCode:
     """Run the next part to its end; with `tokens` in the place of those of its budget."""
     from weft.cli.run.resumed import run_live
@@ -145,7 +135,7 @@ def _resumed(
                 lambda settings: resume_run(taken, **settings),
                 taken.history.header,
                 taken.unit,
-                wishes,
+                command,
                 journal,
                 limit,
             )

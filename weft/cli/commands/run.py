@@ -9,24 +9,8 @@ from typing import Annotated
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import report_errors, statuses
-from weft.cli.options import (
-    AsJson,
-    Deadline,
-    Debug,
-    Decode,
-    EventsFile,
-    GivenAnswers,
-    HowDurable,
-    JournalPlace,
-    RunName,
-    TimelineFile,
-    WorkflowFile,
-    how_durable,
-    pairs,
-    seconds,
-)
-from weft.cli.options import inputs_file as read_inputs
 
 HELP = f"""Run a workflow.
 
@@ -44,7 +28,7 @@ Exit status:
 
 
 def run(
-    file: WorkflowFile,
+    file: options.WorkflowFile,
     given: Annotated[
         list[str] | None,
         typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input; repeat it for more."),
@@ -53,18 +37,18 @@ def run(
         Path | None,
         typer.Option(metavar="JSON", help="A JSON object of inputs.", exists=True, dir_okay=False),
     ] = None,
-    as_json: AsJson = False,
-    events: EventsFile = None,
-    timeline: TimelineFile = None,
+    as_json: options.AsJson = False,
+    events: options.EventsFile = None,
+    timeline: options.TimelineFile = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many nodes at once.", min=1)
     ] = None,
     max_nodes: Annotated[
         int | None, typer.Option(metavar="N", help="At most so many nodes in all.", min=1)
     ] = None,
-    deadline: Deadline = None,
-    decode: Decode = None,
-    answer: GivenAnswers = None,
+    deadline: options.Deadline = None,
+    decode: options.Decode = None,
+    answer: options.GivenAnswers = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Ignore results kept from earlier runs.")
     ] = False,
@@ -84,9 +68,9 @@ def run(
             "a pattern. Repeat the option for more.",
         ),
     ] = None,
-    durability: HowDurable = None,
-    journal: JournalPlace = None,
-    run_id: RunName = None,
+    durability: options.HowDurable = None,
+    journal: options.JournalPlace = None,
+    run_id: options.RunName = None,
     metrics_port: Annotated[
         int | None,
         typer.Option(
@@ -99,13 +83,13 @@ def run(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the outputs and nothing else.")
     ] = False,
-    debug: Debug = False,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
-    texts = pairs(given or (), "--input")
-    answers = pairs(answer or (), "--answer")
-    deadline_s = None if deadline is None else seconds(deadline)
-    kept = how_durable(durability)
+    texts = options.pairs(given or (), "--input")
+    answers = options.pairs(answer or (), "--answer")
+    deadline_s = None if deadline is None else options.seconds(deadline)
+    kept = options.how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions, session
@@ -113,7 +97,7 @@ def run(
 
         flow = load(file)
         flow.check()
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -129,20 +113,20 @@ def run(
             run=run_id,
             metrics_port=metrics_port,
         )
-        inputs = {} if inputs_file is None else read_inputs(inputs_file)
+        inputs = {} if inputs_file is None else options.inputs_file(inputs_file)
         inputs |= flow.coerce_inputs(texts)
         if compare:
             from weft.cli.run.comparison import compare_serial
 
-            code = asyncio.run(compare_serial(flow, inputs, wishes, repeat))
+            code = asyncio.run(compare_serial(flow, inputs, command, repeat))
         else:
-            code = asyncio.run(session(flow, inputs, wishes))
+            code = asyncio.run(session(flow, inputs, command))
     raise typer.Exit(code)
 
 
 def _repeated(confirm: Sequence[str], *, compare: bool) -> Collection[str]:
     """The nodes whose calls may be made twice. Raises: `typer.BadParameter`."""
-    words = pairs(confirm, "--confirm")
+    words = options.pairs(confirm, "--confirm")
     if words and not compare:
         raise typer.BadParameter("nothing is done twice, unless there is --compare")
     if any(word != "repeat" for word in words.values()):

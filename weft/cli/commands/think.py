@@ -9,33 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weft.cli import options
 from weft.cli.errors import ExitCode, report_errors, statuses
-from weft.cli.options import (
-    DEFAULT_MODEL,
-    AnswerSchema,
-    ApiKeyEnv,
-    AsJson,
-    BaseUrl,
-    CallsAtOnce,
-    Deadline,
-    Debug,
-    Decode,
-    EventsFile,
-    HowDurable,
-    JournalPlace,
-    Model,
-    Quiet,
-    RunName,
-    TimelineFile,
-    declared_model,
-    how_durable,
-    json_object,
-    loose_value,
-    pairs,
-    seconds,
-    token_count,
-)
-from weft.cli.run.session import ask_settings
+from weft.cli.run.session import run_settings
 
 if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions
@@ -119,11 +95,11 @@ def think(
             dir_okay=False,
         ),
     ] = None,
-    model: Model = DEFAULT_MODEL,
-    base_url: BaseUrl = None,
-    api_key_env: ApiKeyEnv = None,
-    decode: Decode = None,
-    schema: AnswerSchema = None,
+    model: options.Model = options.DEFAULT_MODEL,
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    decode: options.Decode = None,
+    schema: options.AnswerSchema = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -132,16 +108,16 @@ def think(
             dir_okay=False,
         ),
     ] = None,
-    deadline: Deadline = None,
-    concurrency: CallsAtOnce = None,
-    as_json: AsJson = False,
-    events: EventsFile = None,
-    timeline: TimelineFile = None,
-    durability: HowDurable = None,
-    journal: JournalPlace = None,
-    run_id: RunName = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    deadline: options.Deadline = None,
+    concurrency: options.CallsAtOnce = None,
+    as_json: options.AsJson = False,
+    events: options.EventsFile = None,
+    timeline: options.TimelineFile = None,
+    durability: options.HowDurable = None,
+    journal: options.JournalPlace = None,
+    run_id: options.RunName = None,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """See `HELP`."""
     if list_all:
@@ -151,12 +127,12 @@ def think(
         return
     if question is None:
         raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
-    deadline_s = None if deadline is None else seconds(deadline)
-    kept = how_durable(durability)
+    deadline_s = None if deadline is None else options.seconds(deadline)
+    kept = options.how_durable(durability)
     given: dict[str, Any] = {
         "width": width,
-        "budget": None if budget is None else token_count(budget),
-        "path_tokens": None if path_tokens is None else token_count(path_tokens),
+        "budget": None if budget is None else options.token_count(budget),
+        "path_tokens": None if path_tokens is None else options.token_count(path_tokens),
         "depth": depth,
         "rounds": rounds,
         "max_tokens": max_tokens,
@@ -165,7 +141,8 @@ def think(
         "top_p": top_p,
         "seed": seed,
         "settings": {
-            name: loose_value(text) for name, text in pairs(settings or (), "--set").items()
+            name: options.loose_value(text)
+            for name, text in options.pairs(settings or (), "--set").items()
         },
     }
     with report_errors(debug=debug, as_json=as_json):
@@ -174,7 +151,7 @@ def think(
         from weft.workflow.runtime.models.strategies import read_documents, settings_here
 
         given["settings"] = settings_here(strategy, given["settings"])
-        wishes = CommandOptions(
+        command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
             events=events,
@@ -189,11 +166,11 @@ def think(
             question,
             system,
             read_documents(document or ()),
-            None if schema is None else json_object(schema, "--schema"),
+            None if schema is None else options.json_object(schema, "--schema"),
         )
         thinking = _ThinkCommand(strategy, _options(given), asked, trace)
-        declared = declared_model(model, base_url, api_key_env, decode)
-        code = asyncio.run(thinking.answer(declared, wishes))
+        declared = options.declared_model(model, base_url, api_key_env, decode)
+        code = asyncio.run(thinking.answer(declared, command))
     raise typer.Exit(code)
 
 
@@ -217,7 +194,7 @@ class _ThinkCommand:
         self._question = question
         self._trace = trace
 
-    async def answer(self, model: str | Mapping[str, Any], wishes: CommandOptions) -> ExitCode:
+    async def answer(self, model: str | Mapping[str, Any], command: CommandOptions) -> ExitCode:
         """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
         from weft.cli.files import check_writable
         from weft.cli.run.session import Session, journal_for
@@ -230,17 +207,17 @@ class _ThinkCommand:
         if self._trace is not None:
             check_writable(self._trace)  # better now than afterwards
         shown = ThoughtDisplay(self._strategy)
-        with journal_for(asked.flow, wishes) as journal:
+        with journal_for(asked.flow, command) as journal:
             async with Models() as models:
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
-                    settings = ask_settings(wishes, journal, listeners)
+                    settings = run_settings(command, journal, listeners)
                     shown.run = asked.start(models, settings)
                     return shown.run
 
                 session = Session(
                     start,
-                    wishes,
+                    command,
                     view=shown.view,
                     report=shown.report,
                     ending=lambda: self._write(shown),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def compare_serial(
-    flow: Flow, inputs: Mapping[str, object], wishes: CommandOptions, repeat: Collection[str] = ()
+    flow: Flow, inputs: Mapping[str, object], command: CommandOptions, repeat: Collection[str] = ()
 ) -> ExitCode:
     """Run `flow` one node at a time, then as it is, and report the second with both wall times.
 
@@ -32,18 +32,18 @@ async def compare_serial(
 
     _check_effects(flow, repeat)
     alone = replace(
-        wishes, concurrency=1, cache=False, silent=True, events=None, timeline=None, run=None
+        command, concurrency=1, cache=False, silent=True, events=None, timeline=None, run=None
     )
-    with journal_for(flow, wishes) as journal:
-        async with Models(decode=wishes.decode) as models:
+    with journal_for(flow, command) as journal:
+        async with Models(decode=command.decode) as models:
             await models.warm(flow.unit)
             slow = flow_session(flow, inputs, alone, models, journal)
             code = await slow.run()
         if code is not ExitCode.SUCCEEDED:
             return code
-        async with Models(decode=wishes.decode) as models:
+        async with Models(decode=command.decode) as models:
             await models.warm(flow.unit)
-            fast = flow_session(flow, inputs, replace(wishes, cache=False), models, journal)
+            fast = flow_session(flow, inputs, replace(command, cache=False), models, journal)
             fast.serial_wall_s = slow.wall_s
             return await fast.run()
 

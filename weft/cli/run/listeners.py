@@ -66,7 +66,7 @@ class NodeOutputLog:
 
 
 class QuietProgress:
-    """Implements `Progress` by showing nothing."""
+    """Implements `ProgressDisplay` by showing nothing."""
 
     def __init__(self, console: Callable[[], Console]) -> None:
         self._console = console

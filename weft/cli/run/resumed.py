@@ -23,7 +23,7 @@ async def run_live(
     prepare: Prepare,
     header: RunHeader,
     unit: Unit,
-    wishes: CommandOptions,
+    command: CommandOptions,
     journal: Journal,
     limit: BudgetLimit | None = None,
 ) -> ExitCode:
@@ -61,7 +61,7 @@ async def run_live(
 
         session = Session(
             start,
-            wishes,
+            command,
             budget,
             view=RunView if shown is None else shown.view,
             report=None if shown is None else shown.report,

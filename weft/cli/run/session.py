@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
@@ -115,42 +115,50 @@ class RunReport(Protocol):
         """Further keys of the JSON document."""
 
 
-async def session(flow: Flow, inputs: Mapping[str, object], wishes: CommandOptions) -> ExitCode:
+async def session(flow: Flow, inputs: Mapping[str, object], command: CommandOptions) -> ExitCode:
     """One run of a workflow, on models of its own."""
     from weft.workflow import Models
 
-    with journal_for(flow, wishes) as journal:
-        async with Models(decode=wishes.decode) as models:
-            return await flow_session(flow, inputs, wishes, models, journal).run()
+    with journal_for(flow, command) as journal:
+        async with Models(decode=command.decode) as models:
+            return await flow_session(flow, inputs, command, models, journal).run()
 
 
 def flow_session(
     flow: Flow,
     inputs: Mapping[str, object],
-    wishes: CommandOptions,
+    command: CommandOptions,
     models: Models,
     journal: Journal | None = None,
 ) -> Session:
     """The session of a workflow, on `models`, which whoever gives them closes, as the journal."""
-    from weft.workflow.runtime.options import RunSettings
     from weft.workflow.runtime.run import FlowRun
 
     def start(listeners: Sequence[Listener]) -> PreparedRun:
-        settings = RunSettings(
-            listeners=listeners,
-            store=None if wishes.cache else MemoryStore(),
-            models=models,
-            concurrency=wishes.concurrency,
-            max_nodes=wishes.max_nodes,
-            deadline_s=wishes.deadline_s,
-            run=None if wishes.run is None else RunId(wishes.run),
-            journal=journal,
-            durability="none" if journal is None else wishes.durability,
-            notes={"cache": wishes.cache, "decode": wishes.decode},
-        )
+        notes = {"cache": command.cache, "decode": command.decode}
+        settings = run_settings(command, journal, listeners, models=models, notes=notes)
         return FlowRun(flow.unit, inputs, settings)
 
-    return Session(start, wishes, budget_of(flow), journal=journal)
+    return Session(start, command, budget_of(flow), journal=journal)
+
+
+def run_settings(
+    command: CommandOptions, journal: Journal | None, listeners: Sequence[Listener], **more: Any
+) -> AskSettings:
+    """The settings of a run, and `more` of them. No `journal`: it is recorded nowhere."""
+    from weft.workflow.runtime.options import AskSettings
+
+    return AskSettings(
+        listeners=listeners,
+        store=None if command.cache else MemoryStore(),
+        concurrency=command.concurrency,
+        max_nodes=command.max_nodes,
+        deadline_s=command.deadline_s,
+        run=command.run,
+        journal=journal,
+        durability="none" if journal is None else command.durability,
+        **more,
+    )
 
 
 def budget_of(flow: Flow) -> Budget | None:
@@ -160,12 +168,12 @@ def budget_of(flow: Flow) -> Budget | None:
 
 
 @contextmanager
-def journal_for(flow: Flow, wishes: CommandOptions) -> Iterator[Journal | None]:
+def journal_for(flow: Flow, command: CommandOptions) -> Iterator[Journal | None]:
     """The journal that a run is recorded in, open; None where it is recorded nowhere."""
-    if (wishes.durability or flow.document.run.durability) == "none":
+    if (command.durability or flow.document.run.durability) == "none":
         yield None
         return
-    with journal_at(wishes.journal, make=True) as journal:
+    with journal_at(command.journal, make=True) as journal:
         yield journal
 
 
@@ -180,7 +188,7 @@ class Session:
     def __init__(
         self,
         start: StartRun,
-        wishes: CommandOptions,
+        command: CommandOptions,
         budget: Budget | None = None,
         *,
         view: type[RunView] | None = None,
@@ -197,13 +205,13 @@ class Session:
         self._ending = ending
         self._start = start
         self._budget = budget
-        self._wishes = wishes
+        self._command = command
         self._trace = Trace()
         self._speech = NodeOutputLog()
         self._interrupted = False
         self._suspended = False
         self._progress = self._chosen_progress()
-        self._questions = Questions(self._trace, wishes.answers, keyboard())
+        self._questions = Questions(self._trace, command.answers, keyboard())
 
     async def run(self) -> ExitCode:
         """Run to the end and print what is asked for.
@@ -211,16 +219,16 @@ class Session:
         Raises: `BuildError` for what is wrong with the workflow, its inputs or the given answers.
         """
         with ExitStack() as stack:
-            if self._wishes.timeline is not None:
-                check_writable(self._wishes.timeline)
-            if self._wishes.as_json:
+            if self._command.timeline is not None:
+                check_writable(self._command.timeline)
+            if self._command.as_json:
                 stack.enter_context(stdout_reserved())
             listeners: list[Listener] = [self._trace, self._speech]
-            if self._wishes.events is not None:
-                listeners.append(stack.enter_context(events_file(self._wishes.events)))
-            if self._wishes.metrics_port is not None:
-                listeners.append(stack.enter_context(self._scraped(self._wishes.metrics_port)))
-            if self._wishes.spoken:
+            if self._command.events is not None:
+                listeners.append(stack.enter_context(events_file(self._command.events)))
+            if self._command.metrics_port is not None:
+                listeners.append(stack.enter_context(self._scraped(self._command.metrics_port)))
+            if self._command.spoken:
                 from weft.cli.run.lines import StreamPrinter
 
                 listeners.append(StreamPrinter(self._progress))
@@ -274,7 +282,7 @@ class Session:
         run.pause("interrupted")
 
     def _chosen_progress(self) -> ProgressDisplay:
-        if self._wishes.quiet:
+        if self._command.quiet:
             return QuietProgress(console.stderr)
         screen = console.stderr()
         if screen.is_terminal and not screen.is_dumb_terminal:
@@ -296,7 +304,7 @@ class Session:
         return _BY_STATUS[self._trace.status or "failed"]
 
     def _write_timeline(self) -> None:
-        path = self._wishes.timeline
+        path = self._command.timeline
         if path is not None:
             from weft.cli.timeline.page import page
 
@@ -310,9 +318,9 @@ class Session:
             self._warn(error.message)
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
-        if self._wishes.silent and code is ExitCode.SUCCEEDED:
+        if self._command.silent and code is ExitCode.SUCCEEDED:
             return
-        if self._wishes.as_json:
+        if self._command.as_json:
             from weft.cli.reports.effects import unsettled_calls_data
 
             text = document(
@@ -330,7 +338,7 @@ class Session:
                 },
             )
             sys.stdout.write(text + "\n")
-        elif self._wishes.quiet:
+        elif self._command.quiet:
             from weft.cli.reports.outcome import print_outputs
 
             print_outputs(console.stdout(), result.outputs, result.missing)
@@ -360,7 +368,7 @@ class Session:
     def _correctable(self, mistake: InputError) -> InputError:
         """An answer that does not fit, and how to give another where the run is recorded."""
         if self._record is not None and mistake.hint is None:
-            name = run_reference(self._record, self._wishes.journal)
+            name = run_reference(self._record, self._command.journal)
             answer = f"weft resume {name} --answer {mistake.node}=VALUE"
             mistake.hint = f"what is done is kept: {answer}"
         return mistake
@@ -385,34 +393,14 @@ class Session:
         screen = console.stderr()
         try:
             if self._trace.parts > 1 or self._trace.status != "succeeded":
-                print_once_calls(screen, journal, run, self._wishes.journal)
+                print_once_calls(screen, journal, run, self._command.journal)
         except StoreError as error:
             self._warn(error.message)
         if left:
-            asking, place = self._questions.unanswered, self._wishes.journal
+            asking, place = self._questions.unanswered, self._command.journal
             why = "suspended" if self._suspended else "it waits"
             why = "interrupted" if self._interrupted else why
             print_resume_hint(screen, run, asking, place, why)
 
     def _warn(self, text: str) -> None:
         console.stderr().print(f"warning: {clean(text)}", style="yellow", soft_wrap=True)
-
-
-def ask_settings(
-    wishes: CommandOptions,
-    journal: Journal | None,
-    listeners: Sequence[Listener],
-    budget: Budget | None = None,
-) -> AskSettings:
-    """The settings of one question. No `journal`: it is recorded nowhere."""
-    from weft.workflow.runtime.options import AskSettings
-
-    return AskSettings(
-        listeners=listeners,
-        concurrency=wishes.concurrency,
-        deadline_s=wishes.deadline_s,
-        budget=budget,
-        journal=journal,
-        durability="none" if journal is None else wishes.durability,
-        run=wishes.run,
-    )

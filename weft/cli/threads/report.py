@@ -85,7 +85,7 @@ _MOST_ROWS: Final = 60
 
 
 class ThoughtReport:
-    """Implements `Report`. `thought` gives what came of it once it has ended; None: nothing."""
+    """Implements `RunReport`. `thought` gives what came of it once it has ended; None: nothing."""
 
     def __init__(self, strategy: str, thought: Callable[[], Thought | None]) -> None:
         self._strategy = strategy

@@ -1,7 +1,4 @@
-"""Records and their values as JSON text and back, exactly; what is not ours becomes `Opaque`.
-
-Knows nothing of where texts are kept.
-"""
+"""Records and their values as JSON text and back, exactly; what is not ours becomes `Opaque`."""
 
 from weft.core.codec.classes import Opaque, opaque_in, register
 from weft.core.codec.encoder import encode, encode_all

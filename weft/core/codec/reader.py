@@ -1,7 +1,4 @@
-"""From text to records. A text can make known classes only, whoever wrote it.
-
-Does not know where what was kept apart is.
-"""
+"""From text to records. A text can make known classes only, whoever wrote it."""
 
 from __future__ import annotations
 

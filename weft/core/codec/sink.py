@@ -1,7 +1,4 @@
-"""Where a text goes while it is written: in one piece, or what is large kept apart.
-
-Does not know what is written.
-"""
+"""Where a text goes while it is written: in one piece, or what is large kept apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doors between weft's rooms: small protocols that the layers above and below agree on."""
+"""Ports: small protocols that the layers above and below agree on."""
 
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.metering import UsageMeter, complete

@@ -1,7 +1,4 @@
-"""What single JSON Schema keywords say. Total: a malformed keyword counts as absent.
-
-Knows one schema at a time; references and compositions are only taken apart, not judged.
-"""
+"""What single JSON Schema keywords say. Total: a malformed keyword counts as absent."""
 
 from __future__ import annotations
 

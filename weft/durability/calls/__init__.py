@@ -1,7 +1,4 @@
-"""The border of a run: calls of models and tools, recorded, not made twice, and played again.
-
-Knows neither a journal nor a model or a tool: it stands between them.
-"""
+"""The I/O boundary of a run: calls of models and tools, recorded, made once, and played again."""
 
 from weft.core.redaction import Redactor
 from weft.durability.calls.cassette import Cassette

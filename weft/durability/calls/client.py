@@ -275,36 +275,40 @@ class RecordingClient:
 class _ModelCall:
     """One call on its way, and its events."""
 
-    def __init__(self, book: CallLog, place: CallSite, name: str, request: ModelRequest) -> None:
-        self._book = book
+    def __init__(
+        self, call_log: CallLog, place: CallSite, name: str, request: ModelRequest
+    ) -> None:
+        self._call_log = call_log
         self._place = place
         self._name = name
         self._request = request
-        self._id = book.ids.model(place, book.digests.model(name, request))
+        self._id = call_log.ids.model(place, call_log.digests.model(name, request))
         self._prompt: tuple[int, ...] = ()
-        self.known = book.known(place, self._id)
+        self.known = call_log.known(place, self._id)
 
     async def began(self, at_s: float | None = None) -> None:
         """Write that the model is asked."""
-        at_s = self._book.now_s if at_s is None else at_s
-        await self._book.write(ModelCalled(*self._where(), self._name, self._request, at_s))
+        at_s = self._call_log.now_s if at_s is None else at_s
+        await self._call_log.write(ModelCalled(*self._where(), self._name, self._request, at_s))
 
     async def goes_on(self, begun: Continuation) -> None:
         """Say so, and take back the pieces that are not taken over."""
         assert self.known is not None
         said = f"the answer of {self._name} goes on after {begun.received} tokens"
-        self._book.log(self._place.node, f"{said} that were received before")
+        self._call_log.log(self._place.node, f"{said} that were received before")
         for _, piece in begun.pieces:
             self._note(piece)
         if begun.pieces != self.known.pieces:
             await self.began(self.known.called.at_s)
-            await self._book.write(ModelStreamed(*self._where(), begun.pieces, self._book.now_s))
+            await self._call_log.write(
+                ModelStreamed(*self._where(), begun.pieces, self._call_log.now_s)
+            )
 
     async def streamed(self, piece: Delta | Prefilled) -> None:
         """Write a piece."""
         self._note(piece)
-        now_s = self._book.now_s
-        await self._book.write(ModelStreamed(*self._where(), ((now_s, piece),), now_s))
+        now_s = self._call_log.now_s
+        await self._call_log.write(ModelStreamed(*self._where(), ((now_s, piece),), now_s))
 
     async def answered(self, completion: Completion) -> None:
         """Write the answer."""
@@ -323,9 +327,9 @@ class _ModelCall:
         delay_s: float | None = None,
         usage: Usage | None = None,
     ) -> None:
-        where, now_s = self._where(), self._book.now_s
+        where, now_s = self._where(), self._call_log.now_s
         event = ModelAnswered(*where, completion, failure, now_s, self._prompt, delay_s, usage)
-        await self._book.write(event)
+        await self._call_log.write(event)
 
     def _note(self, piece: Delta | Prefilled) -> None:
         if isinstance(piece, Prefilled):

@@ -1,7 +1,4 @@
-"""What makes two calls the same call: a digest of what is asked, not of how urgently.
-
-Knows nothing of runs and records.
-"""
+"""What makes two calls the same call: a digest of what is asked, not of how urgently."""
 
 from __future__ import annotations
 

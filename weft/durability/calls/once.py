@@ -79,7 +79,7 @@ def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
 
 
 def settled(
-    book: CallLog, place: CallSite, call: CallId, name: str
+    call_log: CallLog, place: CallSite, call: CallId, name: str
 ) -> RecordedCall | ReportedResult | None:
     """What stands for making the call: its known end, or a person's word; None: it may be made.
 
@@ -87,16 +87,16 @@ def settled(
     and this one would act a second time.
     """
     node = place.node
-    known, other = book.once(node, call), book.replaced(place, call)
+    known, other = call_log.once(node, call), call_log.replaced(place, call)
     if known is not None:
-        if _done(known) == "not done" and book.superseded(place, call):
+        if _done(known) == "not done" and call_log.superseded(place, call):
             return known  # it did nothing, and does nothing now
-        return _stands_for(book, node, call, name, known)
-    if other is None and book.unsure:
-        return _lost(book, node, call, name)
+        return _stands_for(call_log, node, call, name, known)
+    if other is None and call_log.unsure:
+        return _lost(call_log, node, call, name)
     if other is None:
         return None
-    said = book.confirmed(node, call, other)
+    said = call_log.confirmed(node, call, other)
     if said is None:
         raise replaced(node, name)
     if said.kind == "repeat":
@@ -109,26 +109,26 @@ def settled(
 
 
 def _stands_for(
-    book: CallLog, node: NodeId, call: CallId, name: str, known: RecordedCall
+    call_log: CallLog, node: NodeId, call: CallId, name: str, known: RecordedCall
 ) -> RecordedCall | ReportedResult | None:
     if _done(known) == "not done":
         return None
     final = known.succeeded and not known.by_word
-    said = None if final else book.confirmed(node, call)
+    said = None if final else call_log.confirmed(node, call)
     if said is not None and known.succeeded and not said.corrects:
         said = None  # it is about a call in its place
     if said is not None:
         return _word(said, node, call)
     if _done(known) == "done" and not known.is_lost:
         return known
-    raise unknown(known, node, name, book.redactor)
+    raise unknown(known, node, name, call_log.redactor)
 
 
 def check_reported(
-    book: CallLog, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
+    call_log: CallLog, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
 ) -> None:
     """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
-    why = book.misfit(word.value, result)
+    why = call_log.misfit(word.value, result)
     if why is not None:
         raise EffectUnknown(
             f"{name} cannot have returned what was said of its call: {why}",
@@ -143,9 +143,9 @@ def described(result: JsonSchema) -> str:
     return f", of {json.dumps(shown)}" if shown else ""
 
 
-def _lost(book: CallLog, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
+def _lost(call_log: CallLog, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
     """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
-    said = book.confirmed(node, call)
+    said = call_log.confirmed(node, call)
     if said is None:
         raise unknown_end(node, f"{name} was carried out: the record of the run has lost calls")
     return _word(said, node, call)

@@ -1,7 +1,4 @@
-"""Models and tools that are played from a cassette, in the time of the record.
-
-Knows neither a model nor a tool: nothing leaves the process.
-"""
+"""Models and tools that are played from a cassette, in the time of the record."""
 
 from __future__ import annotations
 

@@ -46,73 +46,65 @@ class _ToolCall:
     """
 
     __slots__ = (
-        *(
-            "_book",
-            "_place",
-            "_name",
-            "arguments",
-            "_effect",
-            "_result",
-            "_id",
-            "_made",
-            "_key",
-            "key",
-        ),
+        *("_call_log", "_effect", "_id", "_key", "_made", "_name", "_place", "_result"),
+        *("arguments", "key"),
     )
 
     def __init__(
         self,
-        book: CallLog,
+        call_log: CallLog,
         place: CallSite,
         name: str,
         arguments: Mapping[str, Any],
         effect: Effect,
         result: JsonSchema | None = None,
     ) -> None:
-        self._book = book
+        self._call_log = call_log
         self._place = place
         self._name = name
         self.arguments = arguments
         self._effect = effect
         self._result = result
-        self._id = book.ids.tool(place, book.digests.tool(name, arguments))
+        self._id = call_log.ids.tool(place, call_log.digests.tool(name, arguments))
         self._made: MadeCall | None = None
-        self._key = key_of(book.run, place.node, self._id) if effect in GUARDED else ""
+        self._key = key_of(call_log.run, place.node, self._id) if effect in GUARDED else ""
         self.key = self._key if effect == "idempotent" else ""
 
     def settled(self) -> RecordedCall | ReportedResult | None:
         """What stands for making it. Raises: `EffectUnknown`."""
         if self._effect == "once":
             try:
-                found = settled(self._book, self._place, self._id, self._name)
+                found = settled(self._call_log, self._place, self._id, self._name)
                 if isinstance(found, ReportedResult) and self._result is not None:
-                    check_reported(self._book, self._place.node, self._name, found, self._result)
+                    check_reported(
+                        self._call_log, self._place.node, self._name, found, self._result
+                    )
                 return found
             except EffectUnknown:
                 # nothing may be tried in its place either
                 MadeCall(self._name, self._refused_as())
                 raise
-        known = self._book.known(self._place, self._id)
+        known = self._call_log.known(self._place, self._id)
         return known if known is not None and known.succeeded else None
 
     def _refused_as(self) -> EffectEnd:
-        if self._book.once(self._place.node, self._id) is not None:
+        if self._call_log.once(self._place.node, self._id) is not None:
             return "unknown"
-        other = self._book.replaced(self._place, self._id)
+        other = self._call_log.replaced(self._place, self._id)
         return "lost" if other is None else "repeated"
 
     async def taken(self, settled: RecordedCall | ReportedResult) -> Any:
         """The value that stands for the call's own. Raises: what the call raised."""
         if isinstance(settled, RecordedCall):
             return value_of(settled)
-        self._book.log(self._place.node, f"{self._name}: a person says that it was carried out")
+        self._call_log.log(self._place.node, f"{self._name}: a person says that it was carried out")
         await _written(self.began(settled.where))
         await _written(self.returned(settled.value))
         return settled.value
 
     def began(self, stands_for: str = "") -> Awaitable[None] | None:
         """Write the intent."""
-        place, book = self._place, self._book
+        place, call_log = self._place, self._call_log
         event = tool_called(
             place.node,
             place.attempt,
@@ -121,14 +113,14 @@ class _ToolCall:
             dict(self.arguments),
             self._effect,
             self._key,
-            book.now_s,
+            call_log.now_s,
             stands_for,
         )
-        return self._intended(event) if self._effect == "once" else book.put(event)
+        return self._intended(event) if self._effect == "once" else call_log.put(event)
 
     async def _intended(self, event: ToolCalled) -> None:
         try:
-            await self._book.write(event, True)
+            await self._call_log.write(event, True)
         except asyncio.CancelledError:  # the intent may be written: nobody has acted on it
             stopped = Cancelled("it was cancelled before it was made").failure()
             await _written(self._ended(stopped, "not done"))
@@ -137,9 +129,11 @@ class _ToolCall:
 
     def returned(self, value: Any) -> Awaitable[None] | None:
         """Write the result."""
-        place, book = self._place, self._book
-        event = tool_returned(place.node, place.attempt, self._id, value, None, "done", book.now_s)
-        return self._carried_out(event) if self._effect == "once" else book.put(event)
+        place, call_log = self._place, self._call_log
+        event = tool_returned(
+            place.node, place.attempt, self._id, value, None, "done", call_log.now_s
+        )
+        return self._carried_out(event) if self._effect == "once" else call_log.put(event)
 
     async def _carried_out(self, event: ToolReturned) -> None:
         if self._made is not None:
@@ -156,15 +150,17 @@ class _ToolCall:
         return self._ended(convert(error).failure(), done)
 
     def _ended(self, failure: Failure, done: Doneness) -> Awaitable[None] | None:
-        place, book = self._place, self._book
-        event = tool_returned(place.node, place.attempt, self._id, None, failure, done, book.now_s)
-        return self._kept(event) if self._effect == "once" else book.put(event)
+        place, call_log = self._place, self._call_log
+        event = tool_returned(
+            place.node, place.attempt, self._id, None, failure, done, call_log.now_s
+        )
+        return self._kept(event) if self._effect == "once" else call_log.put(event)
 
     async def _kept(self, event: ToolReturned) -> None:
         try:
-            await self._book.write(event, True)
+            await self._call_log.write(event, True)
         except asyncio.CancelledError:  # it is known now, and will not be known later
-            await self._book.write(event, True)
+            await self._call_log.write(event, True)
             raise
 
 
@@ -316,7 +312,7 @@ _LOGS: Final[WeakKeyDictionary[EffectLedger, CallLog]] = WeakKeyDictionary()
 class GuardedTools(RecordingTools):
     """Implements `ToolRunner` over `inner`, and `BatchRunner` where `inner` does.
 
-    Of whatever run the calls are made in: where its calls pass a border (see
+    Of whatever run the calls are made in: where its calls pass an I/O boundary (see
     `weft.workflow.runtime.boundary`), they pass here as they are.
     """
 

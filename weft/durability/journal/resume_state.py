@@ -1,7 +1,4 @@
-"""What the records of a run say each of its nodes came to, for a part that goes on with it.
-
-Knows no journal: it is given the records, in order.
-"""
+"""What the records of a run say each of its nodes came to, for a part that goes on with it."""
 
 from __future__ import annotations
 
@@ -78,7 +75,7 @@ class _Node:
 
 
 class RecordedResumeState:
-    """Implements `Recall` over the records of the earlier parts of a run.
+    """Implements `ResumeState` over the records of the earlier parts of a run.
 
     part     which part comes now; 1 for a new run that builds on the one recorded
     skip     nodes of which nothing is recalled

@@ -3,8 +3,8 @@
 A node's work is an async function. It returns the node's value, or one of these:
 
     Skip      leave this node and what depends on it out, on purpose
-    Ask       pause until a person answers, then go on with `then`
-    Grow      append nodes, pause until they are joined, then go on with `then`
+    AskHuman  pause until a person answers, then go on with `then`
+    Expand    append nodes, pause until they are joined, then go on with `then`
     Partial   a value that is not all of it
 
 Map, loop, branch and sub-workflow are all works that return `Expand` (see `weft.engine.kinds`).
@@ -94,7 +94,7 @@ class NodeContext(Protocol):
         """
 
     async def make_room(self, count: int, left: int | None = None) -> None:
-        """Wait until `count` nodes may be made for a `Expand`, of the `left` that are to come.
+        """Wait until `count` nodes may be made for an `Expand`, of the `left` that are to come.
 
         So that a large expansion holds up neither the run nor its end.
 

@@ -1,6 +1,6 @@
-"""The works that pause and grow: map, loop, branch, sub-workflow, reduce, human approval.
+"""Node functions that pause and expand: map, loop, branch, sub-workflow, reduce, approval.
 
-Each is a function that makes a `Work`. Bodies are templates: given a scope and its bindings they
+Each is a function that makes a `NodeFn`. Bodies are templates: given a scope and its bindings they
 make the nodes of one instance.
 """
 

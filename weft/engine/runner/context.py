@@ -122,7 +122,7 @@ class AttemptContext:
 
 
 class RunHost(ABC):
-    """The part of a run that its node functions reach. Decides nothing: the scheduler does."""
+    """The part of a run that its node functions reach."""
 
     def __init__(
         self, run: RunId, flow: str, scheduler: Scheduler, services: object = None

@@ -260,14 +260,14 @@ class RunRecorder:
         return True
 
     def add(self, record: Record) -> None:
-        """Take what passes the border, to be written with what follows it."""
+        """Take what passes the I/O boundary, to be written with what follows it."""
         if self._takes:
             self._waiting.add(record)
             if self._durability == "async":
                 self._write_soon()
 
     async def write(self, event: Record, durable: bool = False) -> None:
-        """Take what passes the border. `durable`: it is in the journal when this returns.
+        """Take what passes the I/O boundary. `durable`: it is in the journal when this returns.
 
         Raises: `StoreError` where it cannot be.
         """

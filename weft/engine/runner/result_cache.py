@@ -1,6 +1,6 @@
 """Results of earlier runs in the place of work: what a run's store has, and what it is to keep.
 
-Knows no scheduling. A store that fails costs a log line, never a node.
+A store that fails costs a log line, never a node.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Run(RunHost):
         self._options = options
         self._clock = clock or SystemClock()
         self._reuse = None if store is None else NodeResultCache(store, self._log)
-        self._audience = Listeners(listeners, redact, recorder)
+        self._listeners = Listeners(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NO_HISTORY)
         self._recorder = recorder
         self._texts = DigestTexts()
@@ -100,12 +100,12 @@ class Run(RunHost):
         self._inbox: list[Signal] = []
         self._turn_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
-        self._unwinding = CancellingTasks()
-        self._alarm = Timers(self._clock, self._signal)
+        self._cancelling = CancellingTasks()
+        self._timers = Timers(self._clock, self._signal)
         self._begun = False
         self._started_s = 0.0
 
-    # -- the door ----------------------------------------------------------------------------
+    # -- what callers use --------------------------------------------------------------------
 
     async def wait(self) -> RunResult:
         """Run to the end. A failed node does not raise: look at the result.
@@ -114,7 +114,7 @@ class Run(RunHost):
         """
         if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
-        self._bordered = self._recall is not None or self._effects.guarded
+        self._has_boundary = self._recall is not None or self._effects.guarded
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._around = EFFECTS.get()
@@ -125,7 +125,7 @@ class Run(RunHost):
             self._recorder.begin(self, self._clock)
         self._announce()
         try:
-            quiet = self._audience.is_quiet and self._reuse is None
+            quiet = self._listeners.is_quiet and self._reuse is None
             self._perform(self._scheduler.begin(self.elapsed_s, quiet=quiet))
             self._turn()  # it may have been cancelled before it began
             await self._done
@@ -216,7 +216,7 @@ class Run(RunHost):
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Restore]:
         """Add to `starts` what is to start; the nodes that are to be looked up."""
         looks: list[Restore] = []
-        emit = self.emit if self._waiters or self._reuse is not None else self._audience.tell
+        emit = self.emit if self._waiters or self._reuse is not None else self._listeners.tell
         for command in commands:
             match command:
                 case Start():
@@ -228,9 +228,9 @@ class Run(RunHost):
                 case Stop(state):
                     self._stop(state)
                 case SetTimer():
-                    self._alarm.set(command)
+                    self._timers.set(command)
                 case ClearTimers(state):
-                    self._alarm.clear(state)
+                    self._timers.clear(state)
                 case _:
                     self.emit(command)
         return looks
@@ -242,7 +242,7 @@ class Run(RunHost):
             self.elapsed_s,
         )
 
-    # -- what a recorder asks for (see Recorder) -------------------------------------------------
+    # -- what a recorder asks for ----------------------------------------------------------------
 
     def journal_lost(self, failure: Failure) -> None:
         """Nothing can be kept any more: end the run."""
@@ -269,8 +269,8 @@ class Run(RunHost):
     async def _attempt(self, start: Start) -> None:
         state, epoch = start.state, start.epoch
         signal: Signal
-        around, bordered = self._around, self._bordered
-        EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, bordered))
+        around, has_boundary = self._around, self._has_boundary
+        EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, has_boundary))
         try:
             doing = start.work(AttemptContext(self, state, epoch), start.argument)
             if self._recorder is not None:
@@ -307,7 +307,7 @@ class Run(RunHost):
     def _stop(self, state: NodeState) -> None:
         task = self._tasks.pop(state, None)
         if task is not None:
-            self._unwinding.add(task, state.node.id)
+            self._cancelling.add(task, state.node.id)
             task.cancel()
 
     def emit(self, event: Event) -> None:
@@ -317,14 +317,14 @@ class Run(RunHost):
         """
         if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
-        self._audience.tell(event)
+        self._listeners.tell(event)
 
     def _node_finished(self, event: NodeFinished) -> None:
         for waiter in self._waiters.pop(event.node, ()):
             if not waiter.done():
                 waiter.set_result(event.outcome)
         if self._reuse is not None and (keeping := self._reuse.ended(event)) is not None:
-            self._unwinding.add(self._loop.create_task(keeping), event.node)
+            self._cancelling.add(self._loop.create_task(keeping), event.node)
 
     def _log(self, node: NodeId, text: str) -> None:
         self.emit(NodeLogged(node, text, self.elapsed_s))
@@ -373,14 +373,14 @@ class Run(RunHost):
         """Cancel what is left and wait for it within the grace period."""
         for state in list(self._tasks):
             self._stop(state)
-        self._alarm.close()
-        await self._unwinding.wait(self._options.grace_s, self._clock)
+        self._timers.close()
+        await self._cancelling.wait(self._options.grace_s, self._clock)
         if self._recorder is not None:
             await self._recorder.flush()
 
     def _conclude(self) -> RunResult:
-        leaked = self._unwinding.give_up()
-        complaints = self._audience.complaints
+        leaked = self._cancelling.give_up()
+        complaints = self._listeners.complaints
         if self._recorder is not None and self._recorder.lost is not None:
             complaints.append(self._recorder.lost.message)
         kept = self._graph.keep
@@ -388,5 +388,5 @@ class Run(RunHost):
         end = conclude(self.id, self._scheduler, kept, *ended)
         told = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
         self.emit(RunFinished(*told))
-        self._audience.close()  # what still runs is heard no more
+        self._listeners.close()  # what still runs is heard no more
         return end

@@ -64,7 +64,7 @@ class EffectLedger:
     that nothing happened. `earlier`: nodes that have made such calls in earlier parts of the run;
     `undecided`: the calls among them that nobody has judged since; `deciders`: nodes that chose, as
     they went, what runs inside them, or that something stood in for. `guarded`: the run's calls
-    pass a border of its own, which keeps them from being repeated.
+    pass an I/O boundary of its own, which keeps them from being repeated.
     """
 
     def __init__(
@@ -138,14 +138,14 @@ class EffectLedger:
 class EffectScope:
     """Where the code that runs now reports its calls: to its run, and to the run around that.
 
-    `bordered`: its calls pass a border of that run.
+    `has_boundary`: its calls pass the I/O boundary of that run.
     """
 
     ledger: EffectLedger
     node: NodeId
     attempt: int
     outer: EffectScope | None
-    bordered: bool
+    has_boundary: bool
 
 
 EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", default=None)
@@ -153,9 +153,9 @@ EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", defa
 
 
 def current_call_site() -> CallSite | None:
-    """The place of the code that runs now, in the run whose border its calls pass."""
+    """The place of the code that runs now, in the run whose I/O boundary its calls pass."""
     scope = EFFECTS.get()
-    while scope is not None and not scope.bordered:
+    while scope is not None and not scope.has_boundary:
         scope = scope.outer
     return CALL_SITE.get() if scope is None else call_site(scope.node, scope.attempt)
 

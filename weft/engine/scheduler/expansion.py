@@ -1,7 +1,4 @@
-"""How nodes are appended: checked, within the run's limit, and many of them a slice at a time.
-
-Knows neither how nodes start nor how they end.
-"""
+"""How nodes are appended: checked, within the run's limit, and many of them a slice at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What becomes of one node: ready, started, growing, asking, joined, failed, cancelled, ended.
 
 Every transition of a node's state is made here; commands and events pile up until `settle` hands
-them over. Knows no signals, timers or budgets beyond what a single node has.
+them over.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an earlier part of a run came to, as far as a new one may build on it.
-
-Knows no journal and reads nothing: whoever implements it has looked before the run begins.
-"""
+"""What an earlier part of a run came to, as far as a new one may build on it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Scheduler:
         self._slice = slice_nodes
         self._signals: deque[Signal] = deque()
         self._nodes = NodeLifecycle(graph, options, recall, effects or EffectLedger())
-        self._outlook = CriticalPathEstimate(self._nodes.frontier, self._nodes.ledger)
+        self._estimate = CriticalPathEstimate(self._nodes.frontier, self._nodes.ledger)
 
     @property
     def states(self) -> dict[NodeId, NodeState]:
@@ -236,11 +236,11 @@ class Scheduler:
 
     def remaining(self) -> tuple[float, float]:
         """The run's remaining critical path, and the work left for what spends; in weights."""
-        return self._outlook.remaining(), self._outlook.work()
+        return self._estimate.remaining(), self._estimate.work()
 
     def time_left(self, state: NodeState, now_s: float) -> float | None:
         """Seconds until a timeout, a budget or the deadline ends `state`; None: nothing does."""
-        return self._outlook.time_left(state, now_s, self._options.deadline_s)
+        return self._estimate.time_left(state, now_s, self._options.deadline_s)
 
     def _interrupt(self, signal: Signal) -> None:
         """Timers, cancellations and answers: what does not come from a node's own work."""

@@ -1,6 +1,6 @@
 """How nodes end: with an outcome of their own, or cancelled, one by one or all with the run.
 
-Commands and events pile up in `out`. Knows neither how nodes start nor who waits for them.
+Commands and events pile up in `out`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.core.errors import SpecError
-from weft.serving.hosts import is_loopback
+from weft.core.hosts import is_loopback
 
 _SHORTEST_CHARS = 16
 _MAKE_ONE = "make one with: openssl rand -hex 24"

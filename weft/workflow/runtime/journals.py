@@ -18,7 +18,7 @@ from platformdirs import user_data_path
 from weft.core.errors import StoreError
 from weft.core.extras import optional_packages
 from weft.core.ports.journal import Journal
-from weft.durability.journal import SqliteJournal
+from weft.durability.journal.sqlite import SqliteJournal
 
 VARIABLE = "WEFT_JOURNAL"
 """Names the journal of those who are told of no other: a path or an address."""

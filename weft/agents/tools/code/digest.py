@@ -23,6 +23,7 @@ from weft.agents.tools.code.sources import (
     SourcePackage,
     SourceSnapshot,
     ancestors,
+    is_of_file,
     package_of,
 )
 from weft.agents.tools.code.statements import (
@@ -36,7 +37,6 @@ from weft.agents.tools.code.statements import (
     parsed,
     statements,
 )
-from weft.agents.tools.module import is_of_file
 
 _IsOwn = Callable[[SourceModule, ImportedName], bool]
 

@@ -16,6 +16,13 @@ from typing import Final
 
 _State = tuple[int, int, int] | None
 
+FILE_PREFIX: Final = "weft_file_"
+
+
+def is_of_file(name: str) -> bool:
+    """Whether `weft.agents.tools.module` loaded the module `name` by file, or one beside it."""
+    return name.startswith(FILE_PREFIX)
+
 
 class SourceSnapshot:
     """States of files, folders and packages, taken before they are read for a digest.

@@ -1,7 +1,4 @@
-"""SQLite's and the system's complaints as typed errors that say what to do.
-
-Does not repair anything.
-"""
+"""SQLite's and the system's complaints as typed errors that say what to do."""
 
 from __future__ import annotations
 

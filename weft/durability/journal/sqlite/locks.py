@@ -1,6 +1,6 @@
 """Locks on files that end with the process that has them, however it ends.
 
-A process forked without a new program shares the locks of its parent. Does not know what is locked.
+A process forked without a new program shares the locks of its parent.
 """
 
 from __future__ import annotations

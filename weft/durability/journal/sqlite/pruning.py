@@ -1,7 +1,7 @@
 """Removing runs, and the values that none of the runs left refers to; then the file shrinks.
 
 What is written meanwhile by others is never lost: their newest batches are looked through again
-while nobody can write. Does not know why a run has to go.
+while nobody can write.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ def opened(
     `sqlite3.Error`, `OSError`, such as `PermissionError` for a file that may not be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _make(path)
+    make_file(path)
+    if not os.access(path, os.W_OK):  # SQLite would open it, and fail when something is written
+        raise PermissionError(errno.EACCES, "this user may not write to it")
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         _prepare(db, path, migrations)
@@ -77,15 +79,14 @@ def opened(
     return db
 
 
-def _make(path: Path) -> None:
+def make_file(path: Path) -> None:
+    """Make the file of a database (mode 0600) where there is none."""
     # A file that is there is not opened here: closing it would end the locks that SQLite has on it
     # for other connections of this process, and the next process to close it would take their log.
     if not path.exists():
         with suppress(FileExistsError):
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
             os.close(os.open(os.path.realpath(path), flags, 0o600))
-    if not os.access(path, os.W_OK):  # SQLite would open it, and fail when something is written
-        raise PermissionError(errno.EACCES, "this user may not write to it")
 
 
 def check_format(

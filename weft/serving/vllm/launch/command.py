@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from weft.core.errors import SpecError
-from weft.serving.hosts import is_loopback
+from weft.core.hosts import is_loopback
 from weft.serving.vllm.launch.arguments import arguments, constraint_environment
 from weft.serving.vllm.launch.diffusion import ENVIRONMENT, canvas_model, refuse_canvases
 from weft.serving.vllm.launch.engine import MODULE, Engine, installed_engine

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from weft.core.errors import ServeError, StartError
-from weft.serving.hosts import reachable
+from weft.core.hosts import reachable
 from weft.serving.vllm.launch.ports import HeldPort
 from weft.serving.vllm.supervise.log import LogFile
 from weft.serving.vllm.supervise.registry import ReplicaEntry

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from weft.core.errors import StartError
-from weft.serving.hosts import reachable
+from weft.core.hosts import reachable
 from weft.serving.vllm.launch.command import Launch
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise.guarded_process import GuardedProcess

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
+from weft.agents.names import AgentName
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -152,7 +153,7 @@ NodeThink = Annotated[NodeThinkSpec, expands("strategy", str | NodeThinkSpec), s
 """`think: sample`, or a mapping that may also hold `documents`."""
 
 
-Loop = Literal["compiler", "divide", "react", "parallel-react"]
+Loop = AgentName
 
 
 Bound = Annotated[int, Field(ge=0)] | None

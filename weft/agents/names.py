@@ -1,0 +1,32 @@
+"""The agents by name: where each class is, and what it does in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+AgentName = Literal["compiler", "divide", "react", "parallel-react"]
+
+
+class AgentEntry(NamedTuple):
+    """`place` is `module:class`; the module is imported when the agent is first asked for."""
+
+    place: str
+    summary: str
+
+
+_LOOPS: Final = "weft.agents.loops"
+AGENTS: Final[Mapping[str, AgentEntry]] = {
+    "compiler": AgentEntry(
+        f"{_LOOPS}.compiler:CompilerAgent",
+        "a plan of calls that refer to one another (LLMCompiler)",
+    ),
+    "divide": AgentEntry(
+        f"{_LOOPS}.divide:DivideAgent",
+        "rounds of independent calls (Divide-Then-Aggregate)",
+    ),
+    "react": AgentEntry(f"{_LOOPS}.react:ReactAgent", "one call at a time (ReAct)"),
+    "parallel-react": AgentEntry(
+        f"{_LOOPS}.parallel_react:ParallelReactAgent", "the model's own parallel tool calls"
+    ),
+}
