@@ -131,7 +131,8 @@ class TrainedDrafter:
             for name, value in module.state_dict().items()
         }
         module.load_state_dict(weights, assign=True)
-        return module.to(like.device, like.dtype).eval().requires_grad_(requires_grad=False)
+        module.to(like.device, like.dtype).eval().requires_grad_(requires_grad=False)
+        return module
 
     def broken(self, why: str) -> CapabilityError:
         """The error for a folder that is not what it should be."""
