@@ -4,11 +4,15 @@ import gc
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import tests.profile  # noqa: F401 - loading it sets how Hypothesis looks for examples
+from tests.quick import is_full_module, left_to_full
+
+TESTS = Path(__file__).parent
 
 if TYPE_CHECKING:
     from tests.live_vllm import LiveVllm
@@ -37,6 +41,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(1)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules of which a target of the Makefile takes nothing are not even loaded."""
+    if collection_path.suffix != ".py" or not config.option.markexpr.startswith("not slow"):
+        return None
+    chosen = config.option.markexpr
+    if "not full" in chosen and is_full_module(collection_path.relative_to(TESTS)):
+        return True
+    return chosen.endswith("and vllm") and "mark.vllm" not in collection_path.read_text("utf-8")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before the tests are chosen by their marks."""
+    for at in left_to_full(items):
+        items[at].add_marker(pytest.mark.full)
 
 
 def pytest_unconfigure() -> None:

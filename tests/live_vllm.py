@@ -15,8 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from weft.serving.openai.server import ServerMetrics, parse_metrics
@@ -25,6 +24,7 @@ from weft.serving.weights import locate
 NAME = "smollm2-135m-instruct"
 ADAPTER = "shifted"
 CONTEXT = 2048
+CORES = "0" if os.cpu_count() == 1 else "0-1"
 _START_S = 600.0
 # the kernel ends the server with whoever started it, whatever ended that: a time limit, say
 _AND_ENDS_WITH_US = """
@@ -35,7 +35,6 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 _ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "0" if os.cpu_count() == 1 else "0-1",
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -44,11 +43,24 @@ _ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True)
 class LiveVllm:
-    """A healthy server: where it is, and what it is doing."""
+    """A server on 127.0.0.1 in a process group of its own: where it is, and what it is doing."""
 
-    base_url: str
+    def __init__(self, scratch: Path, cores: str = CORES) -> None:
+        scratch.mkdir(exist_ok=True)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        self.base_url = f"http://127.0.0.1:{self._port}/v1"
+        self._log = scratch / "vllm.log"
+        command = _command(self._port, _make_adapter(scratch / ADAPTER))
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _AND_ENDS_WITH_US, *command],
+                stdout=output,
+                stderr=output,
+                env=os.environ | _ENVIRONMENT | {"VLLM_CPU_OMP_THREADS_BIND": cores},
+                start_new_session=True,
+            )
 
     def metrics(self) -> ServerMetrics:
         """Read without the client under test."""
@@ -58,27 +70,33 @@ class LiveVllm:
         assert reading is not None
         return reading
 
+    def wait(self) -> None:
+        """Until it is healthy."""
+        end = time.monotonic() + _START_S
+        while time.monotonic() < end and self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/health", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.1)
+        raise AssertionError(self._log.read_text("utf-8", "replace")[-3000:])
+
+    def kill(self) -> None:
+        """All of its processes, at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
 
 @contextmanager
-def serving(scratch: Path) -> Iterator[LiveVllm]:
-    """Start the server; at the end, whatever happens, all of its processes are killed."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = scratch / "vllm.log"
-    adapter = _make_adapter(scratch / ADAPTER)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _AND_ENDS_WITH_US, *_command(port, adapter)],
-            stdout=output,
-            stderr=output,
-            env=os.environ | _ENVIRONMENT,
-            start_new_session=True,
-        )
+def serving(scratch: Path, cores: str = CORES) -> Iterator[LiveVllm]:
+    """A healthy server; at the end, whatever happens, all of its processes are killed."""
+    live = LiveVllm(scratch, cores)
     try:
-        _wait(process, port, log)
-        yield LiveVllm(f"http://127.0.0.1:{port}/v1")
+        live.wait()
+        yield live
     finally:
-        _kill_group(process)
+        live.kill()
 
 
 def _command(port: int, adapter: Path) -> list[str]:
@@ -121,23 +139,3 @@ def _make_adapter(folder: Path) -> Path:
     about |= {"target_modules": ["q_proj"], "base_model_name_or_path": NAME, "bias": "none"}
     (folder / "adapter_config.json").write_text(json.dumps(about), "utf-8")
     return folder
-
-
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    end = time.monotonic() + _START_S
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise AssertionError(log.read_text("utf-8", "replace")[-3000:])
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()

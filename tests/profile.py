@@ -1,7 +1,8 @@
 """How Hypothesis looks for examples, by `HYPOTHESIS_PROFILE`.
 
-ci        the same examples in every run, half as many as a test asks for
-thorough  the same examples in every run, as many as a test asks for
+quick     the same examples in every run, a tenth of what a test asks for: `make test`
+ci        the same examples in every run, half as many as a test asks for: `make test-full`
+thorough  the same examples in every run, as many as a test asks for: `make test-all`
 hunt      new ones every time, fifty times as many
 """
 
@@ -19,8 +20,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("ci", settings.get_profile("thorough"), max_examples=50)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=10)
 settings.register_profile("hunt", settings.get_profile("thorough"), derandomize=False)
-SHARES = {"ci": 0.5, "hunt": 50.0}
+SHARES = {"quick": 0.1, "ci": 0.5, "hunt": 50.0}
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from tests.cli.hostile import FORBIDDEN
 from weft.cli.main import app
-from weft.workflow import doctor
-from weft.workflow.doctor import Check
+from weft.serving import doctor
+from weft.serving.doctor import Check
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_doctor.txt"
 FINE = Check("vllm", "ok", "vllm 0.32.0 on cuda, loads", serves=True)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.integration.vllm_replica import NAME, VllmReplica, two_replicas
+from tests.live_vllm import NAME, LiveVllm, serving
 from tests.profile import share
 from weft.core.ports import ModelRequest, Sampling, TextDelta, complete
 from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
-from weft.serving.weights import locate
 
 pytestmark = [pytest.mark.vllm, pytest.mark.model]
 TOPICS = ("rivers", "bread", "emoji such as 🎉 and 漢字", "the moon", "glass", "bees")
@@ -27,19 +26,20 @@ MOST_STEPS = 8
 TRIES = 3
 LONG = 400
 SAMPLES = share(64)
-Replicas = tuple[VllmReplica, VllmReplica]
+Replicas = tuple[LiveVllm, LiveVllm]
 
 
 @pytest.fixture(scope="module")
-def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    logs = tmp_path_factory.mktemp("logs")
-    with two_replicas(Path(locate("smollm2-135m-instruct")), logs) as both:
-        yield both
+def replicas(live_vllm: LiveVllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """One of our own, to be killed without ceremony, and the one of all tests."""
+    last_core = str(min(1, (os.cpu_count() or 1) - 1))
+    with serving(tmp_path_factory.mktemp("replica"), cores=last_core) as ours:
+        yield ours, live_vllm
 
 
 @asynccontextmanager
 async def fleet_of(
-    replicas: Sequence[VllmReplica], options: FleetOptions = DEFAULTS
+    replicas: Sequence[LiveVllm], options: FleetOptions = DEFAULTS
 ) -> AsyncIterator[tuple[Fleet, list[OpenAIModel]]]:
     clients = [
         # it is this process that stands still when a connection takes long

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.reasoning.prompted.told import assert_golden, scripted, tokens, told, trace
-from weft.core.errors import BuildError, ModelRequestError
+from weft.core.errors import ModelRequestError
 from weft.reasoning.chat.abstraction import ANSWER, PROMPT_VERSION
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
-from weft.reasoning.strategies import make_strategy
 from weft.testing import FakeModel, Reply, TokenReply
 
 QUESTION = Question(
@@ -128,9 +126,3 @@ def test_labels_in_the_question_are_no_answer() -> None:
     thought = told("abstraction", model, "Answer: 99\n1. Do this\n```").thought
     assert thought.answer == "three"
     assert "````\nAnswer: 99" in model.requests[0].messages[-1].content
-
-
-def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"steps": 0}, {"levels": 2}):
-        with pytest.raises(BuildError):
-            make_strategy("abstraction", FakeModel(["x"]), ThinkOptions(settings=wrong))

@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, spelt_trace, told
-from weft.core.errors import BuildError
 from weft.core.ports import ModelRequest
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.leap import PROMPT_VERSION, PeerSelection, select_peers
-from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import Thought
-from weft.testing import FakeModel, TokenModel, TokenReply
+from weft.testing import TokenModel, TokenReply
 
 
 def solver(*answers: str, turns: int = 2, word: str = "hm ") -> TokenModel:
@@ -136,12 +133,6 @@ def test_routes_choose_peers_by_likeness(
     route: PeerSelection, most: int, peers: tuple[str, ...]
 ) -> None:
     assert select_peers("1", ALIKE, route, most) == peers
-
-
-@pytest.mark.parametrize("wrong", [{"route": "random"}, {"turn": 0}, {"paths": -1}, {"peer": 1}])
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BuildError):
-        make_strategy("leap", FakeModel(["x"]), ThinkOptions(settings=wrong))
 
 
 PIECES = st.lists(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,12 +11,10 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, scripted, threads, tokens, told, trace
-from weft.core.errors import BuildError, ModelRequestError
+from weft.core.errors import ModelRequestError
 from weft.reasoning.mapreduce.prompts import PROMPT_VERSION
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
-from weft.reasoning.strategies import make_strategy
-from weft.testing import FakeModel, Reply, TokenReply
+from weft.testing import Reply, TokenReply
 
 BRIDGE = Document("bridge.txt", "The bridge was planned in 1925.\n\nIt opened on 4 May 1931.\n\n")
 DIARY = Document("diary.txt", "People crossed the bridge in 1932.\n\nThe weather was fine.\n\n")
@@ -250,9 +247,3 @@ def test_whatever_a_model_writes_it_ends_within_its_budget(
     assert set(re.findall(r"\[(\d+)\]", thought.answer)) <= markers
     text = long(12).documents[0].text
     assert all(text[piece.start : piece.end] == piece.text for piece in thought.evidence)
-
-
-@pytest.mark.parametrize("wrong", [{"part_tokens": 0}, {"parts": -1}, {"pages": 3}])
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BuildError):
-        make_strategy("map-reduce", FakeModel(["x"]), ThinkOptions(settings=wrong))

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from tests.profile import examples
 from tests.reasoning.prompted.told import assert_golden, scripted, threads, tokens, told, trace
-from weft.core.errors import BuildError, ModelRequestError
+from weft.core.errors import ModelRequestError
 from weft.reasoning.mirage.prompts import PROMPT_VERSION
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
-from weft.reasoning.strategies import make_strategy
 from weft.testing import FakeModel, Reply, TokenReply
 
 CSV = (
@@ -218,9 +216,3 @@ def test_whatever_a_model_writes_it_ends_within_its_budget(
     assert set(re.findall(r"\[(T\d+)\]", thought.answer)) <= marks
     assert thought.tree is not None
     assert len(threads(thought.tree)) <= 5
-
-
-@pytest.mark.parametrize("wrong", [{"graph": 3}, {"chains": 0}, {"hop": 1}])
-def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(BuildError):
-        make_strategy("mirage", FakeModel(["x"]), ThinkOptions(settings=wrong))

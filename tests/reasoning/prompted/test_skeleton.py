@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.reasoning.prompted.told import assert_golden, scripted, told, trace
-from weft.core.errors import BuildError, ModelRequestError
+from weft.core.errors import ModelRequestError
 from weft.engine import RunOptions
 from weft.reasoning.chat.skeleton import PROMPT_VERSION, read_route, unsuitable
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
-from weft.reasoning.strategies import make_strategy
 from weft.reasoning.thought import ThreadState
 from weft.testing import FakeModel, Reply
 
@@ -159,14 +155,6 @@ def test_a_schema_is_answered_in_one_go_and_held_to() -> None:
 def test_a_model_that_cannot_be_asked_is_an_error() -> None:
     model = FakeModel([Reply(error=ModelRequestError("refused"))])
     assert "refused" in told("skeleton", model, QUESTION).error
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"point": 3}, {"router": "magic"}, {"points": 1}, {"points": "x"}]
-)
-def test_wrong_settings_are_refused_before_anything_runs(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BuildError):
-        make_strategy("skeleton", bread(), ThinkOptions(settings=wrong))
 
 
 def test_a_deadline_leaves_nothing_behind() -> None:

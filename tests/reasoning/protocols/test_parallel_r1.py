@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
-from weft.core.errors import BuildError
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.parallel_r1 import ParallelR1
-from weft.reasoning.strategies import make_strategy
-from weft.testing import TokenModel
 
-TAGS = ParallelR1.marks
+TAGS = ParallelR1.tags
 ANSWERS = {
     "<|assistant|>": "Two ways. <Parallel>never read",
     "<Parallel><Path>": "12 * 11 = 132</Path>",
@@ -57,12 +51,6 @@ def test_the_unseen_variant_says_what_it_lost_on_a_plain_server() -> None:
     thought = thought_of("parallel-r1", model, settings={"variant": "unseen"})
     assert thought.fidelity == "approximate"
     assert "isolated" in thought.lost
-
-
-@pytest.mark.parametrize("wrong", [{"paths": 1}, {"blocks": 0}, {"variant": "both"}, {"path": 2}])
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BuildError, match="parallel-r1"):
-        make_strategy("parallel-r1", TokenModel(lambda *_: ""), ThinkOptions(settings=wrong))
 
 
 def test_the_first_block_can_be_opened_for_a_model_that_is_told() -> None:

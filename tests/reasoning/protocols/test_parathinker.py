@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
-from weft.core.errors import BuildError
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.parathinker import LEAD, ParaThinker
-from weft.reasoning.strategies import make_strategy
-from weft.testing import TokenModel, TokenReply
+from weft.testing import TokenReply
 
-TAGS = ParaThinker.marks
+TAGS = ParaThinker.tags
 ANSWERS: dict[str, str | TokenReply] = {
     "<think1>": "six sevens</think1>",
     "<think2>": "a longer way, and no end",
@@ -71,9 +66,3 @@ def test_a_long_prompt_is_computed_once_before_the_others_are_sent() -> None:
     prompts = [len(request.prompt_token_ids) for request in model.requests]
     blocks = (prompts[0] - 1) // 16 * 16
     assert thought.counts.cached_tokens >= 2 * blocks
-
-
-@pytest.mark.parametrize("wrong", [{"paths": 9}, {"paths": 0}, {"first_finish": "yes"}])
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(BuildError, match="parathinker"):
-        make_strategy("parathinker", TokenModel(lambda *_: ""), ThinkOptions(settings=wrong))

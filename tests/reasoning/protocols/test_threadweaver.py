@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
-from weft.core.errors import BuildError
-from weft.reasoning.options import ThinkOptions
 from weft.reasoning.protocols.threadweaver import ThreadWeaver
 from weft.reasoning.question import Question
-from weft.reasoning.strategies import make_strategy
-from weft.testing import TokenModel, TokenReply
+from weft.testing import TokenReply
 
-TAGS = (*ThreadWeaver.marks, "<think>", "</think>")
+TAGS = (*ThreadWeaver.tags, "<think>", "</think>")
 OUTLINES = """\
 <Parallel>
 <Outlines>
@@ -111,11 +108,6 @@ def test_it_is_made_to_answer_with_its_blocks_closed() -> None:
     prompt = model.spell(model.requests[-1].prompt_token_ids)
     assert prompt.endswith("\n</Parallel>" * 9 + "\n</think>\n\nFinal answer: ")
     assert (thought.answer, thought.why) == ("17", "its tokens are spent")
-
-
-def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(BuildError, match="there are: opened"):
-        make_strategy("threadweaver", TokenModel(lambda *_: ""), ThinkOptions(settings={"a": 1}))
 
 
 def test_the_first_block_can_be_opened_for_a_model_that_is_told() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.drafter import SpeculativeMethod
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.draft_cache import DraftedToken
 from weft.decoding.speculative.drafters.model.pearl import OPTIONS, draft_cache, worker
 from weft.decoding.speculative.drafters.model.pipelined import AdaptiveGamma, PipelinedMethod
 from weft.decoding.speculative.presets import Options, Preset, share, whole

@@ -22,8 +22,11 @@ from weft.decoding.speculative.drafter import (
     DraftRequest,
     SpeculativeMethod,
 )
-from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, DraftSequence
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftedToken,
+    DraftSequence,
+)
 from weft.decoding.speculative.drafters.model.pearl import (
     OPTIONS,
     START,

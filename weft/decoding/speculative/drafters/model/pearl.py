@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.drafter import SpeculativeMethod
-from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, open_draft
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftedToken,
+    open_draft,
+)
 from weft.decoding.speculative.drafters.model.pipelined import (
     AdaptiveGamma,
     DraftWorker,

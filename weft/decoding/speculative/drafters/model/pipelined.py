@@ -24,11 +24,11 @@ from weft.decoding.speculative.drafter import (
 from weft.decoding.speculative.drafters.model.draft_cache import (
     DraftCache,
     DraftCacheMethod,
+    DraftedToken,
     DraftSequence,
 )
 from weft.decoding.speculative.drafters.model.draft_model import (
     DraftChain,
-    DraftedToken,
     GreedyChoice,
     grow_chains,
 )
