@@ -66,3 +66,10 @@ def test_cases_are_spread_over_all_that_there_are() -> None:
 def test_of_vllm_only_what_is_named_is_in_it() -> None:
     cases = [Case(f"tests/{quick.VLLM[0]}", ("vllm",)), Case("tests/a.py::test_b", ("vllm",))]
     assert quick.left_to_full(cases) == {1}
+
+
+def test_continuous_integration_runs_the_rest_as_well() -> None:
+    recipes = (TESTS.parent / "Makefile").read_text("utf-8")
+    assert "make test-full" in (TESTS.parent / ".ci" / "run").read_text("utf-8")
+    assert "not full" in recipes.split("\ntest: ")[1].split("\n\n")[0]
+    assert "not full" not in recipes.split("\ntest-full: ")[1].split("\n\n")[0]
