@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import weft
-from tests.workflow.test_asking import FINISH, PLAN, QUESTION, TOOLS, model
+from tests.workflow.apps.test_ask import FINISH, PLAN, QUESTION, TOOLS, model
 from weft.agents.loops import AGENTS as REGISTERED
 from weft.cli.commands.ask import AGENTS
 from weft.cli.main import app
