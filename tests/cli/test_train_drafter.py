@@ -30,7 +30,6 @@ from weft.workflow.drafters import (
 )
 
 __all__ = ["tiny_path"]
-GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_train-drafter.txt"
 
 
 def weft(*words: str) -> Result:
@@ -44,13 +43,6 @@ def words(tiny_path: Path, tmp_path: Path) -> list[str]:
     return [
         "medusa", "--model", str(tiny_path), "--data", str(prompts), "--out", str(tmp_path / "out")
     ]  # fmt: skip
-
-
-def test_help() -> None:
-    shown = CliRunner().invoke(
-        app, ["train-drafter", "--help"], env={"COLUMNS": "80"}, prog_name="weft"
-    )
-    assert shown.output == GOLDEN.read_text("utf-8")
 
 
 def test_a_real_one_from_prompts_to_a_folder(words: list[str], tmp_path: Path) -> None:
