@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DOCS   := $(VENV)/.docs
 VLLM   := $(VENV)/.vllm
 MODEL  := smollm2-135m-instruct
 TESTED := not slow and not gpu and not net
 # Processes that test side by side: one for each core, as long as each has 4 GB of memory.
 WORKERS ?= 2
 
-.PHONY: demo test test-full test-all check lint format bench figures setup vllm model constraints clean
+.PHONY: demo test test-full test-all check lint format bench figures docs reference setup vllm model constraints clean
 
 demo: model  ## run the main job: documents, tools and a real language model, in parallel
 	mkdir -p out
@@ -56,6 +57,13 @@ bench: setup  ## measure what a run costs beside asyncio and other frameworks
 figures: setup  ## rewrite the figures in README.md and docs/ from docs/benchmarks/*.json
 	$(BIN)/python -m evals.figures
 
+docs: $(DOCS)  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html, or: $(BIN)/python -m mkdocs serve"
+
+reference: setup  ## rewrite docs/reference/ from the code
+	$(BIN)/python scripts/reference.py
+
 setup: $(READY)
 
 vllm: $(VLLM)  ## a vLLM for the CPU; a machine with a GPU keeps the vLLM that it has
@@ -66,6 +74,10 @@ model: setup
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,mcp,otel,postgres,dev]"
+	touch $@
+
+$(DOCS): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
 
 # Without dependencies, see the file. Its wheels are for Linux; elsewhere the tests do without.
@@ -79,4 +91,4 @@ constraints: setup  ## rewrite constraints.txt from what is installed now
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-prefect .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .venv-peers .venv-prefect .venv-llama out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -165,10 +165,10 @@ def test_the_extra_of_a_module_is_read_from_the_metadata(module: str, extra: str
     assert advice(module) == f"pip install 'weft[{extra}]'"
 
 
-def test_the_readme_names_every_extra() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+def test_the_page_of_the_installation_names_every_extra() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "install.md").read_text("utf-8")
     extras = set(metadata.metadata("weft").get_all("Provides-Extra") or ()) - {"dev"}
-    assert extras == set(re.findall(r"^\| `weft\[([\w-]+)\]`", readme, re.MULTILINE))
+    assert extras == set(re.findall(r"^\| `weft\[([\w-]+)\]`", page, re.MULTILINE))
 
 
 def test_what_no_extra_has_is_installed_by_its_name() -> None:

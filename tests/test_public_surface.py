@@ -46,9 +46,10 @@ def _python(module: ModuleType) -> Iterator[str]:
         value = getattr(module, name)
         yield f"{module.__name__}.{name}{_parameters(value)}"
         if inspect.isclass(value) and not issubclass(value, Exception):
-            for member in sorted(vars(value)):
+            for member in dir(value):
                 if not member.startswith("_"):
-                    yield f"{module.__name__}.{name}.{member}{_parameters(vars(value)[member])}"
+                    found = inspect.getattr_static(value, member)
+                    yield f"{module.__name__}.{name}.{member}{_parameters(found)}"
 
 
 def _parameters(value: Any) -> str:
@@ -94,7 +95,7 @@ def _keys(schema: Mapping[str, Any], at: str = "workflow") -> set[str]:
 def _decoders(decoders: list[Mapping[str, Any]]) -> Iterator[str]:
     for one in decoders:
         kind = f"{one['kind']}, {'lossless' if one['lossless'] else 'lossy'}"
-        yield f"decoder {one['name']} ({kind}): {', '.join(one['options'])}"
+        yield f"decoder {one['name']} ({kind}): {', '.join(sorted(one['options']))}"
 
 
 def _first_column(table: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The README's program runs, and is the same in YAML and in Python."""
+"""The README's program runs, and is the same in YAML and in Python; so is the tool of its page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import weft
 from weft.testing import FakeModel
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
 TOOLS = """
 import weft
 
@@ -30,8 +30,9 @@ def longest(notes: list[str]) -> str:
 """
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text("utf-8"), flags=re.DOTALL)
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    text = (ROOT / page).read_text("utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def test_both_forms_are_one_program_and_it_runs(tmp_path: Path) -> None:
@@ -52,8 +53,9 @@ def test_both_forms_are_one_program_and_it_runs(tmp_path: Path) -> None:
         assert flow.run_sync({"folder": "x"}, models=models).outputs == wanted
 
 
-def test_the_tool_of_the_readme_is_one(tmp_path: Path) -> None:
-    source = "import weft\n\n" + blocks("python")[1] + "\nprint(count_words.spec.name)\n"
+def test_the_first_tool_of_its_page_is_one(tmp_path: Path) -> None:
+    tool = blocks("python", "docs/tools.md")[0]
+    source = f"import weft\n\n{tool}\nprint(count_words.spec.name)\n"
     (tmp_path / "tool.py").write_text(source)
     printed = subprocess.run(
         [sys.executable, "tool.py"], cwd=tmp_path, capture_output=True, text=True, check=True

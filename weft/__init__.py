@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.runtime.models.think import ThoughtModel
-    from weft.workflow.runtime.results.question import AskSettings
+    from weft.workflow.runtime.options import AskSettings
 
 _HOMES = {
     "AgentOptions": "weft.agents.agent",
     "Answer": "weft.agents.agent",
-    "AskSettings": "weft.workflow.runtime.results.question",
+    "AskSettings": "weft.workflow.runtime.options",
     "Budget": "weft.core.budget",
     "Confirmation": "weft.durability.calls",
     "Document": "weft.reasoning.question",

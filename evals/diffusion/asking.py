@@ -10,13 +10,13 @@ import numpy as np
 
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import LANGUAGES, valid
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.sampling import CounterRng, SamplingParams
-from weft.training.diffusion.list_model.questions import drawn_question
+from weft.training.diffusion.list_model.questions import draw_question
 
 TOGETHER = 25
 """Rows of a pass where nothing is timed."""
@@ -44,7 +44,7 @@ def questions(
     language = LANGUAGES[operation]
     fitting = [n for n in sizes if language.shortest <= n <= language.longest]
     return [
-        drawn_question(operation, fitting[number % len(fitting)], chance, unseen=True)
+        draw_question(operation, fitting[number % len(fitting)], chance, unseen=True)
         for number in range(count)
     ]
 
@@ -76,7 +76,7 @@ def answered(
             )
             for n, question in enumerate(some)
         ]
-        denoised(rows, adapter)
+        denoise_all(rows, adapter)
         found += [
             Answered(question, _ids(row), row.counters)
             for question, row in zip(some, rows, strict=True)
@@ -97,7 +97,7 @@ def timed(
     began = time.perf_counter()
     canvas = _canvas(adapter, question, 0, ends=True)
     row = DenoisingRow(canvas, plugs, adapter.traits, CounterRng(seed), shaping)
-    denoised([row], adapter)
+    denoise_all([row], adapter)
     seconds = time.perf_counter() - began
     adapter.forget(0)
     return Answered(question, _ids(row), row.counters, seconds)

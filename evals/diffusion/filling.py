@@ -33,13 +33,13 @@ from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, JsonSchema, Lossy, Message
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
 from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
@@ -176,8 +176,10 @@ class Noise:
         )
         filling = StructureFiller(structure, self.traits)
         canvas = filling.canvas([1], row=seed)
-        row = DenoisingRow(canvas, filling.plugs(plugs), self.traits, CounterRng(seed), _SAMPLED)
-        denoised([row], self)
+        row = DenoisingRow(
+            canvas, filling.configure(plugs), self.traits, CounterRng(seed), _SAMPLED
+        )
+        denoise_all([row], self)
         text = b"".join(self.vocabulary.bytes_of(int(token)) for token in row.kept).decode()
         return _Filled(_fits(text, schema), False, row.counters.forwards)
 

@@ -24,13 +24,17 @@ from weft.core.values import Message
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
-from weft.decoding.diffusion.guard.control_tokens import ForeignSpan, forged, refuse_forged
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
+from weft.decoding.diffusion.guard.control_tokens import (
+    ForeignSpan,
+    forged_positions,
+    refuse_forged,
+)
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 from weft.serving.weights import locate
 
@@ -121,13 +125,13 @@ class Walls:
         """Whether harmless text is taken as it is."""
         prompt = self._tokens.encode_plain(attack.text)
         same = self._tokens.decode(prompt) == attack.text
-        return same and not forged(prompt, [ForeignSpan(0, len(prompt))], self._control)
+        return same and not forged_positions(prompt, [ForeignSpan(0, len(prompt))], self._control)
 
     def _written(self, prompt: list[int]) -> DenoisingRow:
         plugs = DecoderConfig(ThresholdPolicy(0.9), FixedBlocks(4), NoCache(), FirstTerminator())
         canvas = Canvas(prompt, _ANSWER, self._mask_id)
         row = DenoisingRow(canvas, plugs, self._traits, CounterRng(0), GREEDY)
-        denoised([row], Certain(self._traits))
+        denoise_all([row], Certain(self._traits))
         return row
 
 

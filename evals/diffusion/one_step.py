@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from evals.diffusion.asking import answered, questions, room
+from evals.diffusion.closed_forms import replace_in_steps, shuffle_in_steps
 from evals.diffusion.models import adapter as model
 from evals.engine.rows import Lookup, Row
 from evals.planning.effort import Effort
@@ -22,11 +23,7 @@ from evals.reasoning.report import Target
 from weft.decoding.diffusion.adapter import ModelAdapter
 from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
-from weft.decoding.diffusion.oracle.closed_forms import (
-    one_step,
-    replace_in_steps,
-    shuffle_in_steps,
-)
+from weft.decoding.diffusion.oracle.closed_forms import one_step
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC
 from weft.decoding.sampling import SamplingParams
 

@@ -61,7 +61,7 @@ class _Text:
         self.counters.passes["denoise"] += 1
         self.counters.tokens += len(span.tokens)
         self.read = span.end
-        token = self.chance.token(shaping.law(logits), len(self.ids))
+        token = self.chance.token(shaping.distribution(logits), len(self.ids))
         if token != words.EOS:
             self.ids.append(token)
         self.ended = token == words.EOS or len(self.ids) == room(self.question)

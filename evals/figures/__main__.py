@@ -14,10 +14,10 @@ from evals.results import REPOSITORY
 
 
 def texts(root: Path = REPOSITORY) -> Iterator[Path]:
-    """README.md and docs/, without the decisions, which are records of their day."""
+    """README.md and docs/, without decisions, which are of their day, and what is made of code."""
     yield root / "README.md"
     for path in sorted((root / "docs").rglob("*.md")):
-        if path.parent.name != "adr":
+        if path.parent.name not in ("adr", "reference"):
             yield path
 
 

@@ -16,11 +16,11 @@ from evals.engine.rows import Lookup, Row
 from evals.planning.data import load
 from evals.planning.effort import Effort, Skipped
 from evals.reasoning.report import Target
+from evals.reasoning.sampler_replay import RecordedSample, ReplayResult, replay
 from weft.reasoning.samplers.adaptive import AdaptiveSampler
 from weft.reasoning.samplers.early_stopping import EarlyStoppingSampler
 from weft.reasoning.samplers.fixed import FixedSampler
 from weft.reasoning.samplers.parallel_probe import ParallelProbeSampler
-from weft.reasoning.samplers.replay import RecordedSample, ReplayResult, replay
 from weft.reasoning.samplers.sampler import MakeSampler
 from weft.reasoning.samplers.saturation import SaturationSampler
 from weft.reasoning.samplers.shortest import ShortestSampler

@@ -25,8 +25,8 @@ from evals.speculative.replay import replayed
 from evals.speculative.single import Model, plainly
 from weft.core.errors import ModelNotFound
 from weft.decoding.speculative.drafter import Drafter
-from weft.decoding.speculative.drafters.ngram.hybrid import Hybrid
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.hybrid import HybridDrafter
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import (
     RecordingSuffixDrafter,
     SharedTexts,
@@ -53,15 +53,15 @@ def _suffix(options: SuffixOptions) -> Callable[[SharedTexts | None], Drafter]:
 
 
 VARIANTS: Final[dict[str, Variant]] = {
-    "lookup:4": Variant(lambda _: Lookup(), 4),
-    "lookup:8": Variant(lambda _: Lookup(), 8),
-    "lookup:16": Variant(lambda _: Lookup(), 16),
-    "lookup:10,which=first": Variant(lambda _: Lookup(which="first"), 10),
+    "lookup:4": Variant(lambda _: LookupDrafter(), 4),
+    "lookup:8": Variant(lambda _: LookupDrafter(), 8),
+    "lookup:16": Variant(lambda _: LookupDrafter(), 16),
+    "lookup:10,which=first": Variant(lambda _: LookupDrafter(which="first"), 10),
     "suffix:16": Variant(_suffix(_SUFFIX), 16, remembers=True),
     "suffix:16,factor=2": Variant(_suffix(SuffixOptions(factor=2.0)), 16, remembers=True),
     "suffix:16,tree": Variant(_suffix(SuffixOptions(tree=True)), 16, remembers=True),
     "hybrid:8": Variant(
-        lambda shared: Hybrid(RecordingSuffixDrafter(_SUFFIX, shared), Lookup()), 8, remembers=True
+        lambda shared: HybridDrafter(_SUFFIX, shared, LookupDrafter()), 8, remembers=True
     ),
 }
 

@@ -192,7 +192,7 @@ def _replays(
 
 
 def _single(model: Model, name: str) -> SpeculativeMethod:
-    presets = {"lookup": lookup.PRESET, "suffix": suffix.PRESET}
+    presets = {"lookup": lookup.PRESETS[0], "suffix": suffix.PRESETS[0]}
     return presets[name].make(model.network, {}) if name in presets else plainly()
 
 

@@ -1,6 +1,6 @@
 """What a method would have taken to write a text that is known: no model is asked.
 
-Exact in passes and in what they read, where the rule is `Match`; time is what was measured of
+Exact in passes and in what they read, where the rule is `ExactMatch`; time is what was measured of
 passes, and what the clock says of drafts.
 """
 
@@ -13,9 +13,8 @@ from typing import Protocol
 
 from weft.core.ports.clock import Clock, SystemClock
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
-from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.drafter import DraftRequest, SpeculativeMethod
 from weft.decoding.speculative.pass_costs import PassCosts
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 
 
 class Moving(Clock, Protocol):
@@ -71,14 +70,13 @@ def replayed(
 
     Raises: what a drafter raises.
     """
-    drafter = begin_drafter(method, asked or DraftRequest())
-    lengths = method.lengths()
+    drafter = method.begin(asked or DraftRequest())
     drafter.extend(prompt)
     at = forwards = drafting = nodes = 0
     begun_s = clock.now()
     while at < len(text):
         room = len(text) - at - 1
-        (draft,) = method.propose([(drafter, min(lengths.length(), room))])
+        (draft,) = method.propose([(drafter, min(method.nodes, room))])
         if not isinstance(draft, DraftProposal):
             raise draft
         tree = draft.tree.clipped(room)
@@ -87,7 +85,6 @@ def replayed(
         context = len(prompt) + at
         clock.advance(costs.second(context) * costs.curve(context)(1 + len(tree)))
         forwards, drafting, nodes = forwards + 1, drafting + bool(tree.tokens), nodes + len(tree)
-        lengths.observe(int(tree.depths.max()), accepted)
         drafter.extend(written)
         at += len(written)
     method.end(drafter)

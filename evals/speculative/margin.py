@@ -41,7 +41,7 @@ class Margin:
         logits = read[0].logits[-1]
         if shaping.greedy:
             return float(logits.max() - logits[other[at]])
-        law = shaping.law(logits)
+        law = shaping.distribution(logits)
         running = law.cumsum()
         low, high = running[other[at]] - law[other[at]], running[other[at]]
         drawn = CounterRng(seed)._number(at, 0) * running[-1]

@@ -281,7 +281,7 @@ def _case_rows(case: str, answers: Iterator[dict[str, Run]]) -> Iterator[Row]:
 def _run(system: str, machine: Machine, prompt: Sequence[int], most: int) -> Run:
     machine.clock.set(0.0)
     timeline = Timeline(machine.now)
-    limits = DecodeLimits(most, machine.network.habits.end_ids)
+    limits = DecodeLimits(most, machine.network.generation.end_ids)
     begun = machine.now()
     if system == "pipeinfer":
         return _pipelined(machine, timeline, prompt, limits, begun)

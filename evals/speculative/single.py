@@ -20,7 +20,6 @@ from weft.decoding.network.options import Dtype, NetworkOptions
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     ProposalRequest,
     SpeculativeMethod,
@@ -50,7 +49,7 @@ class Nothing:
 
 def plainly() -> SpeculativeMethod:
     """The method that drafts nothing."""
-    return PerSequenceMethod("autoregressive", Nothing, lambda: FixedDraftLength(0))
+    return PerSequenceMethod("autoregressive", Nothing, 0)
 
 
 class Model:
@@ -94,7 +93,7 @@ class ReadPrompt:
         self._network.copy_prefix(_PROMPT, _ANSWER, len(self.tokens) - 1)
         target = NetworkTarget(self._network, SamplingParams(0.0), _ANSWER)
         target.tokens = list(self.tokens)
-        limits = DecodeLimits(most_tokens, self._network.habits.end_ids)
+        limits = DecodeLimits(most_tokens, self._network.generation.end_ids)
         before = _passes(method)
         begun = time.perf_counter()
         text = [t for step in DecodeLoop(target, speculation, CounterRng(0), limits) for t in step]

@@ -311,7 +311,7 @@ def test_pulling_shows_stages_and_the_place(folder: Path, monkeypatch: pytest.Mo
             progress(stage, 10, 10)
         return folder / name
 
-    monkeypatch.setattr("weft.workflow.weights.pull", pull)
+    monkeypatch.setattr("weft.serving.weights.pull", pull)
     pulled = weft("model", "pull", "tiny")
     assert pulled.stdout == f"tiny is in {folder / 'tiny'}\n"
     assert pulled.stderr.splitlines() == [

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from tests.cli.hostile import FORBIDDEN
 from weft.cli.main import app
-from weft.workflow import doctor
-from weft.workflow.doctor import Check
+from weft.serving import doctor
+from weft.serving.doctor import Check
 
 FINE = Check("vllm", "ok", "vllm 0.32.0 on cuda, loads", serves=True)
 BROKEN = Check("vllm", "broken", "it says \x1b[31mno\x1b[0m [bold]here[/]", "pip install sense")

@@ -20,7 +20,6 @@ from weft.reasoning.question import Question
 from weft.reasoning.strategies import make_strategy
 from weft.testing import FakeClock, FakeModel, Reply
 from weft.workflow.runtime.models.think import ThoughtRun
-from weft.workflow.runtime.results.question import AskSettings
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +43,10 @@ def frame(
     async def main() -> str:
         trace, speech = Trace(), NodeOutputLog()
         strategy = make_strategy("chorus", FakeModel(script), ThinkOptions(width=threads))
-        settings = AskSettings((trace, speech), concurrency=at_once, clock=clock)
-        run = asyncio.create_task(ThoughtRun(strategy, Question("why?"), settings).wait())
+        thought = ThoughtRun(
+            strategy, Question("why?"), (trace, speech), concurrency=at_once, clock=clock
+        )
+        run = asyncio.create_task(thought.wait())
         await asyncio.sleep(until_s)
         console = Console(file=io.StringIO(), width=width, height=height, force_terminal=False)
         with console.capture() as capture:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +16,8 @@ pytest.importorskip("torch")
 
 from tests.cli.hostile import FORBIDDEN
 from weft.cli.main import app
-from weft.workflow import diffusion_training
-from weft.workflow.diffusion_training import DiffusionTrainingJob, DiffusionTrainingResult
+from weft.training.diffusion import spec
+from weft.training.diffusion.spec import DiffusionTrainingJob, DiffusionTrainingResult
 
 
 def weft(*words: str) -> Result:
@@ -45,11 +47,11 @@ def training(
     """Records orders instead of following them."""
     orders: list[Any] = []
 
-    def train(order: DiffusionTrainingJob, **how: object) -> DiffusionTrainingResult | None:
-        orders.append((order, how["resume"]))
+    def train(order: DiffusionTrainingJob, resume: bool, _: Any) -> DiffusionTrainingResult | None:
+        orders.append((replace(order, find=None), resume))
         return result(order)
 
-    monkeypatch.setattr(diffusion_training, "train", train)
+    monkeypatch.setattr(spec, "kind_of", lambda name: SimpleNamespace(name=name, train=train))
     return orders
 
 

@@ -19,15 +19,9 @@ from tests.cli.hostile import FORBIDDEN
 from tests.serving.local.conftest import tiny_path
 from weft.cli.main import app
 from weft.cli.progress_bars import TrainingProgress, stopping
-from weft.workflow import drafters
-from weft.workflow.drafters import (
-    DrafterTrainingJob,
-    DrafterTrainingResult,
-    EvaluationStarted,
-    StepProgress,
-    TextsWritten,
-    TrainingNews,
-)
+from weft.training.drafters import session
+from weft.training.drafters.session import DrafterTrainingJob, DrafterTrainingResult
+from weft.training.frame import EvaluationStarted, StepProgress, TextsWritten, TrainingNews
 
 __all__ = ["tiny_path"]
 
@@ -76,7 +70,7 @@ def training(
         orders.append((order, how["resume"]))
         return result(order)
 
-    monkeypatch.setattr(drafters, "train", train)
+    monkeypatch.setattr(session, "train", train)
     return orders
 
 

@@ -22,7 +22,7 @@ from weft.decoding.diffusion.denoising import DenoisingCounters
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, FREE
 from weft.decoding.options import format_decoder
 from weft.decoding.sampling import SamplingParams
-from weft.training.diffusion.list_model.questions import held_out
+from weft.training.diffusion.list_model.questions import is_held_out
 
 GREEDY, SAMPLED = SamplingParams(0.0), SamplingParams(1.0)
 MODULES = {"lists": lists, "one_step": one_step, "trained": trained, "caches": caches}
@@ -35,7 +35,7 @@ def one_thread() -> None:
 
 def test_questions_are_held_out_and_the_first_of_many_are_those_of_few() -> None:
     many = questions("sort", (3, 4), 9, seed=5)
-    assert all(held_out(one) for one in many)
+    assert all(is_held_out(one) for one in many)
     assert [len(one.items) for one in many[:4]] == [3, 4, 3, 4]
     assert questions("sort", (3, 4), 4, seed=5) == many[:4]
     assert questions("sort", (3, 4), 4, seed=6) != many[:4]

@@ -60,7 +60,7 @@ def test_margins_are_those_of_the_plain_model(tiny_path: Path) -> None:
     found = margin.between(prompt, SamplingParams(0.0), seed, (best,), (second,))
     assert found == pytest.approx(float(logits[best] - logits[second]), abs=1e-4)
     shaping = SamplingParams(1.0, top_k=4)
-    law = shaping.law(logits)
+    law = shaping.distribution(logits)
     drawn = CounterRng(seed).token(law, 0)
     assert margin.between(prompt, shaping, seed, (drawn,), (int(order[50]),)) == inf
     others = [token for token in range(len(law)) if law[token] and token != drawn]

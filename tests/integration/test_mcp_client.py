@@ -90,7 +90,7 @@ def test_tools_are_listed_and_called(over: Over) -> None:
         assert not raised.value.retryable
         with pytest.raises(ToolArgumentError, match='"a" is a required'):
             await tools.call("add", {"b": 3})
-        with pytest.raises(ToolNotFound, match="did you mean add"):
+        with pytest.raises(ToolNotFound, match="did you mean 'add'"):
             await tools.call("ad", {})
 
     asyncio.run(over(use))
@@ -277,7 +277,7 @@ def test_effects_are_those_of_tools_that_there_are(trace: Trace) -> None:
         with pytest.raises(ToolNotFound, match="no tool 'ad'") as raised:
             await tools.start()
         await tools.aclose()
-        assert "did you mean add?" in str(raised.value)
+        assert "did you mean 'add'?" in str(raised.value)
 
     asyncio.run(main())
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.planner.plan_graph import JOIN, graph_of
 from tests.planner.runnable import ComputingTools, call_key, compute, evaluate, plans
 from weft.core.errors import UnknownReference
 from weft.core.ids import NodeId
 from weft.engine import Node, NodeContext, Run, RunResult
 from weft.engine.graph.graph import Graph
-from weft.planner.compile import JOIN, graph_of, step_node
+from weft.planner.compile import step_node
 from weft.planner.plan import Plan, PlanStep, Ref, StepCondition
 from weft.testing import FakeClock
 

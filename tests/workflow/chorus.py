@@ -47,8 +47,7 @@ class Chorus:
             if not said:
                 raise ReasoningError("nobody said anything")
             answer, votes = Counter(said).most_common(1)[0]
-            tree, counts = thread.finish(answer, "all have ended")
-            return Thought(answer, tree=tree, counts=counts, why=f"{votes} voices agree")
+            return thread.finish(answer, f"{votes} voices agree")
 
         return work
 

@@ -39,7 +39,7 @@ class Turns:
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
             name = frame.f_code.co_filename
-            self._count += name.startswith(WEFT) and "/fakes/" not in name
+            self._count += name.startswith(WEFT) and "/weft/testing/" not in name
 
     def mean(self, first: int, last: int) -> float:
         """Of the turns from `first` to before `last`."""

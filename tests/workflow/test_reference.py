@@ -1,4 +1,4 @@
-"""`docs/workflows.md` says all there is, and what it says is so."""
+"""The pages of workflows, models and tools say all there is, and what they say is so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from weft.workflow.document.expressions.sandbox import COUNTED, FILTERS
 from weft.workflow.document.spec.nodes import KINDS, BaseNode
 from weft.workflow.runtime.models.factory import check_models
 
-TEXT = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text("utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("workflows.md", "models.md", "tools.md")
+TEXT = "\n".join((DOCS / page).read_text("utf-8") for page in PAGES)
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 ROWS = re.findall(r"^\| `(\w+)` \| .*? \| `(\{.*\})` \|$", TEXT, re.MULTILINE)
 AROUND = """\

@@ -219,7 +219,7 @@ def test_a_tool_that_is_wanted_and_not_there(flow: Made) -> None:
     made = flow("a: {tool: peer.ad}", only="ad")
     with pytest.raises(SourceError, match="peer has no tool 'ad'") as raised:
         asyncio.run(made.check_connected())
-    assert "did you mean add?" in (raised.value.hint or "")
+    assert "did you mean 'add'?" in (raised.value.hint or "")
     result = made.run_sync()
     assert result.status == "failed"
     assert "peer has no tool 'ad'" in str(result.reasons)

@@ -19,7 +19,7 @@ from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest
 from weft.engine.analysis.trace import Trace
 from weft.testing import FakeClock, FakeModel, MemoryStore, Reply
-from weft.workflow.runtime.results.question import AskSettings
+from weft.workflow.runtime.options import AskSettings
 
 NODE = '  a: {model: small, system: Be terse., prompt: "About {{ topic }}", think: %s}'
 

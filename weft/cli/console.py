@@ -20,6 +20,7 @@ from weft.cli.errors import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 _PLAIN_WIDTH = 120
@@ -43,6 +44,31 @@ def console_on(stream: TextIO) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PLAIN_WIDTH
     return console
+
+
+def table(*columns: str, header: bool = True) -> Table:
+    """A table without lines.
+
+    Columns do not wrap, but for those that begin with `~`; those that begin with `>` are aligned
+    right, and too long a text is folded in those that begin with `!`.
+    """
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=header)
+    for column in columns:
+        made.add_column(
+            column.lstrip(">~!"),
+            justify="right" if column.startswith(">") else "left",
+            no_wrap=not column.startswith("~"),
+            overflow="fold" if column.startswith(("~", "!")) else "ellipsis",
+        )
+    return made
+
+
+def print_more(console: Console, total: int, shown: int, what: str) -> None:
+    """Say that there are `total - shown` more, if there are: `rows; --json has them all`."""
+    if total > shown:
+        console.print(f"… and {total - shown:,} more {what}")
 
 
 @contextmanager

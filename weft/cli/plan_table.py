@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from weft.cli.text import amount, clean
-from weft.workflow.plan_serve import Deployment, DeploymentPlan, Ranking, RankLayout, Rejected
+from weft.serving.plan import DeploymentPlan, Ranking, RankLayout, Rejected
+from weft.serving.plan.deployment import Deployment
 
 _GIB = 1 << 30
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -22,7 +21,7 @@ from rich.progress import (
 from weft.cli.console import signals
 
 if TYPE_CHECKING:
-    from weft.workflow.drafters import TrainingNews
+    from weft.training.frame import TrainingNews
 
 
 _LINE_EVERY_S = 10.0
@@ -51,17 +50,12 @@ class TrainingProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def __call__(self, news: TrainingNews) -> None:
         """One text more, one step more, or another stage."""
-        from weft.workflow.drafters import EvaluationStarted, TextsWritten
+        from weft.training.frame import EvaluationStarted, TextsWritten
 
         match news:
             case TextsWritten(done, total):
@@ -113,7 +107,7 @@ _WORDS = {
 
 
 class DownloadProgress:
-    """A context manager and the callback of `weft.workflow.weights.pull`."""
+    """A context manager and the callback of `weft.serving.weights.pull`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -134,12 +128,7 @@ class DownloadProgress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def __call__(self, stage: str, done: int, total: int) -> None:

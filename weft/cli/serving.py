@@ -10,7 +10,6 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -20,7 +19,9 @@ from weft.cli.console import stdout
 from weft.cli.text import clean, duration, one_line
 
 if TYPE_CHECKING:
-    from weft.workflow.serving import Launch, ServeSpec, ServingEntry
+    from weft.serving.vllm.launch.command import Launch
+    from weft.serving.vllm.launch.spec import ServeSpec
+    from weft.serving.vllm.supervise.registry import ServingEntry
 
 
 class ServingView:
@@ -38,12 +39,7 @@ class ServingView:
             self._status.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._calm()
 
     def show(self, text: str) -> None:

@@ -17,10 +17,12 @@ from weft.core.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from weft.cli.progress_bars import TrainingProgress
-    from weft.workflow import diffusion_training, drafters
+    from weft.training.diffusion.spec import DiffusionTrainerSpec, DiffusionTrainingResult
+    from weft.training.drafters.session import DrafterTrainingResult
+    from weft.training.drafters.spec import DrafterSpec
 
-    Trainable = drafters.DrafterSpec | diffusion_training.DiffusionTrainerSpec
-    Trained = drafters.DrafterTrainingResult | diffusion_training.DiffusionTrainingResult
+    Trainable = DrafterSpec | DiffusionTrainerSpec
+    Trained = DrafterTrainingResult | DiffusionTrainingResult
 
 T = TypeVar("T", bound="Trained")
 STATUS = statuses((ExitCode.SUCCEEDED, ExitCode.FAILED, ExitCode.INVALID, ExitCode.INTERRUPTED))
@@ -68,6 +70,16 @@ def whole_numbers(texts: Sequence[str]) -> dict[str, int]:
             raise InputError(f"--set {name}: expected a whole number, not {text!r}")
         found[name] = value
     return found
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model: fetched by `weft model pull` under that name, or a path.
+
+    Raises: `ModelNotFound`.
+    """
+    from weft.serving.weights import locate
+
+    return locate(name.removeprefix("local:"))
 
 
 def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:

@@ -354,7 +354,7 @@ def _redactor(found: tuple[tuple[str, str], ...]) -> Redactor:
     return Redactor(dict(found))
 
 
-class _Known:
+class _NamedSecrets:
     """The variables that workflows of this process name for keys, and what hides their values."""
 
     def __init__(self) -> None:
@@ -368,7 +368,7 @@ class _Known:
             self.found, self.redactor = found, redactor_for(found)
 
 
-_known = _Known()
+_known = _NamedSecrets()
 
 
 def know_secrets(names: Iterable[str] = ()) -> None:

@@ -68,6 +68,11 @@ class ToolSpec:
         if self.pure and self.effect != "pure":
             raise ValueError(f"the tool {self.name} is pure, so its effect is not {self.effect}")
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that is repeated does no more than one that is not."""
+        return self.effect in ("pure", "idempotent")
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -1,4 +1,6 @@
-"""Decoders and their options as people write them: `NAME,option=value`. Knows none of them."""
+"""Decoders and their options as people write them (`NAME,option=value`), and plain decoding by
+name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a target may write next: its logits, tempered and cut off, as probabilities."""
+"""Token distributions of logits, and the counter-based random numbers that draw from them.
+
+Numbers depend on where they are used, not on how often: a draft never changes the number that
+decides at a position, so text with drafts equals text without.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ _HEAD = 512  # a nucleus is seldom wider, and these are found without sorting al
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Temperature, then top-k, then top-p. `temperature` 0 is greedy; `top_k` 0 keeps all.
+    """Sampling of a token: temperature, then top-k, then top-p. `temperature` 0 is greedy; `top_k`
+    0 keeps all.
 
     Raises: `ValueError` for a value out of range.
     """
@@ -33,7 +38,7 @@ class SamplingParams:
         """Whether the likeliest token is always taken."""
         return self.temperature == 0.0
 
-    def law(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Probabilities [vocabulary] of logits [vocabulary], of which some may be -inf.
 
         Greedy: all of it on the largest, the lowest id of equals. Of equals at the border of top-k
@@ -76,8 +81,10 @@ def _heaviest(weights: NDArray[np.float64], count: int) -> NDArray[np.intp]:
 class TokenRng(Protocol):
     """Decides at positions of one sequence."""
 
-    def token(self, law: NDArray[np.float64], position: int) -> int:
-        """One token of `law` [vocabulary], for `position`; always the same for the same law."""
+    def token(self, distribution: NDArray[np.float64], position: int) -> int:
+        """One token of `distribution` [vocabulary], for `position`; always the same for the same
+        distribution.
+        """
 
     def accepts(self, probability: float, position: int, sibling: int) -> bool:
         """True with `probability`, for the candidate `sibling` at `position`."""
@@ -89,12 +96,12 @@ class CounterRng:
     def __init__(self, seed: int) -> None:
         self._key = (seed % 2**64).to_bytes(8, "little")
 
-    def token(self, law: NDArray[np.float64], position: int) -> int:
+    def token(self, distribution: NDArray[np.float64], position: int) -> int:
         """By the inverse of the distribution function, ids ascending."""
-        likeliest = int(law.argmax())
-        if law[likeliest] == 1.0:
+        likeliest = int(distribution.argmax())
+        if distribution[likeliest] == 1.0:
             return likeliest
-        running = law.cumsum()
+        running = distribution.cumsum()
         drawn = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
         # rounding may carry the draw past the last id that has any weight
         return min(int(drawn), int(np.searchsorted(running, running[-1])))

@@ -8,13 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from typing import Any, Final
 
-from weft.core.errors import BudgetExceeded, NodeFailed, TypeMismatch, UnknownReference
+from weft.core.errors import BudgetExceeded, TypeMismatch, UnknownReference
 from weft.core.ids import NodeId
-from weft.core.ports import ToolRunner
 from weft.engine import (
-    ALL,
     Edge,
-    Graph,
     Inputs,
     Node,
     NodeContext,
@@ -22,11 +19,10 @@ from weft.engine import (
     Policy,
     Skip,
     StreamedItems,
-    best_effort,
 )
 from weft.engine.graph.node import DEFAULT_POLICY
 from weft.engine.kinds import Body, Fragment, map_over
-from weft.planner.plan import Here, Plan, PlanStep, Ref, StepCondition, Value
+from weft.planner.plan import Here, PlanStep, Ref, StepCondition, Value
 from weft.planner.text.writer import write_ref
 
 Results = Mapping[int | Here, Any]
@@ -120,18 +116,8 @@ def holds(condition: StepCondition, results: Results) -> bool:
 Call = Callable[[NodeContext, PlanStep, Mapping[str, Any]], Awaitable[Any]]
 """Makes one call of a step, with its arguments as plain JSON data."""
 
-JOIN: Final = NodeId("join")
 MAX_ITEMS: Final = 1000
 _OVER: Final = "over"
-
-
-def calling(tools: ToolRunner) -> Call:
-    """Calls `tools`, and nothing else."""
-
-    async def call(_: NodeContext, step: PlanStep, arguments: Mapping[str, Any]) -> Any:
-        return await tools.call(step.tool, arguments)
-
-    return call
 
 
 def step_node(
@@ -162,45 +148,6 @@ def step_node(
     items = Edge(_source(over.source, sources), _OVER, stream=True)
     edges = (*_edges(whole, sources), items)
     return Node(node, work, edges, policy=around, kind="map")
-
-
-def graph_of(plan: Plan, tools: ToolRunner, name: str = "plan") -> Graph:
-    """The graph of a whole plan: a node `s3` for step 3, and `join`, whose value answers.
-
-    That is the one result that `join` names; of several, or of all steps, a mapping by how they
-    are referred to, without those left out on purpose.
-
-    Raises: `BuildError` for a plan that `weft.planner.check` would refuse.
-    """
-    sources = {step.number: NodeId(f"s{step.number}") for step in plan.steps}
-    streams = [step.number for step in plan.steps if step.over is not None]
-    call = calling(tools)
-    nodes = [
-        step_node(step, call, sources[step.number], sources, streams=streams) for step in plan.steps
-    ]
-    return Graph(name, (*nodes, _join(plan, sources)), keep=(JOIN,))
-
-
-def _join(plan: Plan, sources: Mapping[int, NodeId]) -> Node:
-    results = plan.results or tuple(Ref(step.number) for step in plan.steps)
-    numbers = dict.fromkeys(ref.source for ref in results if isinstance(ref.source, int))
-    needed = {number: _source(number, sources) for number in numbers}
-
-    async def work(context: NodeContext, _: Inputs) -> Any:
-        values: dict[int | Here, Any] = {}
-        for number, node in needed.items():
-            outcome = await context.outcome(node)
-            if outcome.failure is not None and not outcome.ok:
-                raise NodeFailed(f"step {number} {outcome.status}: {outcome.failure}")
-            if outcome.ok:
-                values[number] = outcome.value
-        there = [ref for ref in results if ref.source in values]
-        if len(results) != 1:
-            return {write_ref(ref): follow(ref, values) for ref in there}
-        return follow(there[0], values) if there else Skip("its result was left out")
-
-    edges = tuple(Edge(node) for node in needed.values())
-    return Node(JOIN, work, edges, join=best_effort() if edges else ALL, kind="join")
 
 
 def _edges(numbers: Iterable[int], sources: Mapping[int, NodeId]) -> tuple[Edge, ...]:

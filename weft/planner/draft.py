@@ -63,7 +63,6 @@ class PlanDraft:
 
     @property
     def text(self) -> str:
-        """All that has been written."""
         return "".join(self._texts)
 
     async def write(

@@ -140,7 +140,6 @@ class _PlanRun:
         return f"; its grammar allows {self._planner.grammar}, which `grammar` sets"
 
     async def steps(self) -> AsyncGenerator[PlanStep, None]:
-        """Write it all."""
         try:
             async with aclosing(self._held()) as steps:
                 async for step in steps:
@@ -250,7 +249,6 @@ class _PlanRun:
         return replace(sampling, max_tokens=tokens, seed=seed)
 
     def _kept(self) -> int:
-        """The tokens that are kept for the join."""
         return min(_JOIN_TOKENS, self._most // 2)
 
     def _reader(self) -> PlanReader:

@@ -104,7 +104,6 @@ class FinishedStep:
 
     @property
     def shown(self) -> str:
-        """The value as a short line."""
         return short_json(self.value)
 
 

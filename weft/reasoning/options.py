@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -72,22 +72,45 @@ class ThinkOptions:
 
 
 def read_settings(
-    strategy: str, given: Mapping[str, Any], defaults: Mapping[str, Any]
+    strategy: str,
+    given: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    *,
+    least: Mapping[str, int] | None = None,
+    choices: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Any]:
     """`defaults` with what is `given`. A value must be of the type of its default.
 
-    A default of None takes anything; an int stands for a float.
+    A default of None takes anything; an int stands for a float. `least`: the lowest values of
+    numbers, `choices`: the values that a text may have.
 
-    Raises: `BuildError` for an unknown name, which lists those there are, or a wrong type.
+    Raises: `BuildError` for an unknown name, which lists those there are, or a wrong value.
     """
     for name, value in given.items():
         if name not in defaults:
-            raise BuildError(f"{strategy} has no setting {name!r}", hint=_choices(name, defaults))
+            hint = suggest(name, defaults) if defaults else "it takes none"
+            raise BuildError(f"{strategy} has no setting {name!r}", hint=hint)
         kind = type(defaults[name])
         if not _fits(value, kind):
             wrong = f"{strategy}: setting {name!r} is {type(value).__name__}, not {kind.__name__}"
             raise BuildError(wrong, hint=f"for example {defaults[name]!r}")
-    return {**defaults, **given}
+    settings = {**defaults, **given}
+    for name, low in (least or {}).items():
+        if settings[name] < low:
+            raise BuildError(f"{strategy}: {name} must be at least {low}, got {settings[name]}")
+    for name, known in (choices or {}).items():
+        if settings[name] not in known:
+            hint = suggest(str(settings[name]), known)
+            raise BuildError(f"{strategy} has no {name} {settings[name]!r}", hint=hint)
+    return settings
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """A hint for `name`, which is none of `names`: the one most like it, and all of them."""
+    known = list(names)
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are: {', '.join(known)}"
 
 
 def _fits(value: object, kind: type) -> bool:
@@ -96,11 +119,3 @@ def _fits(value: object, kind: type) -> bool:
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
-def _choices(name: str, defaults: Mapping[str, Any]) -> str:
-    if not defaults:
-        return "it takes none"
-    close = get_close_matches(name, defaults, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are: {', '.join(defaults)}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
 from weft.core.errors import BuildError, InternalError
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.options import ThinkOptions, suggest
 from weft.reasoning.strategy import NonEmptyStrategy, Strategy
 
 
@@ -37,9 +36,9 @@ _OPTIONS = ThinkOptions()
 
 @dataclass(frozen=True, slots=True)
 class StrategyEntry:
-    """Where a strategy is made (`module:function`), what it does in a line, and whose idea it is.
+    """Where a strategy is made (`module:callable`), what it does in a line, and whose idea it is.
 
-    The function takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
+    The callable takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
     words with which models or engines it runs as it was published (empty: with none), `needs` what
     it cannot do without. `files` and `functions` are settings that hold a path, and a Python
     function or another value: workflows and the command line give them as texts. `speaker` is the
@@ -60,25 +59,25 @@ class StrategyEntry:
 
 STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
     "direct": StrategyEntry(
-        "weft.reasoning.sampling.direct:make",
+        "weft.reasoning.sampling.direct:DirectStrategy",
         "one call, the question as it is",
         speaker="answer",
     ),
     "sample": StrategyEntry(
-        "weft.reasoning.sampling.strategy:make",
+        "weft.reasoning.sampling.strategy:SampleStrategy",
         "several samples and a vote; stops when the vote is decided, sure, unanimous or settled",
         "self-consistency, ASC, ESC, short-m@k, DeepConf, Parallel-Probe (arXiv 2203.11171 and on)",
         needs="a chat model; confidence: log probabilities; probes: going on with an answer",
         functions=("answer", "scorer", "selector"),
     ),
     "best-of": StrategyEntry(
-        "weft.reasoning.sampling.strategy:make_best_of",
+        "weft.reasoning.sampling.strategy:BestOfStrategy",
         "several samples, the one with the highest score; a function or the model scores",
         "best-of-n",
         functions=("answer", "scorer", "selector"),
     ),
     "backtrack": StrategyEntry(
-        "weft.reasoning.sampling.backtrack:make",
+        "weft.reasoning.sampling.backtrack:BacktrackStrategy",
         "one long search: it answers, checks itself and goes back, until the answer is settled",
         "To Backtrack or Not to Backtrack (arXiv 2504.07052)",
         exact="any model that goes on with an answer; in turns with others",
@@ -133,26 +132,26 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         needs="token ids: a completion server or the local model",
     ),
     "skeleton": StrategyEntry(
-        "weft.reasoning.chat.skeleton:make",
+        "weft.reasoning.chat.skeleton:SkeletonStrategy",
         "a skeleton of points, each written out beside the others; says when it does not suit",
         "Skeleton-of-Thought (arXiv 2307.15337)",
         speaker="answer",
     ),
     "map-reduce": StrategyEntry(
-        "weft.reasoning.mapreduce.strategy:make",
+        "weft.reasoning.mapreduce.strategy:MapReduceStrategy",
         "documents longer than the window: notes on each part, merged, one answer that cites",
         "LLMxMapReduce (arXiv 2410.09342)",
         needs="documents",
     ),
     "mirage": StrategyEntry(
-        "weft.reasoning.mirage.strategy:make",
+        "weft.reasoning.mirage.strategy:MirageStrategy",
         "sub-questions, each a chain of look-ups in a knowledge graph; checked across, with proof",
         "MIRAGE (arXiv 2508.18260)",
         needs="a knowledge graph: a file of triples (setting `graph`), or documents of triples",
         files=("graph",),
     ),
     "abstraction": StrategyEntry(
-        "weft.reasoning.chat.abstraction:make",
+        "weft.reasoning.chat.abstraction:AbstractionStrategy",
         "an outline in general terms, then the solution along it",
         "Abstraction-of-Thought (arXiv 2406.12442)",
         exact="",
@@ -190,14 +189,14 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         exact="models like Llama and Qwen, on the local model: it has concurrent attention",
     ),
     "sstar": StrategyEntry(
-        "weft.reasoning.code.sstar:make",
+        "weft.reasoning.code.sstar:SStarStrategy",
         "programs, mended by running them on tests; inputs on which they differ decide",
         "S* (arXiv 2502.14382)",
         needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
         typed=False,
     ),
     "plansearch": StrategyEntry(
-        "weft.reasoning.code.plansearch:make",
+        "weft.reasoning.code.plansearch:PlanSearchStrategy",
         "observations, combinations of them, plans, plans that criticise them, then programs",
         "PlanSearch (arXiv 2409.03733)",
         needs="a programming problem, tests if there are any (document `tests.json`), a sandbox",
@@ -223,10 +222,7 @@ def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
     """
     entry = STRATEGIES.get(name)
     if entry is None:
-        close = get_close_matches(name, STRATEGIES, n=1)
-        meant = f"did you mean {close[0]!r}? " if close else ""
-        hint = f"{meant}there are: {', '.join(STRATEGIES)}"
-        raise BuildError(f"there is no strategy {name!r}", hint=hint)
+        raise BuildError(f"there is no strategy {name!r}", hint=suggest(name, STRATEGIES))
     module, _, function = entry.make.partition(":")
     made: Callable[[ModelClient, ThinkOptions], Strategy]
     made = getattr(import_module(module), function)

@@ -42,7 +42,6 @@ class NonEmptyStrategy:
         return self._strategy.name
 
     def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
         work = self._strategy.work(question)
 
         async def answering(context: NodeContext, inputs: Inputs) -> Any:

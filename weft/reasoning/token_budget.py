@@ -1,4 +1,4 @@
-"""A strict purse of tokens: nothing is spent that was not granted. Knows no thread."""
+"""A token budget: nothing is spent that was not granted. Knows no thread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BudgetLedger:
         self.spent += used
 
     def share(self, wanted: int) -> BudgetLedger:
-        """A purse of up to `wanted` tokens out of this one; `close` gives back the rest."""
+        """A ledger of up to `wanted` tokens out of this one; `close` gives back the rest."""
         return BudgetLedger(self.reserve(wanted))
 
     def close(self, share: BudgetLedger) -> None:

@@ -1,16 +1,15 @@
-"""One connection of a client, given up when the client dawdles. Knows no requests.
+"""An ASGI application on an address of this machine, from socket to end.
 
 uvicorn has no time limits for headers, nor for clients that do not read; both would let a handful
-of clients hold a server's connections and answers for ever.
+of clients hold a server's connections and answers for ever: `PatientConnection` has them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from weft.core.errors import ServeError, SpecError
+from weft.serving.hosts import is_loopback
 
 
 class PatientConnection(H11Protocol):
@@ -103,30 +103,21 @@ _LAST_PORT = 65535
 
 
 class LoopbackServer:
-    """Takes the port at once; nobody can connect before `serve`.
+    """Takes the port at once; clients connect once it serves.
 
     Raises: `SpecError` for an address that others can reach, or no port, `ServeError` when the port
     is taken.
     """
 
     def __init__(self, host: str, port: int) -> None:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             hint = "stay on 127.0.0.1: there are no keys that would keep others out"
             raise SpecError(f"others can reach {host or 'every address'}", hint=hint)
         if not 0 <= port <= _LAST_PORT:  # the system would count on from 0
             raise SpecError(f"there is no port {port}", hint="0 lets the system choose")
         self._host = host
         self._stopped = asyncio.Event()
-        try:
-            family, kind, protocol, _, where = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            )[0]
-            self._socket = socket.socket(family, kind, protocol)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(where)
-        except (OSError, OverflowError) as error:
-            hint = "choose another port, or 0 for any that is free"
-            raise ServeError(f"cannot listen on {host}:{port}: {error}", hint=hint) from None
+        self._socket = bound_socket(host, port)
 
     @property
     def port(self) -> int:
@@ -145,17 +136,17 @@ class LoopbackServer:
 
         Raises: `ServeError` when the application does not start.
         """
-        server = QuietServer(self._config(app), ready)
-        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            server.should_exit = True
-            stopped.cancel()
-            await asyncio.wait((serving, stopped))
-            self._socket.close()
-        serving.result()
+        config = server_config(
+            HealthEndpoint(app),
+            header_timeout_s=_HEADERS_S,
+            write_timeout_s=_WRITE_S,
+            lifespan="on",
+            timeout_graceful_shutdown=_CLOSING_S,
+            limit_concurrency=_MOST_CONNECTIONS,
+        )
+        server = QuietServer(config, ready)
+        async with serving(server, self._socket, self._stopped):
+            pass
         if not server.started:
             raise ServeError("the application did not start")
 
@@ -163,28 +154,74 @@ class LoopbackServer:
         """End `serve` soon. In the loop's thread."""
         self._stopped.set()
 
-    def _config(self, app: ASGIApp) -> Config:
-        connection = partial(
-            PatientConnection, header_timeout_s=_HEADERS_S, write_timeout_s=_WRITE_S
-        )
-        return Config(
-            HealthEndpoint(app),
-            http=cast("type[asyncio.Protocol]", connection),  # uvicorn only ever calls it
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_CLOSING_S,
-            limit_concurrency=_MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=_LONGEST_HEADERS,
-        )
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A bound socket, which does not listen yet. Raises: `ServeError` when it is taken."""
+    made: socket.socket | None = None
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(where)
+    except (OSError, OverflowError) as error:
+        if made is not None:
+            made.close()
+        why = getattr(error, "strerror", None) or error
+        hint = "choose another port, or 0 for any that is free"
+        raise ServeError(f"cannot listen on {host}:{port}: {why}", hint=hint) from None
+    return made
+
+
+def server_config(
+    app: ASGIApp, *, header_timeout_s: float, write_timeout_s: float, **more: Any
+) -> Config:
+    """uvicorn's, quiet, for HTTP alone, over patient connections; `more` are its own settings."""
+    connection = partial(
+        PatientConnection, header_timeout_s=header_timeout_s, write_timeout_s=write_timeout_s
+    )
+    return Config(
+        app,
+        http=cast("type[asyncio.Protocol]", connection),  # uvicorn only ever calls it
+        ws="none",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_LONGEST_HEADERS,
+        **more,
+    )
+
+
+@asynccontextmanager
+async def serving(
+    server: Server,
+    bound: socket.socket,
+    stopped: asyncio.Event,
+    end: Callable[[], None] = lambda: None,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Enters once the server has ended or `stopped` is set; leaving ends it and closes the socket.
+
+    `end` is called first then. Raises: what the server failed with.
+    """
+    running = asyncio.create_task(server.serve(sockets=[bound]))
+    stop = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((running, stop), return_when=asyncio.FIRST_COMPLETED)
+        yield running
+    finally:
+        end()
+        server.should_exit = True
+        stop.cancel()
+        await asyncio.wait((running, stop))
+        bound.close()
+    running.result()
 
 
 class QuietServer(Server):
-    """uvicorn's, which leaves signals to whoever runs it and says when it listens."""
+    """uvicorn's, which handles no signals and says when it listens."""
 
     def __init__(self, config: Config, ready: Callable[[], None] | None) -> None:
         super().__init__(config)
@@ -198,10 +235,3 @@ class QuietServer(Server):
         await super().startup(sockets)
         if self._ready is not None and self.started:
             self._ready()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,4 +1,4 @@
-"""The time one request has; does not know what it asks for."""
+"""The time that one request has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """`timeout_s` from now on; None or infinity is all the time there is.
+    """`timeout_s` from now on; None or infinity is all the time there is. `what` is for the error.
 
     Raises: `ModelTimeout` when no time is given at all.
     """
 
-    def __init__(self, timeout_s: float | None) -> None:
+    def __init__(self, timeout_s: float | None, what: str = "the answer") -> None:
+        self._what = what
         self._timeout_s = math.inf if timeout_s is None else timeout_s
         if not self._timeout_s > 0:
             raise ModelTimeout(
@@ -31,14 +32,20 @@ class Deadline:
         self._end = end if math.isfinite(end) else None
 
     @property
+    def left_s(self) -> float | None:
+        """Seconds that are left; None without a limit."""
+        return None if self._end is None else max(0.0, self._end - self._loop.time())
+
+    @property
     def remaining_ms(self) -> int | None:
         """Milliseconds that are left, at least 1; None without a limit."""
-        if self._end is None:
-            return None
-        return max(1, math.ceil((self._end - self._loop.time()) * 1000))
+        return None if self.left_s is None else max(1, math.ceil(self.left_s * 1000))
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """What `awaited` gives. Raises: `ModelTimeout` when that comes too late."""
+        """What `awaited` gives; it is cancelled when time is over. Raises: `ModelTimeout`.
+
+        Time that passes between such waits, in its caller's code, interrupts nothing.
+        """
         if self._end is None:
             return await awaited
         scope = asyncio.timeout_at(self._end)
@@ -49,7 +56,7 @@ class Deadline:
             if not scope.expired():
                 raise
             raise ModelTimeout(
-                f"the answer was not complete after {self._timeout_s:g} s",
+                f"{self._what} was not complete after {self._timeout_s:g} s",
                 hint="give the request more timeout_s, or let it write less",
             ) from None
 

@@ -28,6 +28,7 @@ from weft.core.ports.model import (
     TextDelta,
     ToolCallDelta,
 )
+from weft.core.suggestion import suggestion
 from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, ToolSpec, Usage
 
 _TOKENS = re.compile(r"\s*\S+|\s+")
@@ -221,7 +222,7 @@ class FakeTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         function = self._functions.get(name)
         if function is None:
-            raise ToolNotFound(f"no tool {name!r}", hint=f"there are: {', '.join(self._functions)}")
+            raise ToolNotFound(f"no tool {name!r}", hint=suggestion(name, self._functions))
         try:
             inspect.signature(function).bind(**arguments)
         except TypeError as error:

@@ -82,10 +82,10 @@ class Corpus:
         first = np.argsort(-counts, kind="stable")[:count]
         return torch.from_numpy(np.sort(first))
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenBatch:
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenBatch:
         """Texts of about one length, so that few places are empty; of each the first `longest`."""
         texts = min(texts, len(self.texts))
-        first = int(chance.integers(len(self.texts) - texts + 1))
+        first = int(rng.integers(len(self.texts) - texts + 1))
         return self._batch(self._by_length[first : first + texts], longest)
 
     def in_batches(self, texts: int, longest: int) -> list[TokenBatch]:

@@ -112,7 +112,7 @@ def _written(
     """Texts as they are done; a row that is free takes the next prompt."""
     waiting = deque(todo)
     rows: dict[int, _Row] = {}
-    shaping = SamplingParams(writing.temperature, top_p=writing.top_p)
+    sampling = SamplingParams(writing.temperature, top_p=writing.top_p)
     network.reset()
     while waiting or rows:
         for slot in range(writing.rows):
@@ -121,10 +121,10 @@ def _written(
                 rows[slot] = _Row(number, len(prompts[number]), list(prompts[number]))
         readings = network.forward([row.span(slot) for slot, row in rows.items()])
         for slot, row in list(rows.items()):
-            law = shaping.law(readings[slot].logits[-1])
-            chance = CounterRng(writing.seed * len(prompts) + row.number)
-            token = chance.token(law, len(row.tokens) - row.answer)
-            row.take(token, writing.max_tokens, network.habits.end_ids)
+            distribution = sampling.distribution(readings[slot].logits[-1])
+            rng = CounterRng(writing.seed * len(prompts) + row.number)
+            token = rng.token(distribution, len(row.tokens) - row.answer)
+            row.take(token, writing.max_tokens, network.generation.end_ids)
             if row.done:
                 del rows[slot]
                 yield row.number, TrainingText(tuple(row.tokens), row.answer)

@@ -40,8 +40,8 @@ BatchT_contra = TypeVar("BatchT_contra", bound=CountedBatch, contravariant=True)
 class BatchSource(Protocol[BatchT_co]):
     """Where batches come from."""
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> BatchT_co:
-        """`texts` of them, of each the first `longest` tokens. All chance is from `chance`."""
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> BatchT_co:
+        """`texts` of them, of each the first `longest` tokens. All chance is from `rng`."""
 
 
 class TrainingObjective(Protocol[BatchT_contra]):
@@ -49,8 +49,8 @@ class TrainingObjective(Protocol[BatchT_contra]):
 
     module: torch.nn.Module
 
-    def loss(self, batch: BatchT_contra, chance: np.random.Generator) -> torch.Tensor:
-        """One number, to be made smaller. All chance is taken from `chance`."""
+    def loss(self, batch: BatchT_contra, rng: np.random.Generator) -> torch.Tensor:
+        """One number, to be made smaller. All chance is taken from `rng`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +220,12 @@ class Trainer(Generic[BatchT]):
     def _one(self) -> tuple[float, int]:
         """One step: its loss, and how many tokens it learnt from."""
         schedule = self._schedule
-        chance = np.random.default_rng([schedule.seed, self.step])
-        batch = self._source.draw(chance, schedule.texts, schedule.longest)
+        rng = np.random.default_rng([schedule.seed, self.step])
+        batch = self._source.draw(rng, schedule.texts, schedule.longest)
         for group in self._optimiser.param_groups:
             group["lr"] = schedule.rate_at(self.step)
         self._optimiser.zero_grad(set_to_none=True)
-        loss = self._lesson.loss(batch, chance)
+        loss = self._lesson.loss(batch, rng)
         if not loss.isfinite():
             raise InputError(
                 f"step {self.step}: the loss is {float(loss.detach())}",

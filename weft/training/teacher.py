@@ -1,7 +1,7 @@
 """The target as what drafters learn from: frozen, all texts of a batch at once, with gradients.
 
-On transformers' own model and attention, unlike `Network`, which has no gradients. Knows no
-drafter.
+On transformers' own model and attention, unlike `Network`, which has no gradients.
+`LayerwiseTeacher` goes on from within texts, entering at any layer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, DynamicCache
 
 from weft.core.errors import InputError
 from weft.decoding.network.layers import LOADING, find_layers, no_progress_bars
 from weft.training.corpus import TokenBatch
-from weft.training.devices import mixed_precision
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -167,9 +167,7 @@ class AnchorRows:
         return torch.cat([text, chains], dim=2)
 
 
-def draw_anchors(
-    batch: TokenBatch, ahead: int, count: int, chance: np.random.Generator
-) -> AnchorRows:
+def draw_anchors(batch: TokenBatch, ahead: int, count: int, rng: np.random.Generator) -> AnchorRows:
     """`count` places of each text after which an answer goes on for `ahead` tokens at least."""
     fits = torch.zeros_like(batch.there)
     fits[:, : -ahead or None] = batch.there[:, ahead:]
@@ -180,7 +178,7 @@ def draw_anchors(
     for row, fitting in enumerate(fits.cpu().numpy()):
         there = np.flatnonzero(fitting)
         if len(there):
-            anchors[row] = torch.from_numpy(chance.choice(there, count, replace=len(there) < count))
+            anchors[row] = torch.from_numpy(rng.choice(there, count, replace=len(there) < count))
             drawn[row] = True
     return AnchorRows(anchors.to(fits.device), drawn.to(fits.device), ahead)
 
@@ -253,31 +251,38 @@ _MOST_BYTES: Final = 1 << 30
 
 
 class TeacherStates:
-    """The states that `teacher`'s head reads, in bfloat16, as many texts as have room."""
+    """What enters the layers `taps` of `teacher`, in bfloat16, of as many texts as have room.
 
-    def __init__(self, teacher: Teacher, most_bytes: int = _MOST_BYTES) -> None:
+    A frozen target makes the same of a text at every step. Every text is read by itself, so that
+    what is kept does not depend on what stood beside it. `taps`: see `Teacher.states`; without them
+    what the head reads.
+    """
+
+    def __init__(
+        self, teacher: Teacher, taps: tuple[int, ...] = (), most_bytes: int = _MOST_BYTES
+    ) -> None:
         self._teacher = teacher
+        self._taps = taps or (teacher.layers,)
         self._room = most_bytes
-        self._states: dict[bytes, torch.Tensor] = {}
+        self._states: dict[bytes, dict[int, torch.Tensor]] = {}
 
-    def last(self, batch: TokenBatch) -> torch.Tensor:
-        """[texts, time, width] for a batch on the teacher's device; 0 after the end of a text."""
+    def of(self, batch: TokenBatch) -> dict[int, torch.Tensor]:
+        """By tap [texts, time, width], for a batch on the teacher's device; 0 after the text."""
         rows = [
-            self._of(tokens[there]) for tokens, there in zip(batch.tokens, batch.there, strict=True)
+            self._read(tokens[there])
+            for tokens, there in zip(batch.tokens, batch.there, strict=True)
         ]
-        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).float()
+        return {tap: pad_sequence([row[tap] for row in rows], True).float() for tap in self._taps}
 
-    def _of(self, tokens: torch.Tensor) -> torch.Tensor:
-        """[tokens, width]"""
+    def _read(self, tokens: torch.Tensor) -> dict[int, torch.Tensor]:
+        """By tap [tokens, width]."""
         key = tokens.cpu().numpy().tobytes()
         if key in self._states:
             return self._states[key]
         there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
-        alone = TokenBatch(tokens[None], there, there)
-        with mixed_precision(tokens.device):
-            states = self._teacher.states(alone, (self._teacher.layers,))[self._teacher.layers]
-        found = states[0].to(torch.bfloat16)
-        self._room -= found.numel() * found.element_size()
+        states = self._teacher.states(TokenBatch(tokens[None], there, there), self._taps)
+        found = {tap: state[0].to(torch.bfloat16) for tap, state in states.items()}
+        self._room -= sum(state.numel() * state.element_size() for state in found.values())
         if self._room > 0:
             self._states[key] = found
         return found

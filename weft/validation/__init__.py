@@ -3,6 +3,7 @@
 compile_schema(schema)            a bounded, compiled schema, or `SchemaRefused`
 misfit(value, schema)             why a value does not fit; may block for `WAIT_LIMIT_S`
 await misfit_async(value, schema) the same without blocking the event loop
+violation(value, schema)          as `misfit`; what cannot be checked is a reason too
 
 Patterns are matched by an engine of linear time. A check that could take long runs in a process of
 its own, which ends at a limit of processor time. Knows nothing of where schemas and values come
@@ -17,6 +18,8 @@ from weft.validation.compiled import (
     misfit,
     misfit_async,
     pattern_error,
+    violation,
+    violation_async,
 )
 from weft.validation.schema_cost import reference_target
 
@@ -30,4 +33,6 @@ __all__ = [
     "misfit_async",
     "pattern_error",
     "reference_target",
+    "violation",
+    "violation_async",
 ]

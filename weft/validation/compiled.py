@@ -23,6 +23,7 @@ from weft.validation.bounds import (
     MAX_SCHEMA_CHARS,
     NotJson,
     SchemaRefused,
+    TooMuchToCheck,
     ValueSize,
     parts_of,
     plain,
@@ -188,6 +189,25 @@ async def misfit_async(value: object, schema: JsonSchema) -> str | None:
     Raises: `SchemaRefused`, `TooMuchToCheck`, `MachineBusy`.
     """
     return await (await compile_schema_async(schema)).misfit_async(value)
+
+
+def violation(value: object, schema: JsonSchema) -> str | None:
+    """As `misfit`, but a schema or a value that cannot be checked is a reason too.
+
+    Raises: `MachineBusy`.
+    """
+    try:
+        return misfit(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)
+
+
+async def violation_async(value: object, schema: JsonSchema) -> str | None:
+    """The same; what takes long does not block the event loop. Raises the same."""
+    try:
+        return await misfit_async(value, schema)
+    except (SchemaRefused, TooMuchToCheck) as error:
+        return str(error)
 
 
 @lru_cache(maxsize=256)

@@ -16,17 +16,10 @@ from evals.planning.choice.expert import NgramExpert
 from evals.planning.choice.items import Item, items
 from evals.planning.choice.large import MODEL, ChatModel
 from evals.planning.choice.measuring import Scorer, measure, profiles_of, rows_of
+from evals.planning.choice.sweep import MeasuredPrompt, pareto, sweep
 from evals.planning.effort import Effort
 from weft.core.errors import ModelNotFound
-from weft.planner.choice import (
-    CostWeights,
-    LossPredictor,
-    MeasuredPrompt,
-    StaticPredictor,
-    pareto,
-    sweep,
-    train,
-)
+from weft.planner.choice import CostWeights, LossPredictor, StaticPredictor, train
 
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 

@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Protocol
 
 from evals.planning.choice.items import Item
-from weft.planner.choice import LossRow, MeasuredPrompt, ModelProfile
+from evals.planning.choice.sweep import MeasuredPrompt
+from weft.planner.choice import LossRow, ModelProfile
 
 
 class Scorer(Protocol):

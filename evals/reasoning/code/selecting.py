@@ -57,8 +57,7 @@ class Choosing:
             choice = await choose(thread, self._bench, question, problem, self._samples, self._how)
             index = choice.selected.index
             answer = "" if index is None else choice.samples[index].text
-            tree, counts = thread.finish(answer, choice.selected.why)
-            return Thought(answer, tree=tree, counts=counts, why=choice.selected.why)
+            return thread.finish(answer, choice.selected.why)
 
         return work
 

@@ -152,7 +152,7 @@ class Head:
         tree = DraftTree.chain(run.tokens[1:])
         walk = self._acceptor.walk(
             tree,
-            lambda node: self._shaping.law(logits[node - ROOT]),
+            lambda node: self._shaping.distribution(logits[node - ROOT]),
             self._chance,
             len(self.text) - self._prompt,
         )

@@ -76,7 +76,7 @@ def test_only_a_clear_yes_makes_a_tool_repeatable() -> None:
     hints += [{"readOnlyHint": "yes"}, {"destructiveHint": False}, None, [], 1]
     raw = [tool(f"t{number}", annotations=hint) for number, hint in enumerate(hints)]
     found = listed(*raw).values()
-    assert [each.repeatable for each in found] == [True] * 2 + [False] * 5
+    assert [each.spec.repeatable for each in found] == [True] * 2 + [False] * 5
     assert [each.spec.effect for each in found] == ["pure", "idempotent"] + ["unknown"] * 5
     assert not any(each.spec.pure for each in found)
 
@@ -87,7 +87,7 @@ def test_a_workflow_knows_effects_better_than_a_server() -> None:
     listing.vet({"tools": [tool("read-file", **hint), tool("pay", **hint), tool("list")]})
     found = listing.tools("bank_", (), {"pay": "once", "read_file": "pure"})
     assert [each.spec.effect for each in found.values()] == ["pure", "once", "unknown"]
-    assert [each.repeatable for each in found.values()] == [True, False, False]
+    assert [each.spec.repeatable for each in found.values()] == [True, False, False]
     found = listing.tools("bank_", (), {"": "once", "list": "pure"})
     assert [each.spec.effect for each in found.values()] == ["once", "once", "pure"]
 

@@ -116,7 +116,7 @@ def test_an_absolute_path_is_refused_even_inside(tmp_path: Path) -> None:
 
 def test_a_misspelt_name_is_corrected(tmp_path: Path) -> None:
     told = refused("tools.py:shuot", write(tmp_path), ToolNotFound)
-    assert "did you mean shout? there are: shout, whisper" in told
+    assert "did you mean 'shout'? there are: shout, whisper" in told
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:

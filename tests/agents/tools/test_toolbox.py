@@ -98,7 +98,7 @@ def test_arguments_become_what_the_annotations_say(arguments: dict[str, Any], se
         ({"small": 4}, "small should be less than or equal to 3, got 4"),
         ({"docs": [{"title": "a"}, {}]}, "docs[1].title is missing"),
         ({"docs": [{"title": 1}]}, "docs[0].title should be a valid string"),
-        ({"nmber": 3}, "nmber is unknown (did you mean number? there are: docs, flag"),
+        ({"nmber": 3}, "nmber is unknown (did you mean 'number'? there are: number, fraction"),
         ({"number": "x", "text": 1}, "got 'x' (string); text should be"),
         ({"number": 1, "text": object()}, "takes: text: JSON cannot hold it: Unable to serialize"),
         ({"text": "x" * 10_000, "number": "y" * 10_000}, "..."),
@@ -636,7 +636,7 @@ def test_only_tools_are_taken() -> None:
 
 
 def test_a_misspelt_name_is_corrected() -> None:
-    with pytest.raises(ToolNotFound, match=r"did you mean fine\? there are: fine, other"):
+    with pytest.raises(ToolNotFound, match=r"did you mean 'fine'\? there are: fine, other"):
         asyncio.run(_box("fine", "other").call("fin", {}))
     with pytest.raises(ToolNotFound, match="there are none"):
         Toolbox().get("fine")

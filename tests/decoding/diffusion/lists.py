@@ -9,14 +9,14 @@ import numpy as np
 
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import language_of, random_question, valid
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 SAMPLED = SamplingParams(1.0)
@@ -72,5 +72,5 @@ def answered(
         Answered(question, begun(question, made(seed), seed, shaping, adapter=adapter, room=room))
         for seed, question in enumerate(random_question(operation, n, random) for _ in range(count))
     ]
-    denoised([one.row for one in rows], adapter)
+    denoise_all([one.row for one in rows], adapter)
     return rows

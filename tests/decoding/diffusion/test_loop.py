@@ -24,7 +24,13 @@ from tests.decoding.diffusion.toy import (
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised, written
+from weft.decoding.diffusion.denoising import (
+    GREEDY,
+    DenoisingRow,
+    denoise,
+    denoise_all,
+    denoise_text,
+)
 from weft.decoding.diffusion.ports import DecoderConfig, Need, Refusal
 from weft.decoding.diffusion.query import Query
 from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
@@ -38,7 +44,7 @@ def begun(canvas: Canvas, plugs: DecoderConfig = PLUGS, seed: int = 0) -> Denois
 
 
 def done(canvas: Canvas, plugs: DecoderConfig = PLUGS, toy: Toy | None = None) -> DenoisingRow:
-    return written(toy or Toy(), canvas, plugs, CounterRng(0))
+    return denoise_text(toy or Toy(), canvas, plugs, CounterRng(0))
 
 
 def test_blocks_are_written_left_to_right() -> None:
@@ -299,9 +305,9 @@ def test_rows_do_not_depend_on_their_mates(asked: list[tuple[int, int, int]]) ->
         ]
 
     together, alone = rows(), rows()
-    denoised(together, Toy())
+    denoise_all(together, Toy())
     for row in alone:
-        denoised([row], Toy())
+        denoise_all([row], Toy())
 
     assert [row.kept.tolist() for row in together] == [row.kept.tolist() for row in alone]
     assert [row.counters for row in together] == [row.counters for row in alone]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.stats import Stats, drawn_from, stats_of
+from weft.decoding.diffusion.stats import Stats, compute_stats, sample_tokens
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 GREEDY = SamplingParams(0.0)
@@ -27,7 +27,7 @@ def canvas(slots: int) -> Canvas:
 
 def looked(logits: NDArray[np.float32], **more: object) -> Stats:
     slots = np.arange(1, 1 + len(logits))
-    return stats_of(canvas(len(logits)), slots, logits, ENDS, **more)  # type: ignore[arg-type]
+    return compute_stats(canvas(len(logits)), slots, logits, ENDS, **more)  # type: ignore[arg-type]
 
 
 @given(rows)
@@ -68,7 +68,7 @@ def test_only_undecided_slots_of_the_window_are_open() -> None:
     one.window = range(1, 4)
     one.commit([2], [3])
 
-    stats = stats_of(one, np.arange(1, 5), np.zeros((4, 5), np.float32), ENDS)
+    stats = compute_stats(one, np.arange(1, 5), np.zeros((4, 5), np.float32), ENDS)
 
     assert stats.open.tolist() == [True, False, True, False]
     assert stats.rows(np.array([2, 4])).tolist() == [1, 3]
@@ -76,7 +76,7 @@ def test_only_undecided_slots_of_the_window_are_open() -> None:
 
 def test_greedy_takes_the_lowest_of_equals() -> None:
     one = canvas(1)
-    drawn = drawn_from(one, np.array([1]), np.zeros((1, 5), np.float32), GREEDY, CounterRng(0))
+    drawn = sample_tokens(one, np.array([1]), np.zeros((1, 5), np.float32), GREEDY, CounterRng(0))
 
     assert drawn.ids.tolist() == [0]
     assert drawn.p[0] == pytest.approx(0.2)
@@ -88,7 +88,7 @@ def test_a_slot_keeps_its_number_until_it_is_opened_again() -> None:
 
     def draw(seed: int, *, fresh: bool = False) -> list[int]:
         chance = CounterRng(seed)
-        drawn = drawn_from(one, slots, logits, SamplingParams(1.0), chance, fresh=fresh)
+        drawn = sample_tokens(one, slots, logits, SamplingParams(1.0), chance, fresh=fresh)
         return [int(token) for token in drawn.ids]
 
     first = [draw(seed) for seed in range(40)]
@@ -106,7 +106,7 @@ def test_draws_follow_temperature_and_their_probability_does_not() -> None:
     one = canvas(1)
     logits = np.log(np.array([[0.6, 0.1, 0.1, 0.1, 0.1]], np.float32))
     cold = [
-        drawn_from(one, np.array([1]), logits, SamplingParams(0.25), CounterRng(seed))
+        sample_tokens(one, np.array([1]), logits, SamplingParams(0.25), CounterRng(seed))
         for seed in range(300)
     ]
     share = sum(int(one.ids[0] == 0) for one in cold) / 300

@@ -69,7 +69,7 @@ def test_it_is_the_model_that_transformers_reads(
     assert torch.equal(logits(found), logits(other))
     assert torch.equal(logits(found.share(1)), logits(other.share(1)))
     assert torch.equal(logits(found.part(0, 2)), logits(other))
-    assert found.habits == other.habits
+    assert found.generation == other.generation
     assert (found.path, found.context_tokens) == (other.path, other.context_tokens)
 
 

@@ -40,7 +40,7 @@ def _written(
     chance, tokens, read = CounterRng(seed), list(prompt), 0
     while len(tokens) - len(prompt) < limits.max_tokens:
         span = Span(0, range(read, len(tokens)), tokens[read:], 1)
-        law = shaping.law(network.forward([span])[0].logits[-1])
+        law = shaping.distribution(network.forward([span])[0].logits[-1])
         read = len(tokens)
         tokens.append(chance.token(law, read - len(prompt)))
         if tokens[-1] in limits.end_ids:

@@ -116,7 +116,7 @@ def test_text_with_drafts_is_text_without(
 
     def law(text: list[int]) -> Array:
         rng = np.random.default_rng([*text, 7])
-        return shaping.law(rng.normal(size=WORDS).astype(np.float32))
+        return shaping.distribution(rng.normal(size=WORDS).astype(np.float32))
 
     chance = CounterRng(seed)
     plain: list[int] = []

@@ -28,11 +28,14 @@ from weft.decoding.speculative.draft import (
     DraftTree,
     DrawKind,
 )
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, TargetOutputs
+from weft.decoding.speculative.drafter import (
+    DraftRequest,
+    PerSequenceMethod,
+    TargetOutputs,
+)
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
 from weft.decoding.speculative.presets import Options
 from weft.decoding.speculative.presets import made as preset_made
-from weft.decoding.speculative.request import DraftRequest
 from weft.decoding.speculative.speculation import SpeculativeSequence
 from weft.decoding.speculative.target import NetworkTarget
 
@@ -50,7 +53,7 @@ class Laws:
         def law(text: tuple[int, ...]) -> Array:
             tokens = (*PROMPT, *text)
             read = network.forward([Span(0, range(len(tokens)), tokens, 1)])
-            return shaping.law(read[0].logits[-1])
+            return shaping.distribution(read[0].logits[-1])
 
         self.after = cache(law)
 
@@ -128,7 +131,7 @@ def written(p: Laws, q: Laws, kind: DrawKind, rule: Acceptor) -> Counter[tuple[i
     counts: Counter[tuple[int, ...]] = Counter()
     for seed in range(TEXTS):
         drawing = partial(Drawing, q, kind, seed)
-        method = PerSequenceMethod("drawing", drawing, partial(FixedDraftLength, 3), rule)
+        method = PerSequenceMethod("drawing", drawing, 3, rule)
         decoding = DecodeLoop(
             Target(p), SpeculativeSequence(method, 60), CounterRng(seed), DecodeLimits(2)
         )

@@ -23,8 +23,9 @@ from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.acceptance import AcceptedPath
 from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
     TargetObserver,
@@ -99,7 +100,7 @@ def plain(
     network.forward([Span(PLAIN_SLOT, range(len(text) - 1), text[:-1], 0)])
     while len(text) < len(PROMPT) + limits.max_tokens:
         read = network.forward([Span(PLAIN_SLOT, (len(text) - 1,), text[-1:], 1)])
-        law = shaping.law(read[PLAIN_SLOT].logits[-1])
+        law = shaping.distribution(read[PLAIN_SLOT].logits[-1])
         text.append(chance.token(law, len(text) - len(PROMPT)))
         if text[-1] in limits.end_ids:
             break
@@ -165,13 +166,13 @@ class Failing:
         if self.calls == self._at:
             raise ZeroDivisionError("a drafter of ours")
 
-    def lengths(self) -> DraftLength:
-        self.call()
-        return FailingLengths(self, self.method.lengths())
+    @property
+    def nodes(self) -> int:
+        return self.method.nodes
 
-    def begin(self) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
         self.call()
-        drafter = self.method.begin()
+        drafter = self.method.begin(request)
         kind = FailingWatcher if isinstance(drafter, TargetObserver) else FailingDrafter
         return kind(self, drafter)
 
@@ -185,20 +186,6 @@ class Failing:
 
     def close(self) -> None:
         self.method.close()
-
-
-class FailingLengths:
-    def __init__(self, failing: Failing, lengths: DraftLength) -> None:
-        self._failing = failing
-        self._lengths = lengths
-
-    def length(self) -> int:
-        self._failing.call()
-        return self._lengths.length()
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        self._failing.call()
-        self._lengths.observe(drafted, accepted)
 
 
 class FailingDrafter:

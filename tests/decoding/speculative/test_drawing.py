@@ -18,7 +18,7 @@ LOGITS = st.lists(
 def drawn(
     shaping: SamplingParams, seed: int, logits: NDArray[np.float32], position: int = 0
 ) -> int:
-    return CounterRng(seed).token(shaping.law(logits), position)
+    return CounterRng(seed).token(shaping.distribution(logits), position)
 
 
 def allowed(logits: NDArray[np.float64], shaping: SamplingParams) -> set[int]:
@@ -53,7 +53,7 @@ def test_draws_follow_the_distribution(size: int, shaping: SamplingParams) -> No
     logits = np.random.default_rng(1).normal(0, 1.5, size).astype(np.float32)
     kept = sorted(allowed(logits.astype(np.float64), shaping))
     weights = np.exp(logits[kept].astype(np.float64) / shaping.temperature)
-    law, chance = shaping.law(logits), CounterRng(3)
+    law, chance = shaping.distribution(logits), CounterRng(3)
     draws = np.array([chance.token(law, position) for position in range(4000)])
     assert set(draws) <= set(kept)
     for index in np.argsort(-weights)[:8]:
@@ -71,7 +71,7 @@ def test_a_flat_distribution_has_a_nucleus_wider_than_the_fast_path() -> None:
 
 @given(values=LOGITS, seed=st.integers(-5, 2**70))
 def test_equal_seeds_draw_equally_and_in_any_order(values: list[float], seed: int) -> None:
-    law = SamplingParams(0.9, top_p=0.9).law(np.array(values, dtype=np.float32))
+    law = SamplingParams(0.9, top_p=0.9).distribution(np.array(values, dtype=np.float32))
     first = [CounterRng(seed).token(law, position) for position in range(9)]
     second = [CounterRng(seed).token(law, position) for position in reversed(range(9))]
     assert first == second[::-1]

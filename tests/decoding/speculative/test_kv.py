@@ -97,7 +97,7 @@ def test_roll_back_at_every_depth(network: Network, most: int) -> None:
         assert difference(network, 0, text[:-1]) <= TOLERANCE
         law = target.verify(DraftProposal())(ROOT)
         read = network.forward([Span(FRESH, range(len(text)), text, 1)])[FRESH]
-        assert (law == SamplingParams(0.0).law(read.logits[-1])).all()
+        assert (law == SamplingParams(0.0).distribution(read.logits[-1])).all()
         logits = target._reading
         assert logits is not None
         np.testing.assert_allclose(logits.logits[0], read.logits[-1], rtol=0, atol=1e-6)

@@ -20,7 +20,7 @@ logits = st.lists(st.integers(-6, 6), min_size=1, max_size=9).map(
 def test_it_is_what_the_words_say(
     values: np.ndarray, temperature: float, top_k: int, top_p: float
 ) -> None:
-    law = SamplingParams(temperature, top_k, top_p).law(values)
+    law = SamplingParams(temperature, top_k, top_p).distribution(values)
     weights = {i: float(np.exp(float(v) / temperature)) for i, v in enumerate(values)}
     kept = sorted(weights, key=lambda i: (-weights[i], i))[: top_k or len(weights)]
     total, nucleus, mass = sum(weights[i] for i in kept), [], 0.0
@@ -36,13 +36,13 @@ def test_it_is_what_the_words_say(
 
 @given(logits)
 def test_greedy_takes_the_first_of_the_largest(values: np.ndarray) -> None:
-    law = SamplingParams(0.0).law(values)
+    law = SamplingParams(0.0).distribution(values)
     assert law.sum() == 1.0
     assert law.argmax() == list(values).index(max(values))
 
 
 def test_what_is_forbidden_stays_forbidden() -> None:
-    law = SamplingParams().law(np.array([0.0, -np.inf, 0.0], np.float32))
+    law = SamplingParams().distribution(np.array([0.0, -np.inf, 0.0], np.float32))
     assert law.tolist() == [0.5, 0.0, 0.5]
 
 

@@ -10,11 +10,9 @@ from tests.decoding.speculative.toy import WORDS, Told, ToyTarget, Wild
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.drafter import (
     Drafter,
-    DraftLength,
-    FixedDraftLength,
     PerSequenceMethod,
 )
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import SuffixDrafter, SuffixOptions
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
 from weft.decoding.speculative.speculation import SpeculativeSequence
@@ -28,15 +26,13 @@ LIMITS = DecodeLimits(40)
 
 def decoded(
     drafter: Drafter,
-    lengths: DraftLength,
+    nodes: int,
     shaping: SamplingParams,
     seed: int,
     limits: DecodeLimits = LIMITS,
 ) -> tuple[list[int], DecodeLoop, ToyTarget]:
     target = ToyTarget(PROMPT, shaping)
-    speculation = SpeculativeSequence(
-        PerSequenceMethod("toy", lambda: drafter, lambda: lengths), WORDS
-    )
+    speculation = SpeculativeSequence(PerSequenceMethod("toy", lambda: drafter, nodes), WORDS)
     speculation.extend(PROMPT)
     decoding = DecodeLoop(target, speculation, CounterRng(seed), limits, len(PROMPT))
     text = [token for step in decoding for token in step]
@@ -59,8 +55,8 @@ def test_any_draft_gives_the_text_of_none(
 ) -> None:
     limits = DecodeLimits(length, frozenset({4}))
     wanted = plain(shaping, seed, limits)
-    for drafter in (Wild(seed), Lookup(), SuffixDrafter(SuffixOptions(tree=True))):
-        text, decoding, target = decoded(drafter, FixedDraftLength(most), shaping, seed, limits)
+    for drafter in (Wild(seed), LookupDrafter(), SuffixDrafter(SuffixOptions(tree=True))):
+        text, decoding, target = decoded(drafter, most, shaping, seed, limits)
         assert text == wanted
         assert decoding.done
         assert decoding.counters.tokens == len(text)
@@ -73,7 +69,7 @@ def test_a_draft_of_the_truth_costs_a_pass_for_all_of_it(
 ) -> None:
     wanted = plain(shaping, seed)
     told = Told([*PROMPT, *wanted])
-    text, decoding, _ = decoded(told, FixedDraftLength(most), shaping, seed)
+    text, decoding, _ = decoded(told, most, shaping, seed)
     assert text == wanted
     assert decoding.counters.forwards == -(-len(wanted) // (most + 1))
     assert set(decoding.counters.chances) == {1.0}
@@ -82,36 +78,11 @@ def test_a_draft_of_the_truth_costs_a_pass_for_all_of_it(
 def test_a_draft_that_is_always_wrong_costs_no_token() -> None:
     shaping = SamplingParams(0.0)
     wanted = plain(shaping, 0)
-    text, decoding, _ = decoded(
-        Told([*PROMPT, *wanted], wrong=True), FixedDraftLength(4), shaping, 0
-    )
+    text, decoding, _ = decoded(Told([*PROMPT, *wanted], wrong=True), 4, shaping, 0)
     assert text == wanted
     assert decoding.counters.tokens_per_forward == 1.0
     assert decoding.counters.chances[0] == 0.0
     assert decoding.counters.tested[1] == 0, "nothing is tested below what was rejected"
-
-
-class Learning:
-    """Implements `DraftLength`: one more than was accepted last."""
-
-    def __init__(self) -> None:
-        self._next = 4
-
-    def length(self) -> int:
-        return self._next
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        assert 0 <= accepted <= drafted
-        self._next = accepted + 1
-
-
-@given(st.integers(0, 100), shapings)
-def test_lengths_that_learn_leave_the_text_alone(seed: int, shaping: SamplingParams) -> None:
-    text, decoding, _ = decoded(Lookup(), Learning(), shaping, seed)
-    assert text == plain(shaping, seed)
-    counters = decoding.counters
-    assert counters.accepted + counters.forwards == counters.tokens
-    assert counters.tried <= counters.drafted
 
 
 @pytest.mark.parametrize("most", [0, 5])
@@ -120,13 +91,13 @@ def test_an_end_inside_a_draft_ends_the_text_there(most: int) -> None:
     whole = plain(shaping, 3)
     end = next(token for token in whole[2:] if token not in whole[:2])
     limits = DecodeLimits(40, frozenset({end}))
-    text, decoding, _ = decoded(Told([*PROMPT, *whole]), FixedDraftLength(most), shaping, 3, limits)
+    text, decoding, _ = decoded(Told([*PROMPT, *whole]), most, shaping, 3, limits)
     assert text == whole[: whole.index(end) + 1]
     assert decoding.done
 
 
 def test_nothing_is_asked_for_a_text_of_nothing() -> None:
-    text, _, target = decoded(Lookup(), FixedDraftLength(3), SamplingParams(), 0, DecodeLimits(0))
+    text, _, target = decoded(LookupDrafter(), 3, SamplingParams(), 0, DecodeLimits(0))
     assert text == []
     assert target.passes == 0
 

@@ -47,7 +47,7 @@ def test_the_text_of_a_real_model_stays(
         [{"role": "user", "content": QUESTION}], add_generation_prompt=True, return_dict=False
     )
     method = made(name, network, {})
-    limits = DecodeLimits(24, network.habits.end_ids)
+    limits = DecodeLimits(24, network.generation.end_ids)
     tokens, forwards = 0, 0
     for shaping in shapings:
         text, decoding = alone(network, prompt, method, shaping, 3, limits)

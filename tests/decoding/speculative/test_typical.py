@@ -61,7 +61,7 @@ def test_greedy_laws_lose_nothing() -> None:
         rows = generator.normal(size=(5, 4)).astype(np.float32)
 
         def law_at(node: int, rows: NDArray[np.float32] = rows) -> NDArray[np.float64]:
-            return SamplingParams(0.0).law(rows[node + 1])
+            return SamplingParams(0.0).distribution(rows[node + 1])
 
         exact = ExactMatch().walk(TREE, law_at, CounterRng(seed), 0)
         lossy = walked(law_at)

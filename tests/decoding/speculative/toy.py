@@ -27,7 +27,7 @@ class ToyTarget:
 
     def law(self, text: Sequence[int]) -> NDArray[np.float64]:
         logits = np.random.default_rng([*text, 11]).normal(size=WORDS) * 2
-        return self._shaping.law(logits.astype(np.float32))
+        return self._shaping.distribution(logits.astype(np.float32))
 
     def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
         assert not taps

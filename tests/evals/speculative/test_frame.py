@@ -32,7 +32,7 @@ from evals.speculative.systems import systems
 from evals.speculative.taken import Taken, Together
 from weft.core.values import Message
 from weft.decoding.speculative.draft import DraftTree
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup as LookupDrafter
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.presets import NAMES
 
 tokens = st.lists(st.integers(0, 3), max_size=60)

@@ -4,17 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.planning.choice.sweep import MeasuredPrompt, SweepPoint, pareto, sweep
 from tests.profile import examples
-from weft.planner.choice import (
-    CostWeights,
-    MeasuredPrompt,
-    ModelProfile,
-    StaticPredictor,
-    SweepPoint,
-    pareto,
-    rank,
-    sweep,
-)
+from weft.planner.choice import CostWeights, ModelProfile, StaticPredictor, rank
 
 NUMBERS = st.floats(0, 10)
 PROFILES = st.dictionaries(

@@ -27,8 +27,9 @@ def run(
 ) -> tuple[Any, ThreadRecord, ThoughtCounts]:
     """What `body` returns, in the first thread of a thought; its record and its counts."""
     done, end = started(model, body, **options)
-    record, counts = end[0].finish("", "")
-    return done.value("think"), record, counts
+    thought = end[0].finish("", "")
+    assert thought.tree is not None
+    return done.value("think"), thought.tree, thought.counts
 
 
 def started(
@@ -199,7 +200,9 @@ def test_threads_that_are_cut_off_pay_for_what_they_wrote() -> None:
     model = FakeModel([Reply("a b c d e f", per_token_s=1.0)])
     done, threads = started(model, forked, {"deadline_s": 3.5})
     assert done.result.status != "succeeded"
-    record, counts = threads[0].finish("", "")
+    thought = threads[0].finish("", "")
+    record, counts = thought.tree, thought.counts
+    assert record is not None
     assert {child.state for child in record.forks[0].children} == {ThreadState.CANCELLED}
     assert counts.total_tokens == counts.cancelled_tokens == 6 * 4
     assert model.running == 0

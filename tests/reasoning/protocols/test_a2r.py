@@ -49,5 +49,5 @@ def test_attempts_that_fail_are_left_out() -> None:
 
 
 def test_it_needs_a_path() -> None:
-    with pytest.raises(BuildError, match="1 path"):
+    with pytest.raises(BuildError, match="paths must be at least 1"):
         make_strategy("a2r", TokenModel(lambda *_: ""), ThinkOptions(settings={"paths": 0}))

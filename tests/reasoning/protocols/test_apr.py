@@ -261,7 +261,7 @@ def test_other_settings_are_refused() -> None:
         make_strategy("apr", model, ThinkOptions(settings={"message": "nodes"}))
     with pytest.raises(BuildError, match="no messages 'tables'"):
         make_strategy("apr", model, ThinkOptions(settings={"messages": "tables"}))
-    with pytest.raises(BuildError, match="children is -1"):
+    with pytest.raises(BuildError, match="children must be at least 0"):
         make_strategy("apr", model, ThinkOptions(settings={**NODES, "children": -1}))
 
 

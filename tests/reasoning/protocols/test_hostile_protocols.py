@@ -70,7 +70,7 @@ def test_whatever_a_model_writes(
     question: str,
 ) -> None:
     grammar = PROTOCOLS[name]
-    marks = grammar.marks or ("</think>",)
+    marks = grammar.tags or ("</think>",)
     fragments = [*[BLOCKS[name]] * 3, *marks, "1: x\n", "words ", "\u4e2d", "<|end|>"]
 
     def script(ids: tuple[int, ...], request: ModelRequest) -> TokenReply:
@@ -80,7 +80,7 @@ def test_whatever_a_model_writes(
             return TokenReply(text, error=ModelUnavailable("down"))
         return TokenReply(text, endless=draw.random() < 0.1, per_token_s=draw.choice([0.0, 0.1]))
 
-    tags = (*grammar.marks, *grammar.also) if special else ()
+    tags = (*grammar.tags, *grammar.also) if special else ()
     model = TokenModel(script, tags=tags, placement=placement, context_tokens=window)
     over = told(
         name,

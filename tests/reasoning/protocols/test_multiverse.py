@@ -8,7 +8,7 @@ from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.reasoning.protocols.multiverse import Multiverse
 from weft.testing import TokenReply
 
-TAGS = (*Multiverse.marks, "<Think>", "</Think>")
+TAGS = (*Multiverse.tags, "<Think>", "</Think>")
 GOAL = "<Parallel><Goal><Outline>1: a</Outline><Outline>2: b</Outline></Goal>"
 ANSWERS: dict[str, str | TokenReply] = {
     "<|assistant|>": f"<Think>{GOAL}",

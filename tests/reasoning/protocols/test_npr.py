@@ -26,7 +26,7 @@ def answers(text: str) -> str:
 
 @pytest.mark.parametrize("mode", ["exact", "flat", "prompted"])
 def test_the_trace_is_golden(mode: str) -> None:
-    model = model_of(answers, () if mode == "prompted" else Npr.marks, placement=mode == "exact")
+    model = model_of(answers, () if mode == "prompted" else Npr.tags, placement=mode == "exact")
     thought = thought_of("npr", model)
     assert thought.answer == "\\boxed{2, 3}"
     assert thought.counts.forks == 2
@@ -43,7 +43,7 @@ def test_there_are_as_many_steps_as_plans_and_they_do_not_nest() -> None:
             )
         return ROUND if text.endswith(":") else "x</takeaway>done"
 
-    thought = thought_of("npr", model_of(many, Npr.marks))
+    thought = thought_of("npr", model_of(many, Npr.tags))
     assert thought.tree is not None
     (fork,) = thought.tree.forks
     assert [child.key for child in fork.children] == ["1", "2", "3", "4", "5"]

@@ -7,7 +7,7 @@ import pytest
 from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.reasoning.protocols.parallel_r1 import ParallelR1
 
-TAGS = ParallelR1.marks
+TAGS = ParallelR1.tags
 ANSWERS = {
     "<|assistant|>": "Two ways. <Parallel>never read",
     "<Parallel><Path>": "12 * 11 = 132</Path>",

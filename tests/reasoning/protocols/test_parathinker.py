@@ -8,7 +8,7 @@ from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
 from weft.reasoning.protocols.parathinker import LEAD, ParaThinker
 from weft.testing import TokenReply
 
-TAGS = ParaThinker.marks
+TAGS = ParaThinker.tags
 ANSWERS: dict[str, str | TokenReply] = {
     "<think1>": "six sevens</think1>",
     "<think2>": "a longer way, and no end",

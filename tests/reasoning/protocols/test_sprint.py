@@ -28,7 +28,7 @@ def planner(*rounds: str, slow: dict[str, float] | None = None, tags: bool = Fal
             return TokenReply(model.read(DONE[key]), per_token_s=(slow or {}).get(key, 0.0))
         return rounds[min(text.count("</plans>"), len(rounds) - 1)]
 
-    model = TokenModel(script, tags=Sprint.marks if tags else ())
+    model = TokenModel(script, tags=Sprint.tags if tags else ())
     return model
 
 

@@ -9,7 +9,7 @@ from weft.reasoning.protocols.threadweaver import ThreadWeaver
 from weft.reasoning.question import Question
 from weft.testing import TokenReply
 
-TAGS = (*ThreadWeaver.marks, "<think>", "</think>")
+TAGS = (*ThreadWeaver.tags, "<think>", "</think>")
 OUTLINES = """\
 <Parallel>
 <Outlines>

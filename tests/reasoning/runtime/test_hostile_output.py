@@ -95,7 +95,8 @@ def think(
     model: TokenModel, grammar: Wild, options: ThinkOptions, run: RunOptions, question: str
 ) -> tuple[Thought | Failure, list[Event]]:
     events: list[Event] = []
-    strategy = GrammarStrategy(grammar, model, options, lost_by_prompt="prompted", lost_flat="flat")
+    grammar.lost_by_prompt, grammar.lost_flat = "prompted", "flat"
+    strategy = GrammarStrategy(grammar, model, options)
     clock = WatchedClock()
     node = Node(THINK, strategy.work(Question(question)), kind="think")
     started = Run(Graph("think", [node]), run, clock=clock, listeners=[events.append])

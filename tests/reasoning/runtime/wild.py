@@ -61,7 +61,7 @@ class Wild(ProtocolGrammar):
     """`joins` keeps (thread, the keys it asked for, the keys it was given) of every join."""
 
     name = "wild"
-    marks = TAGS
+    tags = TAGS
     wildness: Wildness = Wildness()
     joins: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
 

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.reasoning.sampler_replay import RecordedSample, replay
 from weft.reasoning.samplers.fixed import FixedSampler
-from weft.reasoning.samplers.replay import RecordedSample, replay
 from weft.reasoning.samplers.sampler import SampleState, decided_winner, ended_votes
 from weft.reasoning.selection.vote import tally
 

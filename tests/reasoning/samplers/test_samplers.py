@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.reasoning.sampler_replay import RecordedSample, replay
 from weft.reasoning.samplers.adaptive import AdaptiveSampler, lead_probability
 from weft.reasoning.samplers.deepconf import DeepConfSampler, percentile
 from weft.reasoning.samplers.early_stopping import EarlyStoppingSampler
 from weft.reasoning.samplers.fixed import FixedSampler
 from weft.reasoning.samplers.parallel_probe import ParallelProbeSampler
-from weft.reasoning.samplers.replay import RecordedSample, replay
 from weft.reasoning.samplers.sampler import MakeSampler
 from weft.reasoning.samplers.saturation import SaturationSampler
 from weft.reasoning.samplers.shortest import ShortestSampler

@@ -34,7 +34,7 @@ def vocabulary(tiny_path: Path) -> Vocabulary:
     from weft.serving.local.vocabulary import Vocabulary
 
     network = Network.load(tiny_path, EXACT)
-    return Vocabulary.load(tiny_path, network.vocabulary_size, network.habits.end_ids)
+    return Vocabulary.load(tiny_path, network.vocabulary_size, network.generation.end_ids)
 
 
 @pytest.fixture(scope="session")

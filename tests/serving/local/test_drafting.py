@@ -18,7 +18,6 @@ from weft.core.values import Lossless, Lossy, Message
 from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
     Drafter,
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
     TargetOutputs,
@@ -115,7 +114,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Drafter]], No
 
     def put(begin: Callable[[], Drafter]) -> None:
         def make(_network: object, _options: Options) -> SpeculativeMethod:
-            return PerSequenceMethod("wild", begin, lambda: FixedDraftLength(12))
+            return PerSequenceMethod("wild", begin, 12)
 
         found = Preset("wild", "for tests", make)
         monkeypatch.setattr("weft.decoding.speculative.presets.preset", lambda _name: found)
@@ -225,7 +224,7 @@ def test_what_may_change_the_text_has_to_be_asked_for(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(_network: object, _options: Options) -> SpeculativeMethod:
-        return PerSequenceMethod("loose", Wild, lambda: FixedDraftLength(2))
+        return PerSequenceMethod("loose", Wild, 2)
 
     found = Preset("loose", "for tests", make, lossless=False)
     monkeypatch.setattr("weft.decoding.speculative.presets.preset", lambda _name: found)

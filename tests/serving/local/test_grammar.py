@@ -320,7 +320,7 @@ def test_a_failing_grammar_ends_its_row_only(
 def test_random_schemas_on_a_real_model(smollm2: Any) -> None:
     options = LocalOptions(max_string_chars=30, max_items=3)
     network = Network.load(smollm2, options)
-    words = Vocabulary.load(smollm2, network.vocabulary_size, network.habits.end_ids)
+    words = Vocabulary.load(smollm2, network.vocabulary_size, network.generation.end_ids)
     playback = Playback(Batcher(network, words, options, "smollm2"))
     source = random.Random(5)
     asked = []

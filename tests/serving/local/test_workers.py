@@ -425,7 +425,7 @@ def test_the_embedded_model_sees_what_a_monolithic_cache_would_show_it(
     smollm2: Path, smollm2_network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = smollm2_network
-    words = Vocabulary.load(smollm2, network.vocabulary_size, network.habits.end_ids)
+    words = Vocabulary.load(smollm2, network.vocabulary_size, network.generation.end_ids)
     slow = Slow(AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32))
     plain = words.bytes_of
     monkeypatch.setattr(words, "bytes_of", lambda t: plain(t) if t % ENDS_A_STEP else b"x.\n\n")

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from weft.serving.vllm import serve
-from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.command import Launch, Maker
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import detached
-from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, RestartPolicy
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, RestartPolicy
 from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 ENGINE = str(Path(__file__).with_name("fake_engine.py"))
@@ -41,7 +41,7 @@ def fake_maker(spec: ServeSpec, drain_s: float) -> Maker:
 if __name__ == "__main__":
     detached.COMMAND = COMMAND
     serve.maker = fake_maker
-    serve.ServerSupervisor = partial(ServerSupervisor, care=QUICK)
+    serve.ServerSupervisor = partial(ServerSupervisor, health=QUICK)
     if sys.argv[1] == "supervise":
         sys.exit(detached.supervise(sys.argv[2], launch, QUICK))
     from weft.cli.main import app

@@ -54,7 +54,7 @@ def test_the_tokenizer_and_its_template_survive(source: Path, tmp_path: Path) ->
     text = "the quick 漢字 🎉 <|im_end|> 2024"
     assert after(text)["input_ids"] == before(text)["input_ids"]
     network = Network.load(tmp_path, LocalOptions(dtype="float32"))
-    words = Vocabulary.load(tmp_path, network.vocabulary_size, network.habits.end_ids)
+    words = Vocabulary.load(tmp_path, network.vocabulary_size, network.generation.end_ids)
     ids = words.encode_chat((Message("user", "hi"),))
     assert words.end_ids == {2}
     assert (ids[0], ids.count(1), ids.count(2)) == (1, 2, 1)

@@ -17,7 +17,7 @@ from weft.core.errors import InputError
 from weft.decoding import tensor_file
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.denoising import denoise_text
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.learn2pd import SHIPPED
@@ -125,7 +125,7 @@ def test_a_distilled_model_is_read_and_written_with(
         assert getattr(made.traits, name) == getattr(before.traits, name), name
     canvas = Canvas([5, 6, 7], 9, made.traits.mask_id or 0)
     plugs = decoder_config(made.preset, made.traits, {})
-    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
+    row = denoise_text(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
     assert row.counters.commits >= row.counters.kept > 0
 
 
@@ -135,7 +135,7 @@ def test_a_filter_is_for_its_model(own: Path, chat_model: Path, tmp_path: Path) 
     made = load(own, small.EXACT, find=lambda _: chat_model)
     plugs = decoder_config("learn2pd", made.traits, {"filter": str(told.out)})
     canvas = Canvas([5, 6, 7], 9, made.traits.mask_id or 0)
-    row = written(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
+    row = denoise_text(NetworkAdapter(made.network, made.traits), canvas, plugs, CounterRng(0))
     assert row.counters.commits >= row.counters.kept > 0
 
 
@@ -163,7 +163,7 @@ def test_a_student_begins_as_the_model_it_learns_from(
     """Whatever its sight and its shift: what it says of masked slots is what is decoded by."""
     folder = own if model == "own" else SHIPPED / model
     told = order("dparallel", folder, chat_model, tmp_path / "out")
-    monkeypatch.setattr(student_module, "sparing", lambda _device: nullcontext())
+    monkeypatch.setattr(student_module, "mixed_precision", lambda _device: nullcontext())
     student = DiffusionStudent(told, rank)
     found = load(folder, small.EXACT, find=lambda _: chat_model)
     prompt, room = [9, 26, 28, 30, 2, 27], 6

@@ -8,8 +8,8 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import InputError
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafter import PerSequenceMethod
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.loop import DecodeLimits, decode_alone
 from weft.training.distillation import DistillationOptions, distil
 
@@ -28,10 +28,10 @@ def test_texts_are_what_the_target_writes_alone(
     writing = DistillationOptions(max_tokens=12, temperature=temperature, seed=4, rows=2)
     corpus = distil(network, PROMPTS, tmp_path / "c", writing)
     assert corpus is not None
-    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
+    plain = PerSequenceMethod("plain", LookupDrafter, 0)
     for number, (prompt, text) in enumerate(zip(PROMPTS, corpus.texts, strict=True)):
         chance = CounterRng(4 * len(PROMPTS) + number)
-        limits = DecodeLimits(12, network.habits.end_ids)
+        limits = DecodeLimits(12, network.generation.end_ids)
         alone = decode_alone(network, prompt, plain, SamplingParams(temperature), chance, limits)
         written = [token for tokens in alone for token in tokens]
         assert text.tokens == (*prompt, *written)

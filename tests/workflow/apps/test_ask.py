@@ -13,7 +13,7 @@ from weft.testing import FakeClock, FakeModel
 from weft.testing.model import Reply
 from weft.workflow.apps.ask import plan_as_yaml
 from weft.workflow.apps.tool_sources import ToolSources
-from weft.workflow.runtime.results.question import AskSettings
+from weft.workflow.runtime.options import AskSettings
 
 TOOLS = Path(__file__).parents[3] / "examples" / "ask" / "tools.py"
 QUESTION = "How many people live in Rome and Berlin together?"

@@ -75,7 +75,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     count(loader, "parse")
     count(loader, "check_references")
-    count(references, "uses")
+    count(references, "template_uses")
     count(types.TypeChecker, "check")
     count(node_plan.NodePlans, "_plan")
     count(node_plan, "identity_of")
@@ -307,7 +307,7 @@ def test_a_file_of_ten_thousand_nodes(tmp_path: Path, counts: Counter[str]) -> N
     flow = weft.load(tmp_path / "large.yaml")
     flow.start({"x": 1}, durability="none")
     assert counts["_plan"] == size
-    assert counts["uses"] <= 2 * size
+    assert counts["template_uses"] <= 2 * size
     counts.clear()
     assert flow.run_sync(x=2, durability="none")["o"] == 2
     assert not counts

@@ -72,7 +72,7 @@ def test_what_can_be_called(tmp_path: Path, node: str) -> None:
         ("./code.py:system", "defines no function"),
         ("./code.py:secret", "defines no function"),
         ("./code.py:made", "defines no function"),
-        ("./code.py:on", "did you mean one?"),
+        ("./code.py:on", "did you mean 'one'?"),
         ("./code.py:", "defines no function"),
         ("code.py", "not the path of a tool"),
         ("os:system", "not a tool"),

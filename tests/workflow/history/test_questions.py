@@ -20,7 +20,8 @@ from weft.workflow.history.fork import fork_run
 from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 from weft.workflow.history.replay import RunReplay, replay
 from weft.workflow.history.run_history import RunHistory, read_history
-from weft.workflow.runtime.results.question import ANSWER, AskSettings
+from weft.workflow.runtime.options import AskSettings
+from weft.workflow.runtime.results.result import ANSWER
 
 T = TypeVar("T")
 TOOLS = '''

@@ -110,7 +110,7 @@ CORRECTIONS: Final = 2
 
 
 class Dialogue:
-    """One conversation, which begins with `rules` and the spelling of `form`.
+    """One conversation with `model`: ask, read the reply, correct it, ask again.
 
     `names` are those of the nodes in which the model is asked, in turn; else `turn1`, `turn2`...
     """
@@ -120,34 +120,20 @@ class Dialogue:
         model: ModelClient,
         options: AgentOptions,
         capabilities: Capabilities,
-        rules: str,
-        form: ReplyFormat,
+        opening: Iterable[Message],
         names: Iterator[str] | None = None,
     ) -> None:
         self._model = model
         self._names = names or (f"turn{number}" for number in count(1))
-        self._constrained = options.constrain != "never" and capabilities.structured_output
+        self._constrained = is_constrained(options, capabilities)
         self._sampling = Sampling(options.max_tokens, options.temperature)
         self._texts = DigestTexts()
-        said = system(rules, form, constrained=self._constrained, instructions=options.instructions)
+        self._last: Completion | None = None
         self._conversation = Conversation(
-            [said],
+            opening,
             context_tokens=capabilities.max_context_tokens,
             answer_tokens=options.max_tokens,
         )
-
-    @classmethod
-    async def begin(
-        cls,
-        context: NodeContext,
-        model: ModelClient,
-        options: AgentOptions,
-        rules: str,
-        form: ReplyFormat,
-        names: Iterator[str] | None = None,
-    ) -> Dialogue:
-        """A dialogue with `model`, once it is ready. Raises: `ModelError`, `ServeError`."""
-        return cls(model, options, await ready(context, model), rules, form, names)
 
     @property
     def half_chars(self) -> int:
@@ -162,9 +148,8 @@ class Dialogue:
         """Tell what calls came to, in their order; each gets the same share of the room."""
         room = self.half_chars
         share = min(RESULT_CHARS, max(BRIEF_CHARS, room // len(observed)))
-        full = format_observations(
-            observed, room + room // 2, share
-        )  # the calls themselves take room too
+        # The calls themselves take room too.
+        full = format_observations(observed, room + room // 2, share)
         brief = format_observations(observed, room, BRIEF_CHARS)
         self.tell(results(full, *notes), results(brief, *notes))
 
@@ -174,28 +159,65 @@ class Dialogue:
         Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
         """
         for asked in range(1, 2 + CORRECTIONS):
-            completion = await self._asked(context, form)
+            self._conversation.fit(context.log)
+            request, name = self._request(form), next(self._names)
+            self._last = last = await ask(context, name, self._model, request, self._texts)
+            self._conversation.measure(last.usage)
             try:
                 # In a thread: a value that is hard to check takes its time.
-                return await asyncio.to_thread(read_reply, completion, form)
+                reply = await asyncio.to_thread(self._read, last, form)
             except ModelOutputError as error:
                 problem = str(error)
-            if asked > 1 and is_costly(completion):
+            else:
+                if not last.tool_calls:  # these are said when their results are there
+                    self._conversation.say(Message("assistant", last.text or NO_TEXT))
+                return reply
+            self._conversation.say(Message("assistant", last.text or NO_TEXT))
+            if asked > 1 and is_costly(last):
                 break
             context.log(f"the reply cannot be used: {problem}")
-            self.tell(correction(problem, form, constrained=self._constrained))
-        raise gave_up_error(context, completion, problem, asked)
+            form = self._form_after(last, form)
+            self.tell(self._correction(problem, form))
+        raise gave_up_error(context, last, problem, asked)
 
-    async def _asked(self, context: NodeContext, form: ReplyFormat) -> Completion:
-        self._conversation.fit(context.log)
-        held = self._constrained
-        stops = form.calls and not held  # an answer alone is never cut off, not even there
-        request = ModelRequest(
+    def _request(self, form: ReplyFormat) -> ModelRequest:
+        # An answer alone is never cut off, not even at a stop sequence.
+        stops = form.calls and not self._constrained
+        return ModelRequest(
             self._conversation.messages,
             sampling=replace(self._sampling, stop=STOP if stops else ()),
-            schema=form.schema() if held else None,
+            schema=form.schema() if self._constrained else None,
         )
-        completion = await ask(context, next(self._names), self._model, request, self._texts)
-        self._conversation.measure(completion.usage)
-        self._conversation.say(Message("assistant", completion.text or NO_TEXT))
-        return completion
+
+    def _read(self, completion: Completion, form: ReplyFormat) -> ParsedReply:
+        return read_reply(completion, form)
+
+    def _form_after(self, _: Completion, form: ReplyFormat) -> ReplyFormat:
+        """What may follow a reply that cannot be used."""
+        return form
+
+    def _correction(self, problem: str, form: ReplyFormat) -> str:
+        return correction(problem, form, constrained=self._constrained)
+
+
+def is_constrained(options: AgentOptions, capabilities: Capabilities) -> bool:
+    """Whether the model is held to a schema."""
+    return options.constrain != "never" and capabilities.structured_output
+
+
+async def begin_dialogue(
+    context: NodeContext,
+    model: ModelClient,
+    options: AgentOptions,
+    rules: str,
+    form: ReplyFormat,
+    names: Iterator[str] | None = None,
+) -> Dialogue:
+    """A dialogue that begins with `rules` and the spelling of `form`, once `model` is ready.
+
+    Raises: `ModelError`, `ServeError`.
+    """
+    able = await ready(context, model)
+    constrained, own = is_constrained(options, able), options.instructions
+    opening = [system(rules, form, constrained=constrained, instructions=own)]
+    return Dialogue(model, options, able, opening, names)

@@ -13,7 +13,7 @@ from weft.core.errors import BuildError, ModelOutputError
 from weft.core.events import jsonable
 from weft.core.generated_text import is_blank, unfenced
 from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit
+from weft.validation import SchemaRefused, compile_schema, violation
 
 
 def text_of(value: Any) -> str:
@@ -110,17 +110,10 @@ def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
         if is_blank(text):
             raise ModelOutputError("the answer is empty")
         return text
-    wrong = _misfit(written, schema)
+    wrong = violation(written, schema)
     if wrong is not None and isinstance(written, str):
         written = decode_json(written, "the answer")
-        wrong = _misfit(written, schema)
+        wrong = violation(written, schema)
     if wrong is not None:
         raise ModelOutputError(f"the answer does not fit its schema: {wrong}")
     return written
-
-
-def _misfit(value: Any, schema: JsonSchema) -> str | None:
-    try:
-        return misfit(value, schema)
-    except (SchemaRefused, TooMuchToCheck) as error:
-        return str(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.agents.chat.model_output import (
@@ -69,10 +69,14 @@ _WAYS: Final = ("next", "call", "calls", "replan", "answer")
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call that a model asked for; whether there is such a tool has not been looked at."""
+    """A call that a model asked for; whether there is such a tool has not been looked at.
+
+    `problem`: why it cannot even be tried.
+    """
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +101,26 @@ def read_reply(completion: Completion, form: ReplyFormat) -> ParsedReply:
     Raises: `ModelOutputError` in words that the model can act on.
     """
     text = completion.text.strip()
-    if repeats_itself(text):
-        raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
+    check_repetition(text)
     cut_off = completion.finish_reason == "length"
     try:
         return _read(text, form, cut_off)
     except ModelOutputError as error:
-        if not cut_off:
-            raise
-        raise ModelOutputError(
-            f"it was cut off after {completion.usage.completion_tokens or 'too many'} tokens",
-            hint="write less",
-        ) from error
+        if cut_off:
+            raise cut_off_error(completion) from error
+        raise
+
+
+def check_repetition(text: str) -> None:
+    """Raises: `ModelOutputError` when `text` goes round in circles."""
+    if repeats_itself(text):
+        raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
+
+
+def cut_off_error(completion: Completion) -> ModelOutputError:
+    """The error of a reply that was longer than it may be."""
+    tokens = completion.usage.completion_tokens or "too many"
+    return ModelOutputError(f"it was cut off after {tokens} tokens", hint="write less")
 
 
 def _read(text: str, form: ReplyFormat, cut_off: bool) -> ParsedReply:

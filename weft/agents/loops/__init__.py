@@ -16,6 +16,7 @@ from weft.agents.agent import Agent, AgentOptions
 from weft.agents.chat.model_output import check_schema
 from weft.core.errors import BuildError
 from weft.core.ports import ModelClient, ToolRunner
+from weft.core.suggestion import unknown
 
 AGENTS: Final[Mapping[str, str]] = {
     "compiler": "weft.agents.loops.compiler:CompilerAgent",
@@ -54,6 +55,5 @@ def check_options(name: str, options: AgentOptions) -> None:
 def _place(name: str) -> str:
     place = AGENTS.get(name)
     if place is None:
-        hint = f"there are: {', '.join(AGENTS)}"
-        raise BuildError(f"there is no agent {name!r}", hint=hint)
+        raise unknown(BuildError, "agent", name, AGENTS)
     return place

@@ -8,8 +8,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from weft.agents.agent import AgentOptions, Answer, Observation
+from weft.agents.chat.conversation import Dialogue, begin_dialogue
+from weft.agents.chat.model_call import ModelGaveUp
 from weft.agents.chat.model_output import check_schema
 from weft.agents.chat.observations import RESULT_CHARS, format_observations
+from weft.agents.chat.prompt import LAST, left_out, repeated
+from weft.agents.chat.reply_format import ReplyFormat
+from weft.agents.loops.tool_calls import Call, RepeatedCalls
 from weft.core.errors import AgentError
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import JsonSchema
@@ -75,4 +80,57 @@ class LoopAgent(ABC):
 
     @abstractmethod
     async def answer(self, context: NodeContext, question: str) -> Answer:
-        """Work on `question`. Raises: `AgentError`, `ModelError`."""
+        """The answer to `question`. Raises: `AgentError`, `ModelError`."""
+
+
+class RoundAgent(LoopAgent):
+    """An agent whose model asks for calls, round by round, until it answers.
+
+    At most `options.rounds` rounds of calls, and `options.calls` calls in all; what is above is
+    left out, and the model told so. When they are used up, or the model keeps repeating itself, it
+    is asked for its answer. Where it is not `many`, a round is one call, `options.rounds` does not
+    count, and nor does a call that was made before.
+    """
+
+    rules: ClassVar[str]
+    many: ClassVar[bool] = True
+
+    async def _begin(self, context: NodeContext, question: str, form: ReplyFormat) -> Dialogue:
+        """The dialogue about `question`, whose first reply has the format `form`."""
+        dialogue = await begin_dialogue(context, self.model, self.options, self.rules, form)
+        dialogue.tell(f"Question: {question}")
+        return dialogue
+
+    async def answer(self, context: NodeContext, question: str) -> Answer:
+        options, specs = self.options, self.tools.specs()
+        limit = options.calls if specs else 0
+        most_rounds = options.rounds if self.many else limit
+        form = ReplyFormat(specs, limit, many=self.many, answer=options.schema)
+        dialogue = await self._begin(context, question, form)
+        repeats, made, rounds = RepeatedCalls(self.tools), list[Observation](), 0
+        more = bool(limit)
+        while True:
+            left = limit - len(made) if self.many else 1
+            try:
+                wanted = replace(form, calls=left) if more else form.last()
+                reply = await dialogue.ask(context, wanted)
+            except ModelGaveUp as error:
+                found = Answer(None, tuple(made), rounds)
+                return partial_answer(error, made, options.schema, found)
+            if not reply.calls:
+                return Answer(reply.answer, tuple(made), rounds, thought=reply.thought)
+            calls = [
+                Call(number, each.tool, each.arguments, each.problem)
+                for number, each in enumerate(reply.calls, len(made) + 1)
+            ]
+            before = None if self.many else repeats.before(calls[0])
+            observed = await repeats.call_all(context, f"calls{rounds + 1}", calls)
+            if before is None:
+                rounds += 1
+                made += observed
+            more = rounds < most_rounds and len(made) < limit and not repeats.too_many
+            last = [] if more else [LAST]
+            if before is None:
+                dialogue.report(observed, left_out(reply.left_out), *last)
+            else:
+                dialogue.tell("\n\n".join([repeated(before.number), *last]))

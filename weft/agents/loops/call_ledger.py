@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from weft.agents.chat.model_output import excerpt, text_of
-from weft.agents.loops.tool_calls import repeatable
-from weft.agents.tools import tool_logs
+from weft.agents.loops.tool_calls import logged_call, repeatable
 from weft.core.errors import BudgetExceeded, NodeFailed
 from weft.core.ids import NodeId
 from weft.core.ports import ToolRunner
 from weft.engine import NodeCache, NodeContext
 from weft.engine.graph import content_digest
 from weft.planner.plan import PlanStep
-
-_LOGGED_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +91,8 @@ class CallLedger:
             hint = "allow more calls, or ask for less"
             raise BudgetExceeded(f"all {self._limit} tool calls have been made", hint=hint)
         self.made += 1
-        context.log(f"{excerpt(tool, 80)} {excerpt(text_of(arguments), _LOGGED_CHARS)}")
         self._running.add(context.node)
         try:
-            with tool_logs(context.log):
-                return await self._tools.call(tool, arguments)
+            return await logged_call(context, self._tools, tool, arguments)
         finally:
             self._running.discard(context.node)

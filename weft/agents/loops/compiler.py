@@ -13,7 +13,7 @@ from typing import Protocol
 
 from weft.agents.agent import AgentOptions, Answer, Observation
 from weft.agents.chat.model_call import ModelGaveUp
-from weft.agents.loops.base import as_node_value, partial_answer
+from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
 from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.agents.loops.plan_attempt import KnownSchemas, PlanAttempt
@@ -23,8 +23,7 @@ from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.ports import ModelClient, Sampling, ToolRunner
 from weft.core.values import Message
-from weft.durability.calls import GuardedTools
-from weft.engine import Edge, Inputs, Node, NodeContext, NodeFn, Partial, Policy, best_effort
+from weft.engine import Edge, Inputs, Node, NodeContext, Policy, best_effort
 from weft.planner.compile import step_node
 from weft.planner.plan import Plan, PlanStep, Ref, Value
 from weft.planner.planner import Planner
@@ -96,7 +95,7 @@ class RoundDecider(Protocol):
         """The decision. In the last round it has to be `Finish`. Raises: `AgentError`."""
 
 
-class CompilerAgent:
+class CompilerAgent(LoopAgent):
     """The agent that compiles: `make_agent("compiler", ...)`.
 
     `planner` and `joiner` are made from `model` and `options`, unless they are given.
@@ -113,22 +112,15 @@ class CompilerAgent:
         planner: Planner | None = None,
         joiner: RoundDecider | None = None,
     ) -> None:
+        super().__init__(tools, model, options)
         sampling = Sampling(options.max_tokens, options.temperature)
-        self.tools = GuardedTools(tools)
-        self.model = model
-        self.options = options
         self.planner = planner or Planner(
             model, constrain=options.constrain, sampling=sampling, grammar=options.grammar
         )
         self.joiner: RoundDecider = joiner or Joiner(model, options)
 
-    def work(self, question: str) -> NodeFn:
-        """See `Agent.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Answer | Partial:
-            return as_node_value(await _CompilerRun(self, context, question).answer())
-
-        return work
+    async def answer(self, context: NodeContext, question: str) -> Answer:
+        return await _CompilerRun(self, context, question).answer()
 
 
 class _CompilerRun:

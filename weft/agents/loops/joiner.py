@@ -12,7 +12,7 @@ from itertools import chain, count
 from typing import Any, Final
 
 from weft.agents.agent import AgentOptions, Observation
-from weft.agents.chat.conversation import Dialogue
+from weft.agents.chat.conversation import begin_dialogue
 from weft.agents.chat.model_output import check_schema
 from weft.agents.chat.observations import format_observations
 from weft.agents.chat.prompt import results
@@ -92,7 +92,7 @@ class Joiner:
         `ModelError` when it cannot be started.
         """
         names = chain([f"join{round}"], (f"join{round}_{number}" for number in count(2)))
-        dialogue = await Dialogue.begin(
+        dialogue = await begin_dialogue(
             context, self._model, self._options, RULES, self._form, names
         )
         lines = format_observations(observations, dialogue.half_chars)

@@ -5,27 +5,23 @@ The protocol of chat models with tools: calls, tool messages, answer.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
 from typing import Any, Final
 
-from weft.agents.agent import Answer, Observation
-from weft.agents.chat.conversation import CORRECTIONS, Conversation
-from weft.agents.chat.model_call import ModelGaveUp, ask, gave_up_error, is_costly, ready
+from weft.agents.agent import AgentOptions, Observation
+from weft.agents.chat.conversation import Dialogue
+from weft.agents.chat.model_call import ready
 from weft.agents.chat.model_output import decode_json, excerpt, fit_answer, text_of
 from weft.agents.chat.observations import BRIEF_CHARS, RESULT_CHARS, format_outcome
-from weft.agents.chat.prompt import LAST, NO_TEXT, answer_words, left_out
-from weft.agents.chat.repetition import repeats_itself
-from weft.agents.loops.base import LoopAgent, partial_answer
-from weft.agents.loops.tool_calls import Call, RepeatedCalls
+from weft.agents.chat.prompt import answer_words
+from weft.agents.chat.reply import ParsedReply, RequestedCall, check_repetition, cut_off_error
+from weft.agents.chat.reply_format import ReplyFormat
+from weft.agents.loops.base import RoundAgent
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.events import Outcome
-from weft.core.ports import Capabilities, ModelRequest, Sampling
-from weft.core.values import Completion, JsonSchema, Message, ToolCall
+from weft.core.ports import Capabilities, ModelClient, ModelRequest
+from weft.core.values import Completion, JsonSchema, Message, ToolCall, ToolSpec
 from weft.engine import NodeContext
-from weft.engine.graph.content_digest import DigestTexts
 
 PARALLEL_REACT_PROMPT_VERSION: Final = "parallel-react-1"
 
@@ -61,134 +57,77 @@ def unusable(problem: str, schema: JsonSchema | None, *, final: bool) -> str:
 _LEAST_CHARS: Final = 20
 
 
-class ParallelReactAgent(LoopAgent):
+class ParallelReactAgent(RoundAgent):
     """The agent that calls tools the model's own way: `make_agent("parallel-react", ...)`.
-
-    At most `options.rounds` rounds of calls, and `options.calls` calls in all; what is above is
-    left out, and the model told so. When they are used up, or the model keeps repeating itself, it
-    is asked for its answer.
 
     Raises, when it works: `CapabilityError` where the model has no tool calls of its own.
     """
 
     name = "parallel-react"
 
-    async def answer(self, context: NodeContext, question: str) -> Answer:
-        """See `LoopAgent.answer`."""
-        options = self.options
-        limit = options.calls if self.tools.specs() else 0
-        capabilities = await ready(context, self.model)
-        if not capabilities.tools:
+    async def _begin(self, context: NodeContext, question: str, form: ReplyFormat) -> Dialogue:
+        able = await ready(context, self.model)
+        if not able.tools:
             raise CapabilityError(
                 f"{self.model.model} has no tool calls of its own",
                 hint='the agents "react" and "divide" work with any model',
             )
-        talk = _ToolChat(self, capabilities, question)
-        made: list[Observation] = []
-        repeats = RepeatedCalls(self.tools)
-        rounds = 0
-        last = not limit
-        while True:
-            try:
-                turn = await talk.next(context, final=last)
-            except ModelGaveUp as error:
-                found = Answer(None, tuple(made), rounds)
-                return partial_answer(error, made, options.schema, found)
-            if not turn.calls:
-                return Answer(turn.value, tuple(made), rounds)
-            rounds += 1
-            asked = turn.calls[: limit - len(made)]
-            calls = [_call(number, call) for number, call in enumerate(asked, len(made) + 1)]
-            observed = await repeats.call_all(context, f"calls{rounds}", calls)
-            made += observed
-            last = rounds == options.rounds or len(made) == limit or repeats.too_many
-            talk.tell(turn, calls, observed, LAST if last else "")
+        return _ToolDialogue(self.model, self.options, able, question, form.tools)
 
 
-@dataclass(frozen=True, slots=True)
-class _AssistantTurn:
-    """What the model wrote: `calls`, perhaps with a `text` before them; or else an answer."""
-
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-    value: Any = None
-
-
-class _ToolChat:
-    """One conversation, in which calls and their results have messages of their own."""
+class _ToolDialogue(Dialogue):
+    """A dialogue in which calls and their results have messages of their own."""
 
     def __init__(
-        self, agent: ParallelReactAgent, capabilities: Capabilities, question: str
+        self,
+        model: ModelClient,
+        options: AgentOptions,
+        capabilities: Capabilities,
+        question: str,
+        specs: tuple[ToolSpec, ...],
     ) -> None:
-        options = agent.options
-        self._model = agent.model
-        self._specs = agent.tools.specs()
-        self._schema = options.schema
-        self._constrained = options.constrain != "never" and capabilities.structured_output
-        self._sampling = Sampling(options.max_tokens, options.temperature)
-        self._texts = DigestTexts()
-        self._names = (f"turn{number}" for number in count(1))
+        messages = opening(question, options.schema, options.instructions)
+        super().__init__(model, options, capabilities, messages)
+        self._specs = specs
         self._ids: set[str] = set()
-        self._conversation = Conversation(
-            opening(question, options.schema, options.instructions),
-            context_tokens=capabilities.max_context_tokens,
-            answer_tokens=options.max_tokens,
-        )
 
-    async def next(self, context: NodeContext, *, final: bool) -> _AssistantTurn:
-        """The model's next calls or its answer; `final`: only an answer will do.
-
-        Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
-        """
-        for asked in range(1, 2 + CORRECTIONS):
-            completion = await self._asked(context, final)
-            if completion.tool_calls and not final:
-                return _AssistantTurn(completion.text, completion.tool_calls)
-            self._conversation.say(Message("assistant", completion.text or NO_TEXT))
-            try:
-                value = await asyncio.to_thread(_value, completion, self._schema)
-                return _AssistantTurn(completion.text, value=value)
-            except ModelOutputError as error:
-                problem = str(error)
-            if asked > 1 and is_costly(completion):
-                break
-            context.log(f"the reply cannot be used: {problem}")
-            final = final or bool(completion.text.strip())  # it has begun to answer
-            wanted = unusable(problem, self._schema if final else None, final=final)
-            self._conversation.say(Message("user", wanted))
-        raise gave_up_error(context, completion, problem, asked)
-
-    async def _asked(self, context: NodeContext, final: bool) -> Completion:
-        self._conversation.fit(context.log)
+    def _request(self, form: ReplyFormat) -> ModelRequest:
         # The tools stay in the last request as well: without them its prompt would begin anew.
-        request = ModelRequest(
+        return ModelRequest(
             self._conversation.messages,
             sampling=self._sampling,
-            schema=self._schema if final and self._constrained else None,
+            schema=form.answer if form.final and self._constrained else None,
             tools=self._specs,
-            tool_choice="none" if final else "auto",
+            tool_choice="none" if form.final else "auto",
         )
-        completion = await ask(context, next(self._names), self._model, request, self._texts)
-        self._conversation.measure(completion.usage)
-        return completion
 
-    def tell(
-        self,
-        turn: _AssistantTurn,
-        calls: Sequence[Call],
-        observed: Sequence[Observation],
-        note: str,
-    ) -> None:
-        """Put down the `calls` that were made of those in `turn`, and what they came to."""
+    def _read(self, completion: Completion, form: ReplyFormat) -> ParsedReply:
+        calls = completion.tool_calls
+        if not calls:
+            return ParsedReply(answer=_value(completion, form.answer))
+        if form.final:
+            raise ModelOutputError("no call can be made any more")
+        kept = tuple(map(_requested, calls[: form.calls]))
+        return ParsedReply(calls=kept, left_out=len(calls) - len(kept))
+
+    def _form_after(self, completion: Completion, form: ReplyFormat) -> ReplyFormat:
+        has_begun_to_answer = bool(completion.text.strip())
+        return form.last() if has_begun_to_answer else form
+
+    def _correction(self, problem: str, form: ReplyFormat) -> str:
+        return unusable(problem, form.answer if form.final else None, final=form.final)
+
+    def report(self, observed: Sequence[Observation], *notes: str) -> None:
+        """Tell what the calls of the last reply came to, each in a message of its own."""
+        assert self._last is not None
         made = tuple(
-            ToolCall(self._id(asked.id, call.number), call.tool, _arguments(asked, call))
-            for asked, call in zip(turn.calls, calls, strict=False)
+            ToolCall(self._id(asked.id, seen.number), seen.tool, _arguments(asked))
+            for asked, seen in zip(self._last.tool_calls, observed, strict=False)
         )
-        self._conversation.say(Message("assistant", turn.text, made))
-        share = min(RESULT_CHARS, max(_LEAST_CHARS, self._conversation.half_chars // len(made)))
-        notes = [left_out(len(turn.calls) - len(made)), note]
+        self._conversation.say(Message("assistant", self._last.text, made))
+        share = min(RESULT_CHARS, max(_LEAST_CHARS, self.half_chars // len(made)))
         for place, (call, observation) in enumerate(zip(made, observed, strict=True)):
-            said = notes if place == len(made) - 1 else []
+            said = notes if place == len(made) - 1 else ()
             full = _content(observation.outcome, share, said)
             brief = _content(observation.outcome, min(share, BRIEF_CHARS), said)
             self._conversation.say(Message("tool", full, tool_call_id=call.id), brief)
@@ -200,19 +139,19 @@ class _ToolChat:
         return own
 
 
-def _call(number: int, asked: ToolCall) -> Call:
+def _requested(asked: ToolCall) -> RequestedCall:
     try:
         arguments = decode_json(asked.arguments or "{}", "what it is called with")
     except ModelOutputError as error:
-        return Call(number, asked.name, problem=error.message)
+        return RequestedCall(asked.name, problem=error.message)
     if not isinstance(arguments, Mapping):
-        return Call(number, asked.name, problem="what it is called with is not an object")
-    return Call(number, asked.name, arguments)
+        return RequestedCall(asked.name, problem="what it is called with is not an object")
+    return RequestedCall(asked.name, arguments)
 
 
-def _arguments(asked: ToolCall, call: Call) -> str:
+def _arguments(asked: ToolCall) -> str:
     """The arguments as they are said to the server again, which reads them as JSON."""
-    return "{}" if call.problem else asked.arguments or "{}"
+    return "{}" if _requested(asked).problem else asked.arguments or "{}"
 
 
 def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
@@ -221,13 +160,7 @@ def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:
 
 
 def _value(completion: Completion, schema: JsonSchema | None) -> Any:
-    if completion.tool_calls:
-        raise ModelOutputError("no call can be made any more")
-    if repeats_itself(completion.text):
-        raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
+    check_repetition(completion.text)
     if completion.finish_reason == "length":
-        raise ModelOutputError(
-            f"it was cut off after {completion.usage.completion_tokens or 'too many'} tokens",
-            hint="write less",
-        )
+        raise cut_off_error(completion)
     return fit_answer(completion.text, schema)

@@ -83,16 +83,24 @@ async def call_all(
 
 
 def tool_call_fn(tools: ToolRunner, call: Call) -> NodeFn:
-    """A work that makes `call`; log lines of the tool become the node's."""
+    """A work that makes `call`."""
 
     async def work(context: NodeContext, _: Inputs) -> Any:
-        context.log(f"{excerpt(call.tool, 80)} {excerpt(text_of(call.arguments), _LOGGED_CHARS)}")
         if call.problem:
+            context.log(excerpt(call.tool, 80))
             raise ToolArgumentError(call.problem)
-        with tool_logs(context.log):
-            return await tools.call(call.tool, call.arguments)
+        return await logged_call(context, tools, call.tool, call.arguments)
 
     return work
+
+
+async def logged_call(
+    context: NodeContext, tools: ToolRunner, tool: str, arguments: Mapping[str, Any]
+) -> Any:
+    """The result of the call, which is logged; log lines of the tool become the node's."""
+    context.log(f"{excerpt(tool, 80)} {excerpt(text_of(arguments), _LOGGED_CHARS)}")
+    with tool_logs(context.log):
+        return await tools.call(tool, arguments)
 
 
 REPEATS: Final = 2
@@ -102,9 +110,7 @@ REPEATS: Final = 2
 
 def repeatable(specs: Iterable[ToolSpec]) -> frozenset[str]:
     """The tools of which an equal call comes to an equal result, with no effect that is new."""
-    return frozenset(
-        spec.name for spec in specs if spec.pure or spec.effect in ("pure", "idempotent")
-    )
+    return frozenset(spec.name for spec in specs if spec.repeatable)
 
 
 class RepeatedCalls:

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import httpx2
-from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
-
-from weft.agents.mcp.server import McpServer
-from weft.agents.untrusted import Secrets
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
+
+    from weft.agents.mcp.connection import McpConnection
 
 TOO_LARGE: Final = "the answer is too large"
 _CONNECT_S: Final = 15.0
 
 
-class HttpListener(Protocol):
-    """Whoever the transport tells how the server answers."""
-
-    server: McpServer
-    secrets: Secrets
-
-    def answered(self, status: int) -> None:
-        """The server answered with an HTTP status."""
-
-
-def http_transport(owner: HttpListener) -> Transport:
-    """The transport to the server's url."""
-    return _http(owner)
-
-
 @asynccontextmanager
-async def _http(owner: HttpListener) -> AsyncIterator[TransportStreams]:
+async def http_transport(owner: McpConnection) -> AsyncIterator[TransportStreams]:
+    """The SDK's transport to the server's url; `owner` hears how the server answers."""
     server, secrets = owner.server, owner.secrets
     assert server.url is not None
     headers = {header: secrets[name] for header, name in server.headers_from.items()}

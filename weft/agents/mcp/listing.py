@@ -36,11 +36,6 @@ class ServerTool:
     output: JsonSchema | None = None
     wrapped: bool = False
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether calling it twice does no more than calling it once."""
-        return self.spec.effect in ("pure", "idempotent")
-
 
 class ToolListing:
     """Collects the tools of one server, page by page. `refused`: why others cannot be used."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
@@ -31,32 +30,44 @@ _MOST_UNASKED: Final = 10_000
 _DISCOVER: Final = "server/discover"
 
 
-def filter_messages(
+@asynccontextmanager
+async def filter_messages(
     inner: Transport, listing: ToolListing, flooded: Callable[[], None], discover_s: float
-) -> Transport:
+) -> AsyncIterator[TransportStreams]:
     """`inner`, whose listings go through `listing`; `flooded` is called when it sends too much.
 
     Too much are 10,000 messages in a row that answer nothing. A server that is silent for
     `discover_s` after the SDK's first question counts as one that does not know it.
     """
-    return _sieved(inner, listing, flooded, discover_s)
-
-
-@asynccontextmanager
-async def _sieved(
-    inner: Transport, listing: ToolListing, flooded: Callable[[], None], discover_s: float
-) -> AsyncIterator[TransportStreams]:
     async with inner as (read, write):
         first = _DiscoverWatcher(write)
         yield _FilteredReadStream(read, listing, flooded, first, discover_s), first
 
 
-class _DiscoverWatcher:
+_Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
+
+
+class _StreamProxy(Generic[_Stream]):
+    """A stream of the SDK over another."""
+
+    def __init__(self, inner: _Stream) -> None:
+        self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._inner.__aexit__(*error)
+
+
+class _DiscoverWatcher(_StreamProxy["WriteStream[SessionMessage]"]):
     """The SDK's `WriteStream` over another: knows the request for `server/discover`, if any."""
 
-    def __init__(self, inner: WriteStream[SessionMessage]) -> None:
-        self._inner = inner
-        self.discover: int | str | None = None
+    discover: int | str | None = None
 
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
@@ -64,23 +75,8 @@ class _DiscoverWatcher:
             self.discover = message.id
         await self._inner.send(item)
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
-    async def __aenter__(self) -> _DiscoverWatcher:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, traceback)
-
-
-class _FilteredReadStream:
+class _FilteredReadStream(_StreamProxy["ReadStream[SessionMessage | Exception]"]):
     """The SDK's `ReadStream` over another."""
 
     def __init__(
@@ -91,7 +87,7 @@ class _FilteredReadStream:
         first: _DiscoverWatcher,
         discover_s: float,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._first = first
         self._discover_s = discover_s
         self._listing = listing
@@ -108,10 +104,7 @@ class _FilteredReadStream:
     async def receive(self) -> SessionMessage | Exception:
         return await self._passed(await self._next(self._inner.receive))
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def __aiter__(self) -> _FilteredReadStream:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -135,18 +128,6 @@ class _FilteredReadStream:
             unknown = ErrorData(code=METHOD_NOT_FOUND, message="no answer to server/discover")
             error = JSONRPCError(jsonrpc="2.0", id=self._first.discover, error=unknown)
             return SessionMessage(error)
-
-    async def __aenter__(self) -> _FilteredReadStream:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, traceback)
 
     async def _passed(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         message = item.message if isinstance(item, SessionMessage) else None

@@ -25,6 +25,7 @@ from pydantic_core import to_json
 from weft.agents.mcp.http import TOO_LARGE
 from weft.agents.mcp.listing import ServerTool
 from weft.agents.mcp.stdio import OVERSIZED
+from weft.agents.tools.problem import check_size
 from weft.agents.untrusted import printable
 from weft.core.errors import (
     ToolArgumentError,
@@ -37,6 +38,7 @@ from weft.core.errors import (
 from weft.validation import TooMuchToCheck, misfit
 
 LONGEST: Final = 2_000
+_SMALLER: Final = "ask for less, or raise max_result"
 _NO_SESSION: Final = "Session terminated"
 _EVENT: Final = "SSE stream failed"
 _TOO_LONG: Final = "byte limit."
@@ -84,7 +86,7 @@ def _answered(name: str, code: int, said: str) -> ToolError | ConnectionLost:
     """An error that the server sent, or that the SDK puts in its place."""
     broken_off = code == PARSE_ERROR and TOO_LARGE in said
     if code == OVERSIZED or broken_off or (said.startswith(_EVENT) and said.endswith(_TOO_LONG)):
-        return ToolLimitError(f"{name}: {TOO_LARGE}", hint="ask for less, or raise max_result")
+        return ToolLimitError(f"{name}: {TOO_LARGE}", hint=_SMALLER)
     if code == CONNECTION_CLOSED:
         return ConnectionLost()
     if code == INVALID_REQUEST and said == _NO_SESSION:
@@ -137,12 +139,7 @@ def _check(tool: ServerTool, value: object) -> None:
 
 
 def _bounded(name: str, value: Any, max_bytes: int) -> Any:
-    size = len(to_json(value))
-    if size > max_bytes:
-        raise ToolLimitError(
-            f"{name} returned {size:,} bytes, at most {max_bytes:,} are allowed",
-            hint="ask for less, or raise max_result",
-        )
+    check_size(name, len(to_json(value)), max_bytes, _SMALLER)
     return value
 
 

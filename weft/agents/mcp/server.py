@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from weft.agents.untrusted import Effects, Secrets
+from weft.core.addresses import is_loopback
 from weft.core.errors import BuildError
 
 _MIB: Final = 1024 * 1024
@@ -91,11 +91,7 @@ class McpServer:
     def loopback(self) -> bool:
         """True when the address is one of this machine."""
         parsed = _split(self.url or "")
-        host = (parsed.hostname if parsed is not None else None) or ""
-        try:
-            return host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return parsed is not None and is_loopback(parsed.hostname or "")
 
     @property
     def max_message_bytes(self) -> int:

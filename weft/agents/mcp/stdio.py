@@ -10,17 +10,19 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from weft.agents.mcp.process import ServerProcess
-from weft.agents.mcp.server import McpServer
-from weft.agents.untrusted import Secrets
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+    from weft.agents.mcp.connection import McpConnection
 
 _KEPT: Final = 4 * 1024
 
@@ -74,36 +76,12 @@ _ID_LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*
 _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 
-class StdioListener(Protocol):
-    """Whoever the transport tells what happens to its process."""
-
-    server: McpServer
-    secrets: Secrets
-
-    def started(self, process: ServerProcess) -> None:
-        """The process runs."""
-
-    def silent(self) -> None:
-        """The process writes no more, or does not listen."""
-
-
-def stdio_transport(owner: StdioListener) -> Transport:
-    """The transport to a process of its own, from the server's command.
-
-    Raises, when it is entered: `OSError` or `ValueError` where that cannot be started.
-    """
-    return _stdio(owner)
-
-
 @asynccontextmanager
-async def _stdio(
-    owner: StdioListener,
-) -> AsyncIterator[
-    tuple[
-        MemoryObjectReceiveStream[SessionMessage | Exception],
-        MemoryObjectSendStream[SessionMessage],
-    ]
-]:
+async def stdio_transport(owner: McpConnection) -> AsyncIterator[TransportStreams]:
+    """The transport to a process of its own, from the server's command, of which `owner` hears.
+
+    Raises: `OSError` or `ValueError` where it cannot be started.
+    """
     server = owner.server
     environment = {name: owner.secrets[name] for name in server.env_from}
     process = await ServerProcess.start(server.command, server.folder, environment)

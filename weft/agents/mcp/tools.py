@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Final
 
 from mcp.types import CallToolResult
-from pydantic_core import from_json, to_json
 
 from weft.agents.mcp.connection import McpConnection, Opener, ProgressLines
 from weft.agents.mcp.listing import ServerTool
@@ -16,16 +14,16 @@ from weft.agents.mcp.reconnect import Reconnector
 from weft.agents.mcp.result import ConnectionLost, value_of
 from weft.agents.mcp.server import McpServer
 from weft.agents.tools.context import ToolContext, current_sink
-from weft.agents.tools.problem import suggestion
+from weft.agents.tools.problem import parameter_hint, plain_arguments, time_limit
 from weft.agents.untrusted import identifier
 from weft.core.errors import (
     BuildError,
     NotDone,
     ToolArgumentError,
-    ToolLimitError,
     ToolNotFound,
     ToolRaised,
 )
+from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 from weft.validation import TooMuchToCheck, misfit_async
 
@@ -64,12 +62,7 @@ class McpTools:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def start(self) -> None:
@@ -100,7 +93,7 @@ class McpTools:
         try:
             result = await self._answer(connection, tool, sent, context)
         except ConnectionLost as lost:
-            if not tool.repeatable and lost.carried_out is not False:
+            if not tool.spec.repeatable and lost.carried_out is not False:
                 raise await _unanswered(tool, connection, lost) from lost
             context.log(f"the connection to {self._server.name} was lost; calling once more")
             connection = await self._connection()
@@ -129,14 +122,8 @@ class McpTools:
     ) -> CallToolResult:
         name, limit_s = tool.spec.name, self._server.timeout_s
         progress = ProgressLines(context.log, connection.secrets.hidden)
-        try:
-            async with asyncio.timeout(limit_s) as limit:
-                return await connection.call(tool.name, sent, progress, name)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            message = f"{name} took longer than its {limit_s:g} s"
-            raise ToolLimitError(message, retryable=True) from error
+        async with time_limit(name, limit_s):
+            return await connection.call(tool.name, sent, progress, name)
 
     def _tool(self, name: str) -> ServerTool:
         tools = self._listed()
@@ -178,15 +165,12 @@ def _left_out(refused: Mapping[str, str]) -> str:
 async def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """`arguments` as plain data that fits. Raises: `ToolArgumentError`."""
     try:
-        plain: dict[str, Any] = from_json(to_json(dict(arguments)), allow_inf_nan=False)
+        plain = plain_arguments(arguments)
         why = await misfit_async(plain, spec.parameters)
     except (ValueError, TooMuchToCheck) as error:
         raise ToolArgumentError(f"{spec.name}: JSON cannot hold this: {error}") from error
     if why is not None:
-        needed = spec.parameters.get("required", ())
-        names = spec.parameters.get("properties", {})
-        takes = ", ".join(name if name in needed else f"{name}?" for name in names)
-        raise ToolArgumentError(f"{spec.name}: {why}", hint=f"it takes: {takes or 'nothing'}")
+        raise ToolArgumentError(f"{spec.name}: {why}", hint=parameter_hint(spec.parameters))
     return plain
 
 

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from weft.agents.openapi.options import Network
 from weft.agents.untrusted import printable
+from weft.core.addresses import is_loopback
 from weft.core.errors import BuildError
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -34,12 +35,7 @@ class ServerOrigin:
     @property
     def is_local(self) -> bool:
         """True for names and addresses of this machine, judged by the text alone."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def origin_of(url: str) -> tuple[ServerOrigin, SplitResult]:

@@ -15,7 +15,7 @@ from weft.agents.openapi.operation import Operation
 from weft.agents.openapi.responses import ResponseSchema, is_json, kind_of
 from weft.agents.untrusted import Secrets, printable
 from weft.core.errors import NotDone, ToolRaised, ToolResultError
-from weft.validation import TooMuchToCheck, misfit
+from weft.validation import violation
 
 _SHOWN: Final = 300
 _REFUSED: Final = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 422, 429})
@@ -34,10 +34,7 @@ def value_of(operation: Operation, answer: HttpAnswer, secrets: Secrets) -> Any:
     value = _value(name, answer, declared, secrets) if answer.body else None
     if declared.schema is None:
         return value
-    try:
-        why = misfit(value, declared.schema)
-    except TooMuchToCheck as error:
-        why = str(error)
+    why = violation(value, declared.schema)
     if why is not None:
         raise ToolResultError(
             f"{name}: the server answered what its document does not promise: {why}"

@@ -14,10 +14,10 @@ from weft.agents.openapi.document import ApiDocument, SchemaWriter
 from weft.agents.openapi.options import OpenApiOptions
 from weft.agents.openapi.parameter import ApiParameter, parameters_of
 from weft.agents.openapi.responses import ResponseSchemas, is_json, responses_of
-from weft.agents.tools.problem import suggestion
 from weft.agents.untrusted import effect_of, printable, vet_schema
 from weft.agents.untrusted.schema import warn_of_contradictions
 from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
 from weft.core.values import Effect, ToolSpec
 from weft.validation import SchemaRefused
 
@@ -64,11 +64,6 @@ class Operation:
     responses: ResponseSchemas
     security: Any
     keyed: bool = False
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether a call that is repeated does no more than one that is not."""
-        return self.spec.effect in ("pure", "idempotent")
 
 
 def operations(document: ApiDocument) -> Iterator[OperationLocation]:

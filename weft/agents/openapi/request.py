@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from weft.agents.openapi.address import ServerOrigin
 from weft.agents.openapi.client import HttpRequest
 from weft.agents.openapi.credentials import RequestCredentials
 from weft.agents.openapi.operation import KEY_HEADER, READING, Operation
 from weft.agents.openapi.parameter import ApiParameter
+from weft.agents.tools.problem import parameter_hint, plain_arguments
 from weft.core.call_context import current_key, idempotency_key
 from weft.core.errors import ToolArgumentError
 from weft.validation import misfit
@@ -33,7 +34,7 @@ def validate_arguments(operation: Operation, arguments: Mapping[str, Any]) -> di
     needed, why = schema.get("required", ()), None
     given: dict[str, Any] = {}
     try:
-        plain = from_json(to_json(dict(arguments), inf_nan_mode="constants"), allow_inf_nan=False)
+        plain = plain_arguments(arguments)
         given = {
             key: value
             for key, value in plain.items()
@@ -43,8 +44,7 @@ def validate_arguments(operation: Operation, arguments: Mapping[str, Any]) -> di
     except ValueError as error:  # what JSON cannot hold, or what takes too long to check
         why = str(error)
     if why is not None:
-        there = ", ".join(key if key in needed else f"{key}?" for key in schema["properties"])
-        raise ToolArgumentError(f"{name}: {why}", hint=f"it takes: {there or 'nothing'}")
+        raise ToolArgumentError(f"{name}: {why}", hint=parameter_hint(schema))
     return given
 
 

@@ -16,12 +16,13 @@ from weft.agents.openapi.document import ApiDocument, read_document
 from weft.agents.openapi.operation import Operation, find, read
 from weft.agents.openapi.options import OpenApiOptions
 from weft.agents.openapi.request import build_request, validate_arguments
-from weft.agents.tools.problem import suggestion
+from weft.agents.tools.problem import time_limit
 from weft.agents.tools.threads import in_thread
 from weft.agents.untrusted import check_effects, identifiers, printable
-from weft.core.errors import BuildError, ToolLimitError, ToolNotFound, ToolRaised
+from weft.core.errors import BuildError, ToolNotFound, ToolRaised
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
+from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 
 _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -100,15 +101,9 @@ class OpenApiTools:
         endpoint = self._endpoints.get(name)
         if endpoint is None:
             raise ToolNotFound(f"no tool {name!r}", hint=suggestion(name, self._endpoints))
-        limit_s, repeatable = self._options.timeout_s, endpoint.operation.repeatable
-        try:
-            async with asyncio.timeout(limit_s) as limit:
-                return await self._called(endpoint, arguments, repeatable)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            message = f"{name} took longer than its {limit_s:g} s"
-            raise ToolLimitError(message, retryable=repeatable) from error
+        limit_s, repeatable = self._options.timeout_s, endpoint.operation.spec.repeatable
+        async with time_limit(name, limit_s, retryable=repeatable):
+            return await self._called(endpoint, arguments, repeatable)
 
     async def aclose(self) -> None:
         """Close all connections. Harmless when repeated."""

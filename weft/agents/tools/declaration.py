@@ -15,12 +15,14 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from weft.agents.tools.function import Tool
+from weft.agents.tools.problem import parameter_hint
 from weft.agents.tools.schema import FunctionResult
 from weft.agents.tools.signature import Signature
 from weft.agents.untrusted import identifier, printable, vet_schema
 from weft.core.errors import BuildError, ToolArgumentError
+from weft.core.suggestion import suggestion
 from weft.core.values import Effect, JsonSchema
-from weft.validation import SchemaRefused, TooMuchToCheck, misfit
+from weft.validation import SchemaRefused, violation
 
 _TYPES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("object", "dict", "map", "hashmap", "hashtable", "struct"), "object"),
@@ -153,7 +155,7 @@ class _SchemaNormalizer:
             where = f"the parameter {place}" if place else "it"
             raise BuildError(
                 f"{self._place}: {where} has the unknown type {printable(str(stated), 80)!r}",
-                hint=f"there are: {', '.join(sorted({*_TYPES, *_ANY}))}",
+                hint=suggestion(spelled, sorted({*_TYPES, *_ANY})),
             )
         return _TYPES[spelled]
 
@@ -195,13 +197,9 @@ class SchemaParameters:
     def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
         """The values to call the function with, from JSON text. Raises: `ToolArgumentError`."""
         values: dict[str, Any] = json.loads(arguments)
-        try:
-            wrong = misfit(values, self.schema)
-        except TooMuchToCheck as error:
-            wrong = str(error)
+        wrong = violation(values, self.schema)
         if wrong is not None:
-            names = ", ".join(self.schema.get("properties", ()))
-            raise ToolArgumentError(f"{tool}: {wrong}", hint=f"it takes: {names or 'nothing'}")
+            raise ToolArgumentError(f"{tool}: {wrong}", hint=parameter_hint(self.schema))
         return values
 
 

@@ -20,6 +20,7 @@ from weft.agents.tools.signature import Signature, signature_of
 from weft.agents.untrusted.schema import warn_of_contradictions
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
+from weft.core.suggestion import unknown
 from weft.core.values import Effect, ToolSpec
 
 BatchFunction = Callable[[list[Mapping[str, Any]]], Sequence[object] | Awaitable[Sequence[object]]]
@@ -323,7 +324,7 @@ def _isolation(isolate: Isolation | bool, timeout_s: float | None) -> Isolation 
 def checked_effect(pure: bool, effect: Effect) -> Effect:
     """What a tool's effect is, which is none for a pure one. Raises: `BuildError`."""
     if effect not in get_args(Effect):
-        raise BuildError(f"there is no effect {effect!r}", hint=", ".join(get_args(Effect)))
+        raise unknown(BuildError, "effect", effect, get_args(Effect))
     if pure and effect not in ("pure", "unknown"):
         raise BuildError(f"a pure tool has no effect, so it is not {effect}", hint="leave out one")
     return "pure" if pure else effect

@@ -11,11 +11,11 @@ from typing import Any, NoReturn, TypeVar
 
 from weft.agents.tools.context import LogSink, ToolContext, current_sink
 from weft.agents.tools.function import Batch, Tool
-from weft.agents.tools.problem import as_tool_error
+from weft.agents.tools.problem import as_tool_error, late_error
 from weft.agents.tools.process import in_process
 from weft.agents.tools.threads import in_new_thread, thread_slot
 from weft.core.call_context import idempotency_key, keyed
-from weft.core.errors import BuildError, ToolLimitError, ToolResultError, WeftError
+from weft.core.errors import BuildError, ToolResultError, WeftError
 from weft.core.ports import BoundTool
 
 T = TypeVar("T")
@@ -77,8 +77,7 @@ async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T
     finally:
         context.cancel()
     if limit.expired():  # also when the tool swallowed its cancellation and returned all the same
-        message = f"{tool.spec.name} took longer than its {tool.timeout_s:g} s"
-        raise ToolLimitError(message, retryable=True) from late
+        raise late_error(tool.spec.name, tool.timeout_s or 0) from late
     return result
 
 

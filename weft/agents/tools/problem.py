@@ -5,27 +5,18 @@ The one place that converts the exceptions of tools and of their types.
 
 from __future__ import annotations
 
-import difflib
+import asyncio
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json, to_json
 
-from weft.core.errors import ToolRaised, WeftError
-
-_MOST_NAMES = 12
-
-
-def suggestion(name: str, names: Iterable[str]) -> str:
-    """A hint for somebody who wrote `name` where only `names` exist."""
-    known = sorted(names)
-    if not known:
-        return "there are none"
-    close = difflib.get_close_matches(name, known, n=1)
-    more = ", ..." if len(known) > _MOST_NAMES else ""
-    listed = f"there are: {', '.join(known[:_MOST_NAMES])}{more}"
-    return f"did you mean {close[0]}? {listed}" if close else listed
-
+from weft.core.errors import ToolLimitError, ToolRaised, WeftError
+from weft.core.suggestion import suggestion
+from weft.core.values import JsonSchema
 
 _SHOWN = 5
 _LONGEST = 2_000
@@ -72,6 +63,45 @@ def _spelled(place: Sequence[int | str]) -> str:
 
 def _shown(value: object) -> str:
     return f"{_short.repr(value)} ({_JSON_NAMES.get(type(value), type(value).__name__)})"
+
+
+def parameter_hint(schema: JsonSchema) -> str:
+    """The parameters that `schema` has, in its order: "it takes: a, b?"."""
+    needed = schema.get("required", ())
+    names = [name if name in needed else f"{name}?" for name in schema.get("properties", ())]
+    return f"it takes: {', '.join(names) or 'nothing'}"
+
+
+def plain_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy as plain data. Raises: `ValueError` for what JSON cannot hold."""
+    plain: dict[str, Any] = from_json(
+        to_json(dict(arguments), inf_nan_mode="constants"), allow_inf_nan=False
+    )
+    return plain
+
+
+def check_size(tool: str, size: int, max_bytes: int, hint: str) -> None:
+    """Raises: `ToolLimitError` for a result of more than `max_bytes` of JSON."""
+    if size > max_bytes:
+        message = f"{tool} returned {size:,} bytes, at most {max_bytes:,} are allowed"
+        raise ToolLimitError(message, hint=hint)
+
+
+@asynccontextmanager
+async def time_limit(tool: str, limit_s: float, *, retryable: bool = True) -> AsyncIterator[None]:
+    """Cancels what runs inside after `limit_s`. Raises: `ToolLimitError` then."""
+    try:
+        async with asyncio.timeout(limit_s) as limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise late_error(tool, limit_s, retryable=retryable) from error
+
+
+def late_error(tool: str, limit_s: float, *, retryable: bool = True) -> ToolLimitError:
+    """The error of a call that took longer than it may."""
+    return ToolLimitError(f"{tool} took longer than its {limit_s:g} s", retryable=retryable)
 
 
 def as_tool_error(name: str, error: BaseException) -> WeftError:

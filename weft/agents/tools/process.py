@@ -14,7 +14,6 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
@@ -22,6 +21,7 @@ from pydantic_core import from_json, to_json
 from weft.agents.process_tree import VARIABLE, kill_group, new_mark
 from weft.agents.tools.context import LogSink
 from weft.agents.tools.function import Isolation, Tool
+from weft.agents.tools.problem import time_limit
 from weft.core.call_context import current_key
 from weft.core.errors import (
     NotDone,
@@ -86,12 +86,7 @@ class Pipe:
         self._reading = False
         self._loop.remove_reader(self._reader)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.started()
         self._stop()
         os.close(self._reader)
@@ -125,15 +120,9 @@ async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_b
         "key": current_key(),
         **asdict(isolation),
     }
-    try:
-        async with asyncio.timeout(isolation.timeout_s) as limit:
-            call = _SubprocessCall(name, isolation, log)
-            return await call.run(to_json(request) + b"\n" + arguments)
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        message = f"{name} took longer than its {isolation.timeout_s:g} s"
-        raise ToolLimitError(message, retryable=True) from error
+    async with time_limit(name, isolation.timeout_s):
+        call = _SubprocessCall(name, isolation, log)
+        return await call.run(to_json(request) + b"\n" + arguments)
 
 
 class _SubprocessCall:

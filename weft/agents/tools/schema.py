@@ -12,8 +12,8 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, from_json, to_json
 
-from weft.agents.tools.problem import problems
-from weft.core.errors import BuildError, ToolArgumentError, ToolLimitError, ToolResultError
+from weft.agents.tools.problem import check_size, parameter_hint, problems
+from weft.core.errors import BuildError, ToolArgumentError, ToolResultError
 from weft.core.values import JsonSchema
 
 
@@ -160,11 +160,7 @@ class FunctionParameters:
             except ValidationError as error:
                 wrong = error
         said = problems(wrong, [each.name for each in self._declared])
-        raise ToolArgumentError(f"{tool}: {said}", hint=self._usage()) from wrong
-
-    def _usage(self) -> str:
-        names = [each.name if each.needed else f"{each.name}?" for each in self._declared]
-        return f"it takes: {', '.join(names)}" if names else "it takes nothing"
+        raise ToolArgumentError(f"{tool}: {said}", hint=parameter_hint(self.schema)) from wrong
 
 
 def _whole(value: Any) -> Any:
@@ -191,6 +187,7 @@ def _no_json(value: Any) -> str | None:
 _DATA: Final = frozenset((str, int, float, bool, type(None), list, dict, tuple))
 _SHORT: Final = frozenset((float, bool, type(None)))
 _SHORT_BYTES: Final = 32
+_SMALLER: Final = "return less, or a path to a file"
 _ESCAPE_BYTES: Final = 6  # as in \u001f
 
 
@@ -222,7 +219,7 @@ class FunctionResult:
         if type(value) not in _DATA and (isinstance(value, Iterator) or inspect.isawaitable(value)):
             raise _unfinished(tool, value)
         if isinstance(value, (str, bytes)):
-            _check_size(tool, len(value), max_bytes)
+            check_size(tool, len(value), max_bytes, _SMALLER)
         adapter = self._adapter
         try:
             checked = adapter.validator.validate_python(value, strict=True)
@@ -238,7 +235,7 @@ class FunctionResult:
                 f"{tool} returned what JSON cannot hold: {error}",
                 hint="return plain data, dataclasses or pydantic models",
             ) from error
-        _check_size(tool, size, max_bytes)
+        check_size(tool, size, max_bytes, _SMALLER)
         return data
 
 
@@ -267,11 +264,3 @@ def _size(data: Any, max_bytes: int) -> int:
     elif kind is str and data.isascii():  # any other may be what JSON cannot hold
         most = _ESCAPE_BYTES * len(data) + 2
     return most if most <= max_bytes else len(to_json(data, inf_nan_mode="constants"))
-
-
-def _check_size(tool: str, size: int, max_bytes: int) -> None:
-    if size > max_bytes:
-        raise ToolLimitError(
-            f"{tool} returned {size:,} bytes, at most {max_bytes:,} are allowed",
-            hint="return less, or a path to a file",
-        )

@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol, runtime_checkable
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import invocation, invoke_batch
 from weft.agents.tools.module import is_file, load_file, load_named
-from weft.agents.tools.problem import suggestion
 from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
 from weft.core.ports import BatchRunner, BoundTool, ToolRunner
+from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
 from weft.core.values import Effect
 
 _KEPT: Final = "\n\t"
@@ -84,7 +85,7 @@ def check_effects(effects: Effects, names: Iterable[str]) -> None:
     known = {spelled for name in names for spelled in (name, identifier(name))}
     for name in effects:
         if name and name not in known:
-            hint = f"there are: {', '.join(sorted(known)) or 'none'}"
+            hint = suggestion(name, sorted(known))
             raise BuildError(f"`effect` speaks of {name!r}, which is no tool of it", hint=hint)
 
 

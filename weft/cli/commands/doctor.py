@@ -16,7 +16,7 @@ from weft.cli.text import clean
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from weft.workflow.doctor import Check
+    from weft.serving.doctor import Check
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
@@ -31,7 +31,7 @@ def doctor(
     """
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
-        from weft.workflow.doctor import examine
+        from weft.serving.doctor import examine
 
         checks = list(examine()) if as_json else _show(stdout(), examine())
         fit = any(check.serves and check.status == "ok" for check in checks)

@@ -26,7 +26,7 @@ def pull(
     with report_errors(debug=debug):
         from weft.cli.console import stderr
         from weft.cli.progress_bars import DownloadProgress
-        from weft.workflow.weights import pull as fetch
+        from weft.serving.weights import pull as fetch
 
         with DownloadProgress(stderr()) as progress:
             folder = fetch(name, progress=progress)
@@ -37,7 +37,7 @@ def pull(
 def list_models(debug: Debug = False) -> None:
     """List the models that can be fetched, those that are here, and those that weft brings."""
     with report_errors(debug=debug):
-        from weft.workflow.weights import CATALOGUE, installed, shipped_models
+        from weft.serving.weights import CATALOGUE, installed, shipped_models
 
         here = {found.name: found for found in installed()}
         for name, entry in sorted(CATALOGUE.items()):

@@ -54,7 +54,7 @@ def plan_serve(
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.plan_table import document, print_plans
-        from weft.workflow.plan_serve import plan_serve as make
+        from weft.serving.plan.deployment import plan_serve as make
 
         deployment = make(
             model,

@@ -13,7 +13,7 @@ from weft.cli.options import Debug, Json
 from weft.cli.text import clean, duration
 
 if TYPE_CHECKING:
-    from weft.workflow.serving import ServingEntry
+    from weft.serving.vllm.supervise.registry import ServingEntry
 
 
 def ps(
@@ -25,7 +25,7 @@ def ps(
     What servers left behind whose weft was killed is ended on the way.
     """
     with report_errors(debug=debug, as_json=as_json):
-        from weft.workflow.serving import servings
+        from weft.serving.vllm.serve import servings
 
         found = servings()
         if as_json:

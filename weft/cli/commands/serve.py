@@ -108,9 +108,12 @@ def serve(
     with report_errors(debug=debug):
         from weft.cli.console import stderr
         from weft.cli.serving import ServingView, print_commands, print_ready
-        from weft.workflow import serving
+        from weft.serving.vllm import serve as serving
+        from weft.serving.vllm.launch.decoders import parse_decode
+        from weft.serving.vllm.launch.spec import ServeSpec
+        from weft.serving.vllm.supervise.detached import SupervisionTerms
 
-        spec = serving.ServeSpec(
+        spec = ServeSpec(
             model,
             served_name=name,
             tp=tp,
@@ -118,7 +121,7 @@ def serve(
             dp=dp,
             replicas=replicas,
             nodes=nodes,
-            decode=serving.parse_decode(decode),
+            decode=parse_decode(decode),
             device=device,
             dtype=dtype,
             quantization=quantization,
@@ -136,7 +139,7 @@ def serve(
             port=port,
             extra=_flags(extra or []),
         )
-        terms = serving.SupervisionTerms(drain_s=times[0], start_timeout_s=times[1])
+        terms = SupervisionTerms(drain_s=times[0], start_timeout_s=times[1])
         if dry_run and nodes > 1:
             typer.echo(serving.across_machines(spec), nl=False)
             return
@@ -152,7 +155,7 @@ def serve(
 
 
 def _size(text: str) -> int:
-    from weft.workflow.serving import parse_size
+    from weft.workflow.document.spec.fields import parse_size
 
     try:
         return parse_size(text)

@@ -26,7 +26,7 @@ def stop(
     if bool(names) == everything:
         raise typer.BadParameter("name servers as `weft ps` shows them, or give --all")
     with report_errors(debug=debug):
-        from weft.workflow import serving
+        from weft.serving.vllm import serve as serving
 
         entries = serving.servings() if everything else serving.chosen(names or [])
         if not entries:

@@ -23,13 +23,15 @@ from weft.cli.train_options import (
     Texts,
     Threads,
     given_values,
+    model_folder,
     print_kinds,
     run_training,
     whole_numbers,
 )
+from weft.core.extras import optional_packages
 
 if TYPE_CHECKING:
-    from weft.workflow.diffusion_training import DiffusionTrainingResult
+    from weft.training.diffusion.spec import DiffusionTrainingResult
 
 HELP = f"""Train a diffusion model, or a part that decodes one faster.
 
@@ -77,13 +79,15 @@ def train_diffusion(
 ) -> None:
     """See `HELP`."""
     with report_errors(debug=debug, as_json=as_json):
-        from weft.workflow.diffusion_training import (
-            DiffusionTrainingJob,
-            TrainingListener,
-            all_kinds,
-            model_folder,
-            train,
-        )
+        from weft.serving.weights import locate
+
+        with optional_packages("training"):
+            from weft.training.diffusion.spec import (
+                DiffusionTrainingJob,
+                TrainingListener,
+                all_kinds,
+                kind_of,
+            )
 
         if list_all:
             print_kinds(all_kinds(), as_json=as_json)
@@ -100,10 +104,11 @@ def train_diffusion(
             settings=whole_numbers(settings or []),
             threads=threads,
             device=device,
+            find=locate,
         )
         code = run_training(
-            lambda progress, stop: train(
-                order, resume=resume, hearing=TrainingListener(progress, stop)
+            lambda progress, stop: kind_of(order.kind).train(
+                order, resume, TrainingListener(progress, stop)
             ),
             out,
             _print,

@@ -23,13 +23,15 @@ from weft.cli.train_options import (
     Texts,
     Threads,
     given_values,
+    model_folder,
     print_kinds,
     run_training,
     whole_numbers,
 )
+from weft.core.extras import optional_packages
 
 if TYPE_CHECKING:
-    from weft.workflow.drafters import DrafterTrainingResult
+    from weft.training.drafters.session import DrafterTrainingResult
 
 HELP = f"""Train a drafter for a model: heads, prompt tokens or a layer that guess what it writes.
 
@@ -89,7 +91,8 @@ def train_drafter(
     """See `HELP`."""
     with report_errors(debug=debug, as_json=as_json):
         if list_all:
-            from weft.workflow.drafters import all_kinds
+            with optional_packages("training"):
+                from weft.training.drafters.spec import all_kinds
 
             print_kinds(all_kinds(), as_json=as_json)
             return
@@ -105,12 +108,9 @@ def train_drafter(
         ]
         if kind is None or model is None or data is None or out is None:
             raise typer.BadParameter("is missing", param_hint=", ".join(missing))
-        from weft.workflow.drafters import (
-            DistillationOptions,
-            DrafterTrainingJob,
-            model_folder,
-            train,
-        )
+        with optional_packages("training"):
+            from weft.training.distillation import DistillationOptions
+            from weft.training.drafters.session import DrafterTrainingJob, train
 
         order = DrafterTrainingJob(
             kind=kind,

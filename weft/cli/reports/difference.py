@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from weft.cli.console import print_more, table
 from weft.cli.reports.show import STYLES
-from weft.cli.text import amount, clean, duration, money
+from weft.cli.text import amount, clean, duration, money, plain
 from weft.core.events import SUBSTITUTES
-from weft.core.ids import NodeId
 from weft.engine.scheduler.effects import word_for
 from weft.workflow.history.compare import Comparison, NodePair, NodeSummary, RunTotals
 from weft.workflow.history.workflow_diff import NodeChange, WorkflowDiff
@@ -47,8 +47,8 @@ def difference_data(found: Comparison) -> dict[str, object]:
             {
                 "node": pair.node,
                 "same": pair.same,
-                "left": _side_data(pair.left),
-                "right": _side_data(pair.right),
+                "left": plain(pair.left) if pair.left.status else None,
+                "right": plain(pair.right) if pair.right.status else None,
             }
             for pair in found.nodes
         ],
@@ -58,42 +58,35 @@ def difference_data(found: Comparison) -> dict[str, object]:
 
 
 def _wholes(console: Console, found: Comparison) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("")
+    shown = table("~")
     left, right = found.left, found.right
     for whole in (left, right):
-        table.add_column(clean(whole.run), overflow="fold", justify="right")
-    table.add_row("flow", clean(left.flow), clean(right.flow))
-    table.add_row("status", _status(left.status), _status(right.status))
-    table.add_row("wall time", duration(left.wall_s), _times(left, right))
-    table.add_row("tokens", f"{left.tokens:,}", f"{right.tokens:,}")
-    table.add_row("requests", f"{left.requests:,}", f"{right.requests:,}")
+        shown.add_column(clean(whole.run), overflow="fold", justify="right")
+    shown.add_row("flow", clean(left.flow), clean(right.flow))
+    shown.add_row("status", _status(left.status), _status(right.status))
+    shown.add_row("wall time", duration(left.wall_s), _times(left, right))
+    shown.add_row("tokens", f"{left.tokens:,}", f"{right.tokens:,}")
+    shown.add_row("requests", f"{left.requests:,}", f"{right.requests:,}")
     if left.money or right.money:
-        table.add_row("money", money(left.money), money(right.money))
-    console.print(table)
+        shown.add_row("money", money(left.money), money(right.money))
+    console.print(shown)
     console.print()
 
 
 def _nodes(console: Console, pairs: Sequence[NodePair]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("node", no_wrap=True, overflow="fold")
-    for name in ("outcome", "time", "tokens"):
-        table.add_column(name, no_wrap=True, justify="left" if name == "outcome" else "right")
-        table.add_column("", no_wrap=True, justify="left" if name == "outcome" else "right")
-    table.add_column("value", no_wrap=True)
+    shown = table("!node", "outcome", "", ">time", ">", ">tokens", ">", "value")
     for pair in pairs[:_MOST_ROWS]:
         left, right = pair.left, pair.right
         value = "same" if pair.same else "differs"
-        table.add_row(
+        shown.add_row(
             clean(pair.node),
             *(_ending(left), _ending(right)),
             *(_seconds(left), _seconds(right)),
             *(_tokens(left), _tokens(right)),
             Text(value if left.status and right.status else "", "dim" if pair.same else "yellow"),
         )
-    console.print(table)
-    if len(pairs) > _MOST_ROWS:
-        console.print(f"… and {len(pairs) - _MOST_ROWS:,} more nodes; --json has them all")
+    console.print(shown)
+    print_more(console, len(pairs), _MOST_ROWS, "nodes; --json has them all")
     console.print()
 
 
@@ -103,8 +96,7 @@ def _texts(console: Console, what: str, found: Mapping[str, Iterable[str]]) -> N
         told = list(lines)
         for line in told[:_MOST_LINES]:
             console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "")), soft_wrap=True)
-        if len(told) > _MOST_LINES:
-            console.print(f"… and {len(told) - _MOST_LINES:,} more lines; --json has them all")
+        print_more(console, len(told), _MOST_LINES, "lines; --json has them all")
         console.print()
 
 
@@ -141,33 +133,10 @@ def _tokens(side: NodeSummary) -> str:
     return f"{side.tokens:,}" if side.tokens else ""
 
 
-def _side_data(side: NodeSummary) -> dict[str, object] | None:
-    if not side.status:
-        return None
-    return {
-        "status": side.status,
-        "via": side.via,
-        "seconds": side.seconds,
-        "tokens": side.tokens,
-        "attempts": side.attempts,
-    }
-
-
 def _whole_data(whole: RunTotals) -> dict[str, object]:
-    return {
-        "run": whole.run,
-        "flow": whole.flow,
-        "status": whole.status,
-        "wall_s": whole.wall_s,
-        "tokens": whole.tokens,
-        "requests": whole.requests,
-        "money": whole.money,
-        "critical_path": [_step(node, seconds) for node, seconds in whole.path],
-    }
-
-
-def _step(node: NodeId, seconds: float) -> dict[str, object]:
-    return {"node": node, "seconds": seconds}
+    found = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    path = [{"node": node, "seconds": seconds} for node, seconds in found.pop("path")]
+    return {**found, "critical_path": path}
 
 
 _STYLES = {"unchanged": "dim", "changed": "yellow", "new": "green", "gone": "red"}
@@ -179,21 +148,17 @@ def print_changes(console: Console, changes: WorkflowDiff) -> None:
         console.print(Text(f"{verdict} ", _STYLES[verdict]).append(clean(path)), soft_wrap=True)
     for line in changes.lines[:_MOST_LINES]:
         console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "dim")), soft_wrap=True)
-    if len(changes.lines) > _MOST_LINES:
-        console.print(f"… and {len(changes.lines) - _MOST_LINES:,} more lines")
+    print_more(console, len(changes.lines), _MOST_LINES, "lines")
     console.print()
     if not changes.nodes:
         console.print("the recorded workflow cannot be read without its program: nodes unknown")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("node", no_wrap=True, overflow="fold")
-    table.add_column("now", no_wrap=True)
-    table.add_column("finished work")
+    shown = table("!node", "now", "~finished work")
     for node in changes.nodes:
-        table.add_row(clean(node.node), Text(node.verdict, _STYLES[node.verdict]), _fate(node))
+        shown.add_row(clean(node.node), Text(node.verdict, _STYLES[node.verdict]), _fate(node))
     if changes.outputs:
-        table.add_row(Text("(outputs)", "dim"), Text("changed", _STYLES["changed"]), "")
-    console.print(table)
+        shown.add_row(Text("(outputs)", "dim"), Text("changed", _STYLES["changed"]), "")
+    console.print(shown)
     for node in changes.nodes:
         if node.may_act_twice:
             console.print(Text(_twice(node), "bold red"), soft_wrap=True)

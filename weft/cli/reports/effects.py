@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from weft.cli.console import print_more, table
 from weft.cli.journal import run_reference
 from weft.cli.text import amount, clean, listing, one_line, plain
 from weft.core.calls import ToolCalled
@@ -47,36 +48,24 @@ def print_effects(console: Console, story: RunHistory, run: str) -> None:
 
 def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_ROWS) -> None:
     """A table of calls, `most` at most."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("once", "node", "called with"):
-        table.add_column(column, no_wrap=column != "called with", overflow="fold")
-    table.add_column("its effect", no_wrap=True)
+    shown = table("!once", "!node", "~called with", "its effect")
     for call in calls[:most]:
-        table.add_row(
+        shown.add_row(
             clean(call.tool),
             Text(clean(call.node)),
             Text(one_line(json.dumps(plain(call.arguments), ensure_ascii=False), 200), "dim"),
             Text(call.done, _STYLES[call.done]),
         )
-    console.print(table)
-    if len(calls) > most:
-        console.print(f"… and {len(calls) - most:,} more calls; --json has them all")
+    console.print(shown)
+    print_more(console, len(calls), most, "calls; --json has them all")
 
 
 def effect_data(call: OnceCall) -> dict[str, object]:
     """A call as JSON documents have it."""
-    return {
-        "node": call.node,
-        "attempt": call.attempt,
-        "tool": call.tool,
-        "arguments": plain(call.arguments),
-        "done": call.done,
-        "failure": plain(call.failure),
-        "at_s": call.at_s,
-    }
+    about = ("node", "attempt", "tool", "arguments", "done", "failure", "at_s")
+    return {key: plain(getattr(call, key)) for key in about}
 
 
 def unsettled_data(

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from weft.cli.console import print_more, table
 from weft.cli.reports.rows import OutcomeRow, rows
 from weft.cli.text import amount, clean, duration, listing, money, one_line, plain
 from weft.core.events import SUBSTITUTES
@@ -122,18 +123,14 @@ def print_headline(console: Console, trace: Trace, left: str | None = None) -> N
 
 def print_outcomes(console: Console, found: Sequence[OutcomeRow]) -> None:
     """A table of nodes: how they ended, when, and what they took."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("node", no_wrap=True, overflow="ellipsis", max_width=40)
-    table.add_column("outcome", no_wrap=True)
-    for name in ("attempts", "time", "tokens"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("note", overflow="fold")
+    shown = table("node", "outcome", ">attempts", ">time", ">tokens", "~note")
+    shown.columns[0].max_width = 40
     for row in found[:_MOST_ROWS]:
         instead = row.via in SUBSTITUTES
         status = Text(row.status, "yellow" if instead else _STYLES.get(row.status, ""))
         if row.via:
             status.append(f" ({row.via})", "" if instead else "dim")
-        table.add_row(
+        shown.add_row(
             Text("  " * row.depth + clean(row.name)),
             status,
             str(row.attempts) if row.attempts else "",
@@ -141,9 +138,8 @@ def print_outcomes(console: Console, found: Sequence[OutcomeRow]) -> None:
             f"{row.tokens:,}" if row.tokens else "",
             Text(row.note, "" if row.status == "failed" else "dim"),
         )
-    console.print(table)
-    if len(found) > _MOST_ROWS:
-        console.print(f"… and {len(found) - _MOST_ROWS:,} more rows; --json has them all")
+    console.print(shown)
+    print_more(console, len(found), _MOST_ROWS, "rows; --json has them all")
     console.print()
 
 
@@ -174,18 +170,18 @@ def _path(console: Console, trace: Trace, path: Sequence[PathSegment]) -> None:
     if not path:
         return
     console.print("critical path", style="dim")
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=42)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=42)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
     waits = _WAITS if trace.limits else {**_WAITS, "slot": "waits to be started"}
     for name, doing, seconds in _steps(path, trace.wall_s * _SHORT):
         fraction = seconds / trace.wall_s
         bar = Text(("█" if doing == "work" else "░") * max(1, round(_BAR * fraction)), "cyan")
         bar.append("  " + waits[doing] if doing in waits else "", "dim")
-        table.add_row(Text("  " + name), duration(seconds), f"{fraction:.0%}", bar)
-    console.print(table)
+        grid.add_row(Text("  " + name), duration(seconds), f"{fraction:.0%}", bar)
+    console.print(grid)
 
 
 def _steps(path: Sequence[PathSegment], short_s: float) -> Iterator[tuple[str, str, float]]:

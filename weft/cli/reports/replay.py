@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from weft.cli.text import amount, clean, duration, money, one_line
+from weft.cli.console import table
+from weft.cli.text import amount, clean, duration, money, one_line, plain
 from weft.durability.simulate import Advice, Prediction
 from weft.workflow.history.replay import RunReplay
 
@@ -44,19 +44,8 @@ def replay_data(run: str, found: RunReplay) -> dict[str, object]:
         "ok": found.ok,
         "identical": found.identical,
         "open": list(found.open),
-        "drifts": [
-            {
-                "node": drift.node,
-                "attempt": drift.attempt,
-                "call": drift.call,
-                "changes": list(drift.changes),
-            }
-            for drift in found.drifts
-        ],
-        "differences": [
-            {"what": each.what, "name": each.name, "then": each.then, "now": each.now}
-            for each in found.differences
-        ],
+        "drifts": plain(found.drifts),
+        "differences": plain(found.differences),
     }
 
 
@@ -66,21 +55,21 @@ _REASONS = 3
 def print_prediction(console: Console, found: Prediction) -> None:
     """Recorded and predicted, side by side."""
     low_s, high_s = found.spread_s
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    shown = table("~", "~", header=False)
     cut = "" if found.ended else ", cut off there"
-    table.add_row("recorded", f"{duration(found.recorded_s)}{cut}")
+    shown.add_row("recorded", f"{duration(found.recorded_s)}{cut}")
     spread = (
         "" if len(found.runs) == 1 else f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
     )
-    table.add_row("predicted", f"{duration(found.wall_s)}{spread}")
-    table.add_row("", f"{found.speedup:.2f}x as fast")
+    shown.add_row("predicted", f"{duration(found.wall_s)}{spread}")
+    shown.add_row("", f"{found.speedup:.2f}x as fast")
     if found.tokens:
-        table.add_row("tokens", f"{found.tokens:,.0f}")
+        shown.add_row("tokens", f"{found.tokens:,.0f}")
     if found.money:
-        table.add_row("cost", money(found.money))
+        shown.add_row("cost", money(found.money))
     statuses = ", ".join(f"{count} {status}" for status, count in found.statuses.most_common())
-    table.add_row("runs", statuses)
-    console.print(table)
+    shown.add_row("runs", statuses)
+    console.print(shown)
     reasons = dict.fromkeys(reason for run in found.runs for reason in run.reasons)
     for reason in list(reasons)[:_REASONS]:
         console.print(Text(f"  {clean(reason)}", "dim"))
@@ -95,13 +84,10 @@ def print_advice(console: Console, advice: Sequence[Advice]) -> None:
     if not advice:
         console.print("nothing that was tried would save half a percent")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("change", overflow="fold")
-    table.add_column("predicted", justify="right", no_wrap=True)
-    table.add_column("saves", justify="right", no_wrap=True)
+    shown = table("~change", ">predicted", ">saves")
     for one in advice:
-        table.add_row(Text(clean(one.words)), duration(one.wall_s), f"{one.saves:.0%}")
-    console.print(table)
+        shown.add_row(Text(clean(one.words)), duration(one.wall_s), f"{one.saves:.0%}")
+    console.print(shown)
 
 
 def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[str, object]:

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from weft.cli.console import table
 from weft.cli.journal import run_reference
 from weft.cli.reports.effects import effect_data, print_calls, print_effects, unsettled_data
 from weft.cli.reports.outcome import print_outcomes, print_times
 from weft.cli.reports.rows import rows
+from weft.cli.run.document import node_data
 from weft.cli.run.questions import expected
 from weft.cli.text import clean, duration, listing, one_line, plain
 from weft.core.calls import ToolCalled, ToolReturned
@@ -23,7 +24,6 @@ from weft.core.events import HumanAsked
 from weft.core.ports.journal import Losses, LostRun, RunSummary
 from weft.durability.calls import once_calls
 from weft.durability.journal.refusals import lost
-from weft.engine.analysis.trace import NodeTrace
 from weft.workflow.history.run_history import RunHistory
 
 if TYPE_CHECKING:
@@ -44,23 +44,17 @@ STYLES = {
 
 def print_runs(console: Console, runs: Sequence[tuple[RunSummary, str]], now: datetime) -> None:
     """A table of runs, each with how it stands."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("run", no_wrap=True, overflow="fold")
-    table.add_column("standing", no_wrap=True)
-    table.add_column("began", no_wrap=True)
-    table.add_column("took", no_wrap=True, justify="right")
-    table.add_column("records", no_wrap=True, justify="right")
-    table.add_column("note", overflow="fold")
+    shown = table("!run", "standing", "began", ">took", ">records", "~note")
     for summary, standing in runs:
-        table.add_row(
+        shown.add_row(
             Text(clean(summary.run)),
             Text(standing, STYLES.get(standing, "")),
             ago(summary.wall, now),
             took(summary),
             f"{summary.records:,}",
-            Text(_note(summary), "dim"),
+            Text("; ".join(_notes(summary)), "dim"),
         )
-    console.print(table)
+    console.print(shown)
 
 
 def run_data(summary: RunSummary, standing: str) -> dict[str, object]:
@@ -106,10 +100,6 @@ def moment(wall: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _note(summary: RunSummary) -> str:
-    return "; ".join(_notes(summary))
 
 
 def _notes(summary: RunSummary) -> Iterable[str]:
@@ -187,7 +177,10 @@ def story_data(story: RunHistory, summary: RunSummary, standing: str) -> dict[st
         "inputs": plain(story.header.inputs),
         "settings": plain(story.header.settings),
         "files": list(story.header.document),
-        "outcomes": {node.info.id: _ended(node) for node in story.trace.nodes.values()},
+        "outcomes": {
+            node.info.id: {**node_data(node), "tokens": node.usage.tokens}
+            for node in story.trace.nodes.values()
+        },
         "questions": [
             {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
             for asked in story.questions.values()
@@ -210,20 +203,6 @@ def stored_bytes(story: RunHistory) -> int:
     """What the records are as text, in bytes; what comes again is counted again."""
     texts = (encode(numbered.record) for numbered in story.records)
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-
-
-def _ended(found: NodeTrace) -> dict[str, object]:
-    outcome = found.outcome
-    return {
-        "kind": found.info.kind,
-        "status": None if outcome is None else outcome.status,
-        "via": "" if outcome is None else outcome.via,
-        "attempts": found.attempts if outcome is None else outcome.attempts,
-        "failure": None if outcome is None else plain(outcome.failure),
-        "started_s": found.started_s,
-        "finished_s": found.finished_s,
-        "tokens": found.usage.tokens,
-    }
 
 
 def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:

@@ -30,7 +30,15 @@ def document(
         "missing": missing,
         "reasons": trace.reasons,
         "leaked": trace.leaked,
-        "outcomes": {node.info.id: _node(trace, node) for node in trace.nodes.values()},
+        "outcomes": {
+            node.info.id: {
+                **node_data(node),
+                "busy_s": trace.busy_s(node),
+                "usage": _usage(node.usage),
+                "decoded": [_decoded(each) for each in node.decoded],
+            }
+            for node in trace.nodes.values()
+        },
         "usage": _usage(trace.usage),
         "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
         **(more or {}),
@@ -38,19 +46,17 @@ def document(
     return json_text(plain(found))
 
 
-def _node(trace: Trace, node: NodeTrace) -> dict[str, object]:
+def node_data(node: NodeTrace) -> dict[str, object]:
+    """How a node ended, and when."""
     outcome = node.outcome
     return {
         "kind": node.info.kind,
         "status": None if outcome is None else outcome.status,
         "via": "" if outcome is None else outcome.via,
         "attempts": node.attempts if outcome is None else outcome.attempts,
-        "failure": None if outcome is None else outcome.failure,
+        "failure": None if outcome is None else plain(outcome.failure),
         "started_s": node.started_s,
         "finished_s": node.finished_s,
-        "busy_s": trace.busy_s(node),
-        "usage": _usage(node.usage),
-        "decoded": [_decoded(each) for each in node.decoded],
     }
 
 

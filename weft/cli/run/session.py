@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from weft.core.ports.journal import Journal
     from weft.workflow import Flow, FlowResult, Models
     from weft.workflow.document.spec.settings import Durability
-    from weft.workflow.runtime.results.question import AskSettings
+    from weft.workflow.runtime.options import AskSettings
 
 
 _BY_STATUS = {
@@ -405,13 +405,13 @@ def ask_settings(
     budget: Budget | None = None,
 ) -> AskSettings:
     """The settings of one question. No `journal`: it is recorded nowhere."""
-    from weft.workflow.runtime.results.question import AskSettings
+    from weft.workflow.runtime.options import AskSettings
 
     return AskSettings(
-        listeners,
-        wishes.concurrency,
-        wishes.deadline_s,
-        budget,
+        listeners=listeners,
+        concurrency=wishes.concurrency,
+        deadline_s=wishes.deadline_s,
+        budget=budget,
         journal=journal,
         durability="none" if journal is None else wishes.durability,
         run=wishes.run,

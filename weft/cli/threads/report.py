@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from weft.cli import console
@@ -117,33 +116,25 @@ class ThoughtReport:
         thought = self._thought()
         if thought is None:
             return {"strategy": self._strategy, "thought": None}
-        samples = [
-            {**dataclasses.asdict(sample), "text": one_line(sample.text, 200)}
-            for sample in thought.samples
-        ]
-        told = {
-            "key": thought.key,
-            "why": thought.why,
-            "cut": thought.cut,
-            "fidelity": thought.fidelity,
-            "lost": thought.lost,
-            "counts": dataclasses.asdict(thought.counts),
-            "samples": samples,
-            "evidence": [
-                {**dataclasses.asdict(piece), "text": one_line(piece.text, 200)}
-                for piece in thought.evidence
-            ],
-        }
+        told = {"cut": thought.cut, **thought_data(thought)}
+        for each in (*told["samples"], *told["evidence"]):
+            each["text"] = one_line(each["text"], 200)
         return {"strategy": self._strategy, "thought": told}
 
 
+def thought_data(thought: Thought) -> dict[str, Any]:
+    """What JSON documents have of a thought, but its answer and its tree."""
+    return {
+        **{key: getattr(thought, key) for key in ("key", "why", "fidelity", "lost")},
+        "counts": dataclasses.asdict(thought.counts),
+        "samples": [dataclasses.asdict(sample) for sample in thought.samples],
+        "evidence": [dataclasses.asdict(piece) for piece in thought.evidence],
+    }
+
+
 def _print_threads(screen: Console, rows: list[ThreadRow]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("thread", no_wrap=True, overflow="ellipsis", max_width=40)
-    table.add_column("state", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("note", overflow="fold")
+    table = console.table("thread", "state", ">time", ">tokens", "~note")
+    table.columns[0].max_width = 40
     for row in rows[:_MOST_ROWS]:
         node = row.node
         lasted = ""
@@ -158,8 +149,7 @@ def _print_threads(screen: Console, rows: list[ThreadRow]) -> None:
             "" if failure is None else one_line(str(failure), 300),
         )
     screen.print(table)
-    if len(rows) > _MOST_ROWS:
-        screen.print(f"… and {len(rows) - _MOST_ROWS:,} more threads; --trace FILE has them all")
+    console.print_more(screen, len(rows), _MOST_ROWS, "threads; --trace FILE has them all")
     screen.print()
 
 
@@ -187,23 +177,16 @@ class ThoughtDisplay:
 def print_strategies(*, as_json: bool) -> None:
     """Print what there is: name, what it does, where it is exact, what it needs."""
     if as_json:
+        told = ("summary", "source", "exact", "needs")
         rows = [
-            {
-                "name": name,
-                "summary": entry.summary,
-                "source": entry.source,
-                "exact": entry.exact,
-                "needs": entry.needs,
-            }
+            {"name": name, **{key: getattr(entry, key) for key in told}}
             for name, entry in STRATEGIES.items()
         ]
         sys.stdout.write(json_text(rows) + "\n")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("strategy", no_wrap=True)
-    table.add_column("what it does", overflow="fold", ratio=3)
-    table.add_column("exact with", overflow="fold", ratio=2)
-    table.add_column("needs", overflow="fold", ratio=2)
+    table = console.table("strategy", "~what it does", "~exact with", "~needs")
+    for column, ratio in zip(table.columns[1:], (3, 2, 2), strict=True):
+        column.ratio = ratio
     for name, entry in STRATEGIES.items():
         what = f"{entry.summary} ({entry.source})" if entry.source else entry.summary
         table.add_row(name, what, entry.exact or "nothing: approximate", entry.needs)

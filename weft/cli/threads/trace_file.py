@@ -5,7 +5,6 @@ No text in it is obeyed by a terminal, a browser or a tokenizer: see `escape_mar
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from weft.cli.files import writing
 from weft.cli.text import clean, one_line
-from weft.cli.threads.report import citations, summary
+from weft.cli.threads.report import citations, summary, thought_data
 from weft.core.redaction import hidden
 from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord, ThreadSegment
 
@@ -82,13 +81,7 @@ def _json(strategy: str, question: str, thought: Thought) -> str:
         "strategy": strategy,
         "question": question,
         "answer": thought.answer,
-        "key": thought.key,
-        "why": thought.why,
-        "fidelity": thought.fidelity,
-        "lost": thought.lost,
-        "counts": dataclasses.asdict(thought.counts),
-        "samples": [dataclasses.asdict(sample) for sample in thought.samples],
-        "evidence": [dataclasses.asdict(piece) for piece in thought.evidence],
+        **thought_data(thought),
         "tree": None if thought.tree is None else thought.tree.as_json(),
     }
     return _as_text(found)

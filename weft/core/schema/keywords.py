@@ -5,9 +5,10 @@ Knows one schema at a time; references and compositions are only taken apart, no
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
+
+from weft.core.suggestion import closest
 
 Part: TypeAlias = Mapping[str, Any] | bool
 """A schema or a part of one: `False` allows nothing, `True` anything."""
@@ -157,6 +158,6 @@ def meant(name: str, schema: Mapping[str, Any]) -> str:
     """A second half of a sentence that says there is no property `name`: which ones there are."""
     properties = schema.get("properties")
     names = [str(key) for key in properties] if isinstance(properties, Mapping) else []
-    if close := difflib.get_close_matches(name, names, n=1):
-        return f"; did you mean {close[0]!r}?"
+    if close := closest(name, names):
+        return f"; did you mean {close!r}?"
     return f"; there are: {', '.join(names[:8])}" if names else ""

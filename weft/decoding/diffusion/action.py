@@ -1,4 +1,4 @@
-"""What a policy wants done to a canvas after one look at it."""
+"""What a policy wants done to a canvas after one pass."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Action:
     renoise   what undecided slots hold from now on
     delete    slots that are taken out; `insert` opens one before each of its slots
     soft      how slots are read the next time
-    look      ask this first, and propose again: `Commits.looked` gets the answers
+    look      ask this first, and propose again: `CommitSession.looked` gets the answers
     again     the window is not left yet, and no commit is owed
     """
 

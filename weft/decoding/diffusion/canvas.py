@@ -1,18 +1,20 @@
 """The text of one request while it is written in any order: which slots are whose, and decided.
 
-Knows no model: what an undecided slot holds is for who reads the canvas.
+What an undecided slot holds, a mask or noise, matters to the model alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Slots = NDArray[np.int64]
 Bits = NDArray[np.bool_]
+_ARRAYS: Final = ("ids", "ours", "undecided", "frozen", "visits")
 
 
 class Canvas:
@@ -31,22 +33,6 @@ class Canvas:
     block      how many windows were left; `step` counts proposals, `step_in_block` those since
     released   slots before it may be shown: decided, reviewed, written no more
     """
-
-    __slots__ = (
-        "block",
-        "first",
-        "frozen",
-        "ids",
-        "limit",
-        "ours",
-        "released",
-        "row",
-        "step",
-        "step_in_block",
-        "undecided",
-        "visits",
-        "window",
-    )
 
     def __init__(
         self,
@@ -143,14 +129,14 @@ class Canvas:
         """Take a slot of ours out; what follows moves left. Raises: `ValueError` where frozen."""
         if self.frozen[slot]:
             raise ValueError(f"slot {slot} is frozen")
-        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+        for name in _ARRAYS:
             setattr(self, name, np.delete(getattr(self, name), slot))
 
     def trim(self, length: int) -> None:
         """Drop the slots from `length` on. Raises: `ValueError` for a part of the prompt."""
         if length < self.first:
             raise ValueError(f"{length} slots would cut the prompt of {self.first}")
-        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+        for name in _ARRAYS:
             setattr(self, name, getattr(self, name)[:length])
         self.window = range(min(self.window.start, length), min(self.window.stop, length))
 
@@ -177,7 +163,7 @@ class Canvas:
     def supposing(self, slots: ArrayLike, ids: ArrayLike) -> Canvas:
         """A copy that shares nothing, with these open slots decided. Raises: as `commit`."""
         other = copy(self)
-        for name in ("ids", "ours", "undecided", "frozen", "visits"):
+        for name in _ARRAYS:
             setattr(other, name, getattr(self, name).copy())
         other.commit(slots, ids)
         return other

@@ -1,11 +1,11 @@
-"""All presets by name. Reads a preset's module only when it is asked for."""
+"""All decoders by name, as people write them. Reads their table when one of them is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from weft.core.errors import SpecError
 from weft.core.values import DecodeSpec, Lossless, Lossy
@@ -14,36 +14,28 @@ from weft.decoding.options import read_pairs
 if TYPE_CHECKING:
     from weft.decoding.diffusion.adapter import ModelTraits
     from weft.decoding.diffusion.ports import DecoderConfig
-    from weft.decoding.diffusion.preset import DiffusionPreset, Options
 
 
-_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "ordered": ("sequential", "llada", "random", "dilated"),
-    "dream": ("dream_origin", "dream_maskgit", "dream_margin", "dream_entropy", "dimple"),
-    "certain": ("threshold", "factor", "entropy_threshold", "entropy_bound"),
-    "remembering": ("klass", "hierarchy", "credit", "smooth"),
-    "reopening": ("wino", "rcr", "remdm"),
-    "editing": ("llada2", "llada21_quality", "llada21_speed", "llada22"),
-    "lengths": ("adablock", "daedal", "slowfast"),
-    "cached": ("fastdllm_prefix", "fastdllm_dual", "freecache", "delayed", "interval", "vicinity"),
-    "blocks": ("sdar", "fastdllm_v2"),
-    "supervised": ("flashdlm",),
-    "trained": ("learn2pd", "dparallel"),
-    "speculating": ("self_speculative",),
-    "uniform": ("uniform_state",),
-    "adaptive": ("adaptive",),
-}
-NAMES: Final = tuple(name for names in _MODULES.values() for name in names)
-"""Each stands in the tuple `PRESETS` of a module of `presets`."""
+NAMES: Final = (
+    *("sequential", "llada", "random", "dilated"),
+    *("dream_origin", "dream_maskgit", "dream_margin", "dream_entropy", "dimple"),
+    *("threshold", "factor", "entropy_threshold", "entropy_bound"),
+    *("klass", "hierarchy", "credit", "smooth", "wino", "rcr", "remdm"),
+    *("llada2", "llada21_quality", "llada21_speed", "llada22"),
+    *("adablock", "daedal", "slowfast"),
+    *("fastdllm_prefix", "fastdllm_dual", "freecache", "delayed", "interval", "vicinity"),
+    *("sdar", "fastdllm_v2", "flashdlm", "learn2pd", "dparallel"),
+    *("self_speculative", "uniform_state", "adaptive"),
+)
+"""Each is a row of a module of `presets`."""
 
 
 def preset(name: str) -> DiffusionPreset:
     """Raises: `SpecError` for a name that is none, with those that there are."""
-    for module, names in _MODULES.items():
-        if name in names:
-            found = import_module(f"weft.decoding.diffusion.presets.{module}")
-            presets: tuple[DiffusionPreset, ...] = found.PRESETS
-            return next(one for one in presets if one.name == name)
+    if name in NAMES:
+        from weft.decoding.diffusion.presets import composed, standard
+
+        return next(one for one in (*standard.PRESETS, *composed.PRESETS) if one.name == name)
     close = get_close_matches(name, NAMES, 1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     raise SpecError(
@@ -52,7 +44,7 @@ def preset(name: str) -> DiffusionPreset:
 
 
 def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderConfig:
-    """The plugs of a preset. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
+    """What a preset is made of. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
     chosen = preset(name)
     for option in options:
         if option not in chosen.options:
@@ -111,3 +103,107 @@ def _form(chosen: DiffusionPreset) -> str:
     first = f"[:{own[0].upper()}]" if own else ""
     further = "".join(f"[,{name}=…]" for name in chosen.options if name not in own[:1])
     return f"write {chosen.name}{first}{further}"
+
+
+Options = Mapping[str, str | int | float | bool]
+WordT = TypeVar("WordT", bound=str)
+
+
+class Option(Protocol):
+    """Reads one option. Raises: `SpecError` for a value that cannot be."""
+
+    @property
+    def name(self) -> str:
+        """As people write it."""
+
+    def __call__(self, options: Options) -> object:
+        """Its value, or its default."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberOption:
+    """A number from `low` to `high`."""
+
+    name: str
+    default: float
+    low: float = 0.0
+    high: float = 1.0
+
+    def __call__(self, options: Options) -> float:
+        value = options.get(self.name, self.default)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not self.low <= float(value) <= self.high:
+            bounds = f"from {self.low:g} to {self.high:g}"
+            raise SpecError(f"{self.name} must be a number {bounds}, not {value!r}")
+        return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOption:
+    """A whole number from `low` to `high`."""
+
+    name: str
+    default: int
+    low: int = 0
+    high: int = 4096
+
+    def __call__(self, options: Options) -> int:
+        value = options.get(self.name, self.default)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not self.low <= int(value) <= self.high:
+            bounds = f"from {self.low} to {self.high}"
+            raise SpecError(f"{self.name} must be a whole number {bounds}, not {value!r}")
+        return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class WordOption(Generic[WordT]):
+    """One of `words`; the first of them is the default."""
+
+    name: str
+    words: tuple[WordT, ...]
+
+    def __call__(self, options: Options) -> WordT:
+        value = options.get(self.name, self.words[0])
+        for word in self.words:
+            if word == value:
+                return word
+        raise SpecError(f"{self.name} must be one of {', '.join(self.words)}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TextOption:
+    """A text, such as a folder; empty where it is not given. `several`: with commas in it."""
+
+    name: str
+    several: bool = False
+
+    def __call__(self, options: Options) -> str:
+        value = options.get(self.name, "")
+        if not isinstance(value, str) and not self.several:
+            raise SpecError(f"{self.name} must be a text, not {value!r}")
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffusionPreset:
+    """A named decoder. `make` builds its configuration for a model.
+
+    It raises `SpecError` for options that cannot be, `CapabilityError` or `ModelNotFound` for a
+    model that it cannot be used with.
+
+    plain      one token a pass: what the others are measured against
+    needs      what it takes beside the model: a trained filter, a supervisor; empty: nothing
+    options    the names it takes
+    lists      those of them that take several values, with commas between them
+    published  what was claimed, and where; empty: nobody measured it
+    """
+
+    name: str
+    summary: str
+    make: Callable[[ModelTraits, Options], DecoderConfig]
+    plain: bool = False
+    needs: str = ""
+    options: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    published: str = ""

@@ -1,4 +1,8 @@
-"""What the writing of one text took."""
+"""One text on its way from masks to tokens, and the loop that carries the queries of all rows.
+
+A row is a state machine that asks for passes and takes answers: it predicts, proposes, filters,
+writes, and goes on to the next block. Rows share passes and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +66,12 @@ class DenoisingCounters:
         """Tokens kept for each token read: what it costs where compute is the limit."""
         return self.kept / self.tokens if self.tokens else 0.0
 
-    def passed(self, queries: tuple[Query, ...], kind: PassKind) -> None:
+    def count_pass(self, queries: tuple[Query, ...], kind: PassKind) -> None:
         """A pass with `queries` of this row."""
         self.passes[kind] += 1
         self.tokens += sum(query.tokens for query in queries)
 
-    def did(self, action: Action, step: int, first: int) -> None:
+    def count_action(self, action: Action, step: int, first: int) -> None:
         """What was done in `step`; the answer begins at slot `first`."""
         self.commits += len(action.commit)
         self.edits += len(action.edit)
@@ -76,26 +80,30 @@ class DenoisingCounters:
 
 
 class ActionFilter:
-    """Stands between the proposals for one canvas and the canvas. `bounded` begins a block."""
+    """Stands between the proposals for one canvas and the canvas."""
 
     def __init__(
-        self, canvas: Canvas, plugs: DecoderConfig, traits: ModelTraits, counters: DenoisingCounters
+        self,
+        canvas: Canvas,
+        config: DecoderConfig,
+        traits: ModelTraits,
+        counters: DenoisingCounters,
     ) -> None:
-        self._canvas, self._commit, self._counters = canvas, plugs.commit, counters
-        self._verifying = [one.begin(canvas, traits) for one in plugs.verifiers]
+        self._canvas, self._commit, self._counters = canvas, config.commit, counters
+        self._verifiers = [one.begin(canvas, traits) for one in config.verifiers]
         self._bound = 0
 
-    def bounded(self) -> None:
+    def begin_block(self) -> None:
         """From now on as many more proposals may take something back as the open slots need."""
         canvas = self._canvas
         self._bound = canvas.step_in_block + self._commit.most_forwards(len(canvas.open))
 
-    def allowed(self, action: Action, stats: Stats, drawn: SampledTokens) -> Action:
-        """The action after the verifiers, bounded, and with progress."""
-        for verifying in self._verifying:
-            before = verifying.passes
-            action = verifying.verified(action, stats, drawn, self._canvas)
-            self._counters.passes["supervisor"] += verifying.passes - before
+    def filtered(self, action: Action, stats: Stats, drawn: SampledTokens) -> Action:
+        """The action after the verifiers, within its bound, and with progress."""
+        for verifier in self._verifiers:
+            before = verifier.passes
+            action = verifier.verified(action, stats, drawn, self._canvas)
+            self._counters.passes["supervisor"] += verifier.passes - before
         if self._canvas.step_in_block >= self._bound:
             action = action.only_commits
         if action.progresses or not stats.open.any():
@@ -105,34 +113,13 @@ class ActionFilter:
         return Action(commit=SlotTokens.of(stats.slots[[surest]], drawn.ids[[surest]]))
 
 
-class OutputRelease:
-    """Reviews one canvas piece by piece. `refusal`: what a guard said, if one did."""
-
-    def __init__(self, canvas: Canvas, plugs: DecoderConfig, traits: ModelTraits) -> None:
-        self.refusal: Refusal | None = None
-        self._canvas = canvas
-        self._guarding = [one.begin(canvas, traits) for one in plugs.guards]
-
-    def release(self, end: int) -> bool:
-        """Let slots before `end` be shown; false when a guard minds, and nothing more is."""
-        canvas = self._canvas
-        if end <= canvas.released:
-            return True
-        for guarding in self._guarding:
-            self.refusal = guarding.review(canvas, end)
-            if self.refusal is not None:
-                return False
-        canvas.released = max(canvas.released, end)
-        return True
-
-
 Finish = Literal["stop", "length", "refused"]
 _NOISE_ID: Final = 0
 """What an opened slot holds where the model has no mask."""
 
 
 class DenoisingRow:
-    """The writing of one canvas. Rows with equal canvas, plugs and chance write equal texts.
+    """The writing of one canvas. Rows with equal canvas, config and rng write equal texts.
 
     over      nothing more will be asked
     finish    why it is over
@@ -143,25 +130,26 @@ class DenoisingRow:
     def __init__(
         self,
         canvas: Canvas,
-        plugs: DecoderConfig,
+        config: DecoderConfig,
         traits: ModelTraits,
-        chance: TokenRng,
-        shaping: SamplingParams,
+        rng: TokenRng,
+        sampling: SamplingParams,
     ) -> None:
         self.canvas = canvas
         self.counters = DenoisingCounters()
         self.finish: Finish | None = None
+        self.refusal: Refusal | None = None
         self.end = canvas.first
-        self._plugs = plugs
-        self._blocks = plugs.schedule.begin(canvas, traits)
+        self._config = config
+        self._blocks = config.schedule.begin(canvas, traits)
         canvas.window = self._blocks.first(canvas)
-        self._commits = commits = plugs.commit.begin(canvas, traits)
-        self._looking = commits if isinstance(commits, ProbingSession) else None
-        self._caching = caching = plugs.cache.begin(canvas, traits)
-        self._stopping = plugs.stop.begin(canvas, traits)
-        self._predicting = SlotPredictor(canvas, plugs, traits, commits, caching, chance, shaping)
-        self._allowing = ActionFilter(canvas, plugs, traits, self.counters)
-        self._releasing = OutputRelease(canvas, plugs, traits)
+        self._commits = commits = config.commit.begin(canvas, traits)
+        self._probing = commits if isinstance(commits, ProbingSession) else None
+        self._cache = cache = config.cache.begin(canvas, traits)
+        self._stop = config.stop.begin(canvas, traits)
+        self._predictor = SlotPredictor(canvas, config, traits, commits, cache, rng, sampling)
+        self._filter = ActionFilter(canvas, config, traits, self.counters)
+        self._guards = [one.begin(canvas, traits) for one in config.guards]
         self._fill = _NOISE_ID if traits.mask_id is None else traits.mask_id
         self._looks: tuple[Query, ...] = ()
         self._pending: tuple[Stats, SampledTokens] | None = None
@@ -169,17 +157,13 @@ class DenoisingRow:
         if not canvas.window:
             self._finish("length", canvas.length)
             return
-        self._allowing.bounded()
+        self._filter.begin_block()
         if not len(canvas.open):
             self._leave(None)
 
     @property
     def over(self) -> bool:
         return self.finish is not None and self._owed is None
-
-    @property
-    def refusal(self) -> Refusal | None:
-        return self._releasing.refusal
 
     @property
     def kept(self) -> NDArray[np.int64]:
@@ -192,8 +176,8 @@ class DenoisingRow:
         if self._owed is not None:
             asked: tuple[Query, ...] = (self._persisting(*self._owed),)
         else:
-            asked = self._looks or self._predicting.queries()
-        self.counters.passed(asked, asked[0].kind)
+            asked = self._looks or self._predictor.queries()
+        self.counters.count_pass(asked, asked[0].kind)
         return asked
 
     def settle(self, answers: Sequence[Logits]) -> None:
@@ -201,17 +185,17 @@ class DenoisingRow:
         if self._owed is not None:
             self._persisted(answers[0])
         elif self._looks:
-            assert self._looking is not None
+            assert self._probing is not None
             pairs = zip(self._looks, answers, strict=True)
-            looked = [self._predicting.answer(*one) for one in pairs]
-            self._do(self._looking.looked(looked, self.canvas))
+            looked = [self._predictor.answer(*one) for one in pairs]
+            self._do(self._probing.looked(looked, self.canvas))
         else:
-            self.settle_seen(*self._predicting.seen(answers))
+            self.settle_seen(*self._predictor.seen(answers))
 
     @property
     def wants_statistics(self) -> bool:
         """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
-        return not (self._owed or self._looks or self._predicting.wants_logits)
+        return not (self._owed or self._looks or self._predictor.wants_logits)
 
     def settle_seen(self, stats: Stats, drawn: SampledTokens) -> None:
         """As `settle`, with what was computed elsewhere from the logits that were wanted."""
@@ -232,8 +216,8 @@ class DenoisingRow:
             return True
         canvas.step += 1
         canvas.step_in_block += 1
-        self._predicting.forget()
-        self._allowing.bounded()
+        self._predictor.forget()
+        self._filter.begin_block()
         return False
 
     def _do(self, action: Action) -> None:
@@ -243,9 +227,9 @@ class DenoisingRow:
             return
         assert self._pending is not None
         stats, drawn = self._pending
-        action = self._allowing.allowed(action, stats, drawn)
+        action = self._filter.filtered(action, stats, drawn)
         self._perform(action)
-        self._predicting.soft = action.soft
+        self._predictor.soft = action.soft
         self.canvas.step += 1
         self.canvas.step_in_block += 1
         self._advance(stats, action)
@@ -253,8 +237,8 @@ class DenoisingRow:
     def _perform(self, action: Action) -> None:
         canvas = self.canvas
         action.perform(canvas, self._fill)
-        self.counters.did(action, canvas.step, canvas.first)
-        self._caching.note(canvas, action)
+        self.counters.count_action(action, canvas.step, canvas.first)
+        self._cache.note(canvas, action)
 
     # --- from block to block
 
@@ -262,7 +246,7 @@ class DenoisingRow:
         canvas = self.canvas
         if action.again:  # what is written may still change
             return
-        end = self._stopping.ended(canvas, stats)
+        end = self._stop.ended(canvas, stats)
         if end is not None:
             self._finish("stop", end)
         elif not len(canvas.open):
@@ -277,7 +261,7 @@ class DenoisingRow:
         if not following:
             self._finish("length", canvas.length)
             return
-        feed = self._caching.persist(canvas, following)
+        feed = self._cache.persist(canvas, following)
         if feed is None:
             self._enter(following)
         else:
@@ -288,8 +272,8 @@ class DenoisingRow:
         canvas.window = following
         canvas.block += 1
         canvas.step_in_block = 0
-        self._predicting.forget()
-        self._allowing.bounded()
+        self._predictor.forget()
+        self._filter.begin_block()
         if not len(canvas.open):
             self._leave(None)
 
@@ -297,7 +281,7 @@ class DenoisingRow:
         """The pass over a finished block; it may write the first slot of the next."""
         canvas = self.canvas
         wanted = []
-        if self._plugs.cache.predicts and following and canvas.undecided[following.start]:
+        if self._config.cache.predicts and following and canvas.undecided[following.start]:
             wanted = [following.start]
         slots = np.array(wanted, dtype=np.int64)
         return Query(canvas, feed.slots, slots, feed.reach, kind="persist")
@@ -311,23 +295,27 @@ class DenoisingRow:
         self._enter(following)
         if len(logits):
             slots = np.array([following.start], dtype=np.int64)
-            drawn = self._predicting.drawn(slots, logits)
+            drawn = self._predictor.drawn(slots, logits)
             self._perform(Action(commit=SlotTokens.of(slots, drawn.ids)))
 
     # --- the end
 
     def _release(self, end: int) -> bool:
         """Let slots before `end` be shown; where a guard minds, that is the end."""
-        if self._releasing.release(end):
-            return True
-        self._close("refused", self.canvas.released)
-        return False
+        canvas = self.canvas
+        for guard in self._guards if end > canvas.released else ():
+            self.refusal = guard.review(canvas, end)
+            if self.refusal is not None:
+                self._close("refused", canvas.released)
+                return False
+        canvas.released = max(canvas.released, end)
+        return True
 
     def _finish(self, finish: Finish, end: int) -> None:
         if not self._release(end):
             return
         self._close(finish, end)
-        feed = self._caching.persist(self.canvas, range(0)) if self._plugs.keep else None
+        feed = self._cache.persist(self.canvas, range(0)) if self._config.keep else None
         if feed is not None:
             self._owed = (feed, range(0))
 
@@ -368,20 +356,20 @@ def denoise(rows: Sequence[LoopRow], adapter: ModelAdapter) -> bool:
     return True
 
 
-def denoised(rows: Sequence[LoopRow], adapter: ModelAdapter) -> None:
+def denoise_all(rows: Sequence[LoopRow], adapter: ModelAdapter) -> None:
     """Write all rows to their ends."""
     while not all(row.over for row in rows):
         denoise(rows, adapter)
 
 
-def written(
+def denoise_text(
     adapter: ModelAdapter,
     canvas: Canvas,
-    plugs: DecoderConfig,
-    chance: TokenRng,
-    shaping: SamplingParams = GREEDY,
+    config: DecoderConfig,
+    rng: TokenRng,
+    sampling: SamplingParams = GREEDY,
 ) -> DenoisingRow:
     """One text, written to its end."""
-    row = DenoisingRow(canvas, plugs, adapter.traits, chance, shaping)
-    denoised([row], adapter)
+    row = DenoisingRow(canvas, config, adapter.traits, rng, sampling)
+    denoise_all([row], adapter)
     return row

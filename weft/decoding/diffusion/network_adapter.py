@@ -1,7 +1,4 @@
-"""Which columns of a cache hold keys of the text that is there now. Knows no keys.
-
-A row of the cache outlives its text: what was left in it must not be seen by the next one.
-"""
+"""A network in this process as a diffusion model: canvases in, aligned logits out."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from weft.core.errors import CapabilityError, InternalError, ModelRequestError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Slots
 from weft.decoding.diffusion.query import Query, SoftSlots
-from weft.decoding.diffusion.spans import horizon, pieces, span_of
+from weft.decoding.diffusion.spans import horizon, span_of, split_query
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network, SpanOutput
@@ -137,14 +134,13 @@ class NetworkAdapter:
             self._check(query)
         slots = self._slots(queries)
         chosen = self._chosen(queries, slots)
-        cut = [pieces(query, self.traits, self._piece) for query in chosen]
+        cut = [split_query(query, self.traits, self._piece) for query in chosen]
         for early in zip_longest(*(parts[:-1] for parts in cut)):
             self._read([(one, slot) for one, slot in zip(early, slots, strict=True) if one])
         readings = self._read([(parts[-1], slot) for parts, slot in zip(cut, slots, strict=True)])
         return [self._shown(readings[slot].logits) for slot in slots]
 
     def forget(self, row: int) -> None:
-        """See `ModelAdapter`."""
         self._held.forget(row)
 
     def _check(self, query: Query) -> None:

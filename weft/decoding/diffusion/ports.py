@@ -1,13 +1,13 @@
-"""The ports to what stands between a model and a canvas: guidance, verifiers, guards, in order.
+"""The ports that decide how a text is written, and `DecoderConfig`, which holds one of each.
 
-Each is made for one canvas by its settings, which `Plugs` holds.
+Each has settings, which are safe to share, and a session, which `begin` makes for one canvas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,25 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.query import PassKind, RefreshCandidates
+from weft.decoding.diffusion.query import PassKind, Query, RefreshCandidates
 from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
 
-if TYPE_CHECKING:
-    from weft.decoding.diffusion.query import Query
+SessionT_co = TypeVar("SessionT_co", covariant=True)
+
+
+class Settings(Protocol[SessionT_co]):
+    """Settings of one part of a decoder: safe to share."""
+
+    def begin(self, canvas: Canvas, traits: ModelTraits) -> SessionT_co:
+        """For one canvas."""
+
+
+class ForesightSettings(Settings[SessionT_co], Protocol[SessionT_co]):
+    """Of a part that may look at predictions behind the window."""
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it does."""
 
 
 class GuidanceSession(Protocol):
@@ -38,13 +52,6 @@ class GuidanceSession(Protocol):
         """New logits [slots, vocabulary]; -inf forbids, and one token of each slot is left."""
 
 
-class GuidancePolicy(Protocol):
-    """Settings of one."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> GuidanceSession:
-        """For one canvas."""
-
-
 class VerifierSession(Protocol):
     """Lets less through than was proposed, or puts something else in its place."""
 
@@ -55,17 +62,6 @@ class VerifierSession(Protocol):
         self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
     ) -> Action:
         """What is done instead."""
-
-
-class VerifierPolicy(Protocol):
-    """Settings of one."""
-
-    @property
-    def beyond(self) -> bool:
-        """Whether it looks at predictions behind the window."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> VerifierSession:
-        """For one canvas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +79,6 @@ class GuardSession(Protocol):
 
         Looks at prompt and answer as one text.
         """
-
-
-class OutputGuard(Protocol):
-    """Settings of one."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> GuardSession:
-        """For one canvas."""
 
 
 Need = Literal["decided", "beyond", "distribution"]
@@ -133,15 +122,12 @@ class ShadowReadingSession(CommitSession, Protocol):
         """Decided slots of the window, ascending; answered in `Stats.shadow`."""
 
 
-class CommitPolicy(Protocol):
-    """Settings of a policy."""
+class CommitPolicy(Settings[CommitSession], Protocol):
+    """Which slots are written after a look at the model's predictions."""
 
     @property
     def needs(self) -> frozenset[Need]:
         """What `Stats` has to hold."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> CommitSession:
-        """For one canvas."""
 
     def most_forwards(self, slots: int) -> int:
         """Proposals after which so many slots are decided at the latest; from there on, commits
@@ -175,8 +161,10 @@ class CacheSession(Protocol):
         """
 
 
-class CachePolicy(Protocol):
-    """Settings of a cache policy. `exact`: predictions are those without a cache."""
+class CachePolicy(Settings[CacheSession], Protocol):
+    """Which slots are read again in a pass, and which are trusted. `begin` raises
+    `CapabilityError` for a model that it cannot serve.
+    """
 
     @property
     def exact(self) -> bool:
@@ -185,9 +173,6 @@ class CachePolicy(Protocol):
     @property
     def predicts(self) -> bool:
         """Whether the pass over a finished block also writes the first slot of the next one."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> CacheSession:
-        """For one canvas. Raises: `CapabilityError` for a model that it cannot serve."""
 
 
 class ScheduleSession(Protocol):
@@ -211,17 +196,6 @@ class MovingScheduleSession(ScheduleSession, Protocol):
         """
 
 
-class BlockSchedule(Protocol):
-    """Settings of a schedule."""
-
-    @property
-    def beyond(self) -> bool:
-        """Whether it looks at predictions behind the window."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> ScheduleSession:
-        """For one canvas."""
-
-
 class StopSession(Protocol):
     """A stop policy at work on one canvas."""
 
@@ -232,15 +206,11 @@ class StopSession(Protocol):
         """
 
 
-class StopPolicy(Protocol):
-    """Settings of a stop policy."""
-
-    @property
-    def beyond(self) -> bool:
-        """Whether it looks at predictions behind the window."""
-
-    def begin(self, canvas: Canvas, traits: ModelTraits) -> StopSession:
-        """For one canvas."""
+GuidancePolicy: TypeAlias = Settings[GuidanceSession]
+OutputGuard: TypeAlias = Settings[GuardSession]
+VerifierPolicy: TypeAlias = ForesightSettings[VerifierSession]
+BlockSchedule: TypeAlias = ForesightSettings[ScheduleSession]
+StopPolicy: TypeAlias = ForesightSettings[StopSession]
 
 
 @dataclass(frozen=True, slots=True)

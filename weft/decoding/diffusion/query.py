@@ -1,4 +1,4 @@
-"""What one row wants to know from the model in one pass. Knows no model."""
+"""What one row asks of the model in one pass."""
 
 from __future__ import annotations
 

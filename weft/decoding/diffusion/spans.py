@@ -1,6 +1,7 @@
-"""A query as the span of a network: what is read where, and who sees whom.
+"""A query as spans of a network: what is read where, who sees whom, long texts in pieces.
 
-Knows the model's traits; knows no weights.
+The mask of a pass grows with the square of what is read in it, so what sees nothing later is read
+piece by piece.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _writes(
     return (HiddenStateWrite(0, rows, lambda _: mixing(mixed)),)
 
 
-def pieces(query: Query, traits: ModelTraits, most: int) -> list[Query]:
+def split_query(query: Query, traits: ModelTraits, most: int) -> list[Query]:
     """Queries to be asked one after another, of at most `most` slots; the last predicts.
 
     It may be longer: the window is never cut, nor is a block, nor anything where all slots see each

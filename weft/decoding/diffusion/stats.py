@@ -15,6 +15,9 @@ from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
 from weft.decoding.sampling import CounterRng, SamplingParams, TokenRng
 
 _VISIT: Final = 1 << 32
+SLACK: Final = 1e-6
+"""Probabilities from float32 logits differ by less where they are equal: one half may read
+0.49999997 on one machine and 0.5 on the next."""
 OF_POLICIES: Final = 1 << 63
 """The first position of `SampledTokens.chance` that no slot uses; there are as many more."""
 
@@ -62,6 +65,12 @@ class Stats:
         return np.searchsorted(self.slots, slots)
 
 
+def reaches(values: NDArray[np.float64], threshold: float) -> Bits:
+    """Where `values` are at least the threshold, within rounding."""
+    reached: Bits = values >= threshold - SLACK
+    return reached
+
+
 def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """[..., vocabulary], computed in float32 around the largest."""
     above = logits - logits.max(axis=-1, keepdims=True)
@@ -69,7 +78,7 @@ def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-def stats_of(
+def compute_stats(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
@@ -147,7 +156,7 @@ class ProbeAnswer:
     drawn: SampledTokens
 
 
-def drawn_from(
+def sample_tokens(
     canvas: Canvas,
     slots: Slots,
     logits: NDArray[np.float32],
@@ -168,7 +177,10 @@ def drawn_from(
         visits = canvas.visits[slots] + (canvas.step if fresh else 0)
         at = (slots - canvas.first) + visits * _VISIT
         ids = np.array(
-            [chance.token(shaping.law(row), int(n)) for row, n in zip(logits, at, strict=True)],
+            [
+                chance.token(shaping.distribution(row), int(n))
+                for row, n in zip(logits, at, strict=True)
+            ],
             dtype=np.int64,
         )
     logp = log_probabilities(logits)

@@ -56,8 +56,8 @@ def attend(
         )
         for group in step.groups
     ]
-    if step.looking is not None:
-        parts.append(step.looking.attend(query[0], keys, values, scaling).flatten(1))
+    if step.segment_attention is not None:
+        parts.append(step.segment_attention.attend(query[0], keys, values, scaling).flatten(1))
     found = parts[0] if len(parts) == 1 else torch.cat(parts)
     return found.unflatten(1, (-1, keys.shape[3]))[None], None
 

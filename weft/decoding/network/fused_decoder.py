@@ -134,39 +134,39 @@ class FusedLayer(nn.Module):  # type: ignore[misc]
         self.linears = Linears(layer, make)
         self.prompt_linears = None if make_prompt is None else Linears(layer, make_prompt)
 
-    def forward(self, pair: torch.Tensor, way: PassState) -> torch.Tensor:
+    def forward(self, pair: torch.Tensor, state: PassState) -> torch.Tensor:
         """pair: what enters and its negative, [tokens, 2, width], as norms need it -> the same of
         what leaves. Writes the tokens' keys and values to the cache.
 
         Parts are called by `forward`: what else a call of a module does takes longer than it.
         """
         linears = self.linears
-        if way.prompt and self.prompt_linears is not None:
+        if state.prompt and self.prompt_linears is not None:
             linears = self.prompt_linears
         joined = linears.qkv.forward(self._before_attention(pair))
         rows = joined.view(len(joined), -1, self._head_dim)
-        turned = torch.addcmul(rows * way.cos, rows.roll(self._head_dim // 2, -1), way.sin)
+        turned = torch.addcmul(rows * state.cos, rows.roll(self._head_dim // 2, -1), state.sin)
         heads = rows.shape[1] - 2 * self._kv_heads
-        way.cache.write(self.number, way.places, turned[:, heads:].flatten(1))
+        state.cache.write(self.number, state.places, turned[:, heads:].flatten(1))
         query = turned[:, :heads].unflatten(1, (self._kv_heads, -1))
-        found = linears.out.forward(self._attend(query, way))
-        pair = torch.addcmul(pair, found.unsqueeze(1), way.signs)
+        found = linears.out.forward(self._attend(query, state))
+        pair = torch.addcmul(pair, found.unsqueeze(1), state.signs)
         gate, up = linears.gate_up.forward(self._before_mlp(pair)).chunk(2, -1)
         found = linears.down.forward(silu(gate).mul_(up))
-        return torch.addcmul(pair, found.unsqueeze(1), way.signs)
+        return torch.addcmul(pair, found.unsqueeze(1), state.signs)
 
-    def _attend(self, query: torch.Tensor, way: PassState) -> torch.Tensor:
+    def _attend(self, query: torch.Tensor, state: PassState) -> torch.Tensor:
         """query: [tokens, kv_heads, heads / kv_heads, head_dim] -> [tokens, heads * head_dim]"""
-        at = self.number - way.first
+        at = self.number - state.first
         parts = [
             attend_group(group, query, keys[at], values[at], self._scaling)
-            for group, (keys, values) in zip(way.step.groups, way.windows, strict=True)
+            for group, (keys, values) in zip(state.step.groups, state.windows, strict=True)
         ]
-        looking = way.step.looking
-        if looking is not None:
+        segment_attention = state.step.segment_attention
+        if segment_attention is not None:
             by_head = query.flatten(1, 2).transpose(0, 1)
-            halves = way.cache.halves(self.number)
-            parts.append(looking.attend(by_head, *halves, self._scaling).flatten(1))
+            halves = state.cache.halves(self.number)
+            parts.append(segment_attention.attend(by_head, *halves, self._scaling).flatten(1))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -205,13 +205,13 @@ class FusedDecoder:
         Where the network `reads_prompts_apart`, spans are all of prompts, or none is.
         """
         hidden = self._embedding(step.token_ids)
-        way = self._state(step, cache, hidden)
+        state = self._state(step, cache, hidden)
         pair = hidden.unsqueeze(1) * self._signs
         looks = bool(step.taps or step.written)
         for layer in self._layers:
             if looks:
                 pair = self._enter(step, layer.number, pair)
-            pair = layer.forward(pair, way)
+            pair = layer.forward(pair, state)
             if -layer.number - 1 in step.taps:
                 step.hidden[-layer.number - 1] = pair[:, 0].contiguous()
         if len(self._layers) in step.taps:

@@ -1,6 +1,7 @@
-"""What enters the layers of a model: looked at, and where that is wanted, written over.
+"""A model's folder and its decoder layers: read, found, cut, and tapped by hooks.
 
-Works on transformers' own decoder classes, by hooks that go by the step they are called with.
+Weights are read as they are, without code that comes with them; models whose rows cannot share a
+flat batch are refused. Hooks go by the step that transformers' own classes are called with.
 """
 
 from __future__ import annotations

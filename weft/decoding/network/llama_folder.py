@@ -52,13 +52,13 @@ class LlamaConfig:
 class LlamaGenerationConfig:
     """Has of transformers' `GenerationConfig` what `Network` reads."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        self.eos_token_id: int | list[int] | None = said.get("eos_token_id")
-        self._said = said
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.eos_token_id: int | list[int] | None = values.get("eos_token_id")
+        self._values = values
 
     def to_diff_dict(self) -> dict[str, Any]:
-        """What was said."""
-        return self._said
+        """All of the file's values."""
+        return self._values
 
 
 class LlamaModel(nn.Module):  # type: ignore[misc]
@@ -179,12 +179,12 @@ def _nowhere(*shape: int) -> torch.Tensor:
 def read_llama(path: Path, dtype: torch.dtype) -> LlamaModel | None:
     """The model of a folder, on the CPU; None for any other kind, and for what does not fit."""
     try:
-        said = _read(path / "config.json")
-        if not _is_plain(said):
+        values = _read(path / "config.json")
+        if not _is_plain(values):
             return None
         weights = load_file(path / _WEIGHTS)
-        model = LlamaModel(_config(path, said, weights))
-        if said.get("tie_word_embeddings", False):
+        model = LlamaModel(_config(path, values, weights))
+        if values.get("tie_word_embeddings", False):
             weights.setdefault("lm_head.weight", weights["model.embed_tokens.weight"])
         kept = {name: weight.to(dtype) for name, weight in weights.items()}
         model.load_state_dict(kept, assign=True)
@@ -194,46 +194,46 @@ def read_llama(path: Path, dtype: torch.dtype) -> LlamaModel | None:
     return model
 
 
-def _is_plain(said: dict[str, Any]) -> bool:
+def _is_plain(values: dict[str, Any]) -> bool:
     """Whether there is nothing in a configuration that only transformers knows."""
-    kind = said.get("model_type")
-    rope = said.get("rope_parameters") or {"rope_type": "default"}
-    windows = said.get("sliding_window") is not None and said.get("use_sliding_window", True)
-    layers = set(said.get("layer_types") or ()) - {"full_attention"}
+    kind = values.get("model_type")
+    rope = values.get("rope_parameters") or {"rope_type": "default"}
+    windows = values.get("sliding_window") is not None and values.get("use_sliding_window", True)
+    layers = set(values.get("layer_types") or ()) - {"full_attention"}
     return (
-        said.get("architectures") == [_CLASSES.get(str(kind))]
-        and said.get("hidden_act") == "silu"
+        values.get("architectures") == [_CLASSES.get(str(kind))]
+        and values.get("hidden_act") == "silu"
         and rope.get("rope_type") == "default"
         and rope.get("partial_rotary_factor", 1.0) == 1.0
-        and not (windows or layers or said.get("rope_scaling") or "quantization_config" in said)
+        and not (windows or layers or values.get("rope_scaling") or "quantization_config" in values)
     )
 
 
-def _config(path: Path, said: dict[str, Any], weights: dict[str, torch.Tensor]) -> LlamaConfig:
-    heads: int = said["num_attention_heads"]
+def _config(path: Path, values: dict[str, Any], weights: dict[str, torch.Tensor]) -> LlamaConfig:
+    heads: int = values["num_attention_heads"]
     names = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
     generation = path / "generation_config.json"
     return LlamaConfig(
         name_or_path=str(path),
-        model_type=said["model_type"],
+        model_type=values["model_type"],
         num_attention_heads=heads,
-        num_key_value_heads=said.get("num_key_value_heads") or heads,
-        head_dim=said.get("head_dim") or said["hidden_size"] // heads,
-        max_position_embeddings=said["max_position_embeddings"],
-        rms_norm_eps=said["rms_norm_eps"],
-        rope_theta=(said.get("rope_parameters") or said)["rope_theta"],
+        num_key_value_heads=values.get("num_key_value_heads") or heads,
+        head_dim=values.get("head_dim") or values["hidden_size"] // heads,
+        max_position_embeddings=values["max_position_embeddings"],
+        rms_norm_eps=values["rms_norm_eps"],
+        rope_theta=(values.get("rope_parameters") or values)["rope_theta"],
         biases=frozenset(name.split(".")[-2] for name in weights if name.endswith(".bias")),
-        generation=_read(generation) if generation.exists() else _generation(said),
-        **{name: said[name] for name in names},
+        generation=_read(generation) if generation.exists() else _generation(values),
+        **{name: values[name] for name in names},
     )
 
 
-def _generation(said: dict[str, Any]) -> dict[str, Any]:
-    return {"eos_token_id": said.get("eos_token_id")}
+def _generation(values: dict[str, Any]) -> dict[str, Any]:
+    return {"eos_token_id": values.get("eos_token_id")}
 
 
 def _read(file: Path) -> dict[str, Any]:
-    said = json.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(said, dict):
+    values = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
         raise ValueError(f"{file.name} is no object")  # noqa: TRY004 - as for any other broken file
-    return said
+    return values

@@ -85,7 +85,7 @@ class Network:
         self.vocabulary_size: int = config.vocab_size
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
-        self.habits = _generation_config(model.generation_config)
+        self.generation = _generation_config(model.generation_config)
         self.path = folder_of(model)
         self._options = options
         self._first = first
@@ -327,7 +327,7 @@ def _generation_config(
         return ModelGenerationConfig(None, 1.0, 0, frozenset())
     ends = config.eos_token_id
     end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    said = config.to_diff_dict()
+    values = config.to_diff_dict()
     return ModelGenerationConfig(
-        said.get("temperature"), said.get("top_p") or 1.0, said.get("top_k") or 0, end_ids
+        values.get("temperature"), values.get("top_p") or 1.0, values.get("top_k") or 0, end_ids
     )

@@ -1,4 +1,4 @@
-"""Hidden states that are made rather than computed."""
+"""One step of many rows as one flat sequence of tokens: no padding where the model multiplies."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ class AttentionGroup:
 class PackedBatch:
     """What one forward pass reads. Tensors are [tokens] but for `wanted`, the rows with logits.
 
-    `spans` are in the order of the tokens, from `firsts` on. `looking` is for the tokens of the
-    spans with views, which come last. `written` by layer: the rows of a span, and what is written
-    to them. Of the layers `taps`, what entered them is put into `hidden`: [tokens, width].
+    `spans` are in the order of the tokens, from `firsts` on. `segment_attention` is for the tokens
+    of the spans with views, which come last. `written` by layer: the rows of a span, and what is
+    written to them. Of the layers `taps`, what entered them is put into `hidden`: [tokens, width].
     """
 
     spans: tuple[Span, ...]
@@ -122,7 +122,7 @@ class PackedBatch:
     columns: torch.Tensor
     wanted: torch.Tensor
     groups: tuple[AttentionGroup, ...]
-    looking: SegmentAttention | None
+    segment_attention: SegmentAttention | None
     taps: frozenset[int]
     written: dict[int, list[tuple[int, int, HiddenStateWrite]]]
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -154,11 +154,11 @@ def pack(
             mask, columns = mask.to(device), mask.shape[-1]
         groups.append(AttentionGroup(first, last, run[0].slot, run[-1].slot + 1, columns, mask))
         first = last
-    looking = None
+    segment_attention = None
     if viewing:
         assert rotary is not None
         seen = [(span.columns, span.view) for span in viewing]
-        looking = plan_segments(seen, first, rotary, queries_per_key, dtype, device)
+        segment_attention = plan_segments(seen, first, rotary, queries_per_key, dtype, device)
     firsts = tuple(accumulate((len(span.tokens) for span in ordered), initial=0))
     wanted = [
         [start + row for row in span.wanted] for span, start in zip(ordered, firsts, strict=False)
@@ -174,7 +174,7 @@ def pack(
         columns=places,
         wanted=_flat(wanted, device),
         groups=tuple(groups),
-        looking=looking,
+        segment_attention=segment_attention,
         taps=frozenset(layer for span in ordered for layer in span.taps),
         written=_written(ordered, firsts),
     )

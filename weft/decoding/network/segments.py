@@ -1,7 +1,11 @@
-"""What a worker sees, in which order and at which positions: its own block last.
+"""Attention of tokens that see segments of several slots, at positions of their own view.
 
-Layouts are those of `weft.core.ports.model.ConcurrentAttention`. Knows slots and columns of a cache
-whose keys stand at the positions of their columns; knows no tensors.
+Hogwild! Inference (arXiv 2504.06261) and Group Think (arXiv 2505.11107): workers see one another's
+blocks, their own last, in the layouts of `weft.core.ports.model.ConcurrentAttention`. Keys never
+move. A query that stands at p in its view and sees a segment shifted by s against its columns
+scores as one at p - s does with keys at the positions of their columns. Each segment has a softmax
+of its own; the mean of the outputs, weighted by the softmax of their log-sum-exps, is the softmax
+over all keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Prompts whose stretches lie side by side: positions, visibility, and names of what is computed.
+"""Positions and attention masks: which tokens stand where, and which see which.
 
-The masks and positions of Multiverse (arXiv 2506.09991) and ParaThinker (arXiv 2509.04475), and any
-other that `weft.core.ports.model.Placed` can say. Knows tokens; knows no model.
+`Placement` lays stretches side by side (Multiverse, arXiv 2506.09991; ParaThinker, 2509.04475),
+`TreeMask` makes the last tokens a tree, `BlockMask` lets blocks of a text see all of themselves.
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ ORDINARY = Placement()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeMask:
-    """From column `first` on, which holds the root, tokens branch; `base` places those before.
+    """The positions and the mask of tree attention (SpecInfer, arXiv 2305.09781): siblings share a
+    position, and a token sees what is above it.
+
+    From column `first` on, which holds the root, tokens branch; `base` places those before.
 
     depths   [rows]: how many positions after the root a token stands; 0 for the root
     sees     [rows, rows]: which of these tokens each sees, itself included; all see what the root
@@ -153,7 +156,9 @@ class TreeMask:
 
 @dataclass(frozen=True, slots=True)
 class BlockMask:
-    """A token stands at the position of its column, and sees columns `[0, reach)` up to a horizon.
+    """Text that is not read from the left: at once, block by block, or partly so.
+
+    A token stands at the position of its column, and sees columns `[0, reach)` up to a horizon.
 
     block   0: each sees all of them; else up to the end of its own block, counted from column 0
     causal  columns before this one see up to themselves instead

@@ -1,4 +1,8 @@
-"""What came of a draft: the nodes that were accepted, and the token after them."""
+"""Acceptance: which nodes of a draft stay, by the target's distribution after each of them.
+
+An `Acceptor` keeps the target's distribution, whatever the draft; a `LossyAcceptor` may change the
+text and has to be asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from weft.decoding.sampling import TokenRng
 from weft.decoding.speculative.draft import ROOT, DraftTree
 
 DistributionAt = Callable[[int], NDArray[np.float64]]
-"""The target's law [vocabulary] of what follows a node, or `ROOT`."""
+"""The target's distribution [vocabulary] of what follows a node, or `ROOT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +37,29 @@ class AcceptedPath:
 
 
 class Acceptor(Protocol):
-    """A rule that keeps the target's law, whatever the draft: a lossless one."""
+    """A rule that keeps the target's distribution, whatever the draft: a lossless one."""
 
     def walk(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         """Walk down `tree`. `position` is that of the first token that is decided."""
 
 
 class ExactMatch:
-    """Implements `Acceptor`. With a greedy law this is the greedy rule."""
+    """Sample and match: the target draws its token as ever, and a draft that has it is followed.
+
+    For drafts that draw nothing it is the ratio test (arXiv 2211.17192) with a distribution of one
+    token, and with a greedy distribution the greedy rule: token for token what is written without a
+    draft.
+    """
 
     def walk(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         path: list[int] = []
         node, tried = ROOT, 0
         while True:
-            token = chance.token(law_at(node), position + len(path))
+            token = rng.token(distribution_at(node), position + len(path))
             children = tree.children(node)
             found = next((child for child in children if tree.tokens[child] == token), None)
             if found is None:
@@ -64,74 +73,87 @@ Array = NDArray[np.float64]
 
 
 class RejectionSampling:
-    """Implements `Acceptor`. Children that nobody drew are tested as certain: with their law."""
+    """Implements `Acceptor`: the ratio test for random drafts (arXiv 2211.17192, 2302.01318).
+
+    Siblings are tested in the order of their drawing, each against what the earlier ones left of
+    the target's distribution: SpecInfer's multi-step test for independent draws (arXiv 2305.09781),
+    Sequoia's for draws without replacement (2402.12374). Children that nobody drew are tested as
+    certain: with their distribution.
+    """
 
     def walk(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         path: list[int] = []
         node, tried = ROOT, 0
         while True:
             here = position + len(path)
-            taken, left, count = _test(tree, node, law_at(node), chance, here)
+            taken, left, count = _test(tree, node, distribution_at(node), rng, here)
             tried += count
             if taken is None:
-                return AcceptedPath(tuple(path), chance.token(left, here), tried)
+                return AcceptedPath(tuple(path), rng.token(left, here), tried)
             path.append(taken)
             node = taken
 
 
 def _test(
-    tree: DraftTree, node: int, law: Array, chance: TokenRng, position: int
+    tree: DraftTree, node: int, distribution: Array, rng: TokenRng, position: int
 ) -> tuple[int | None, Array, int]:
-    """The accepted child of `node`, or None and what is left of `law`; how many were tested."""
+    """The accepted child of `node`, or None and what is left of `distribution`; how many were
+    tested.
+    """
     proposal = tree.proposals.get(node)
-    drawn = None if proposal is None else proposal.law
+    drawn = None if proposal is None else proposal.distribution
     for sibling, child in enumerate(tree.children(node)):
         token = tree.tokens[child]
         certain = drawn is None or not drawn[token] > 0.0  # nobody can have drawn it from there
         q = 1.0 if certain or drawn is None else float(drawn[token])
-        if chance.accepts(min(1.0, float(law[token]) / q), position, sibling):
-            return child, law, sibling + 1
+        if rng.accepts(min(1.0, float(distribution[token]) / q), position, sibling):
+            return child, distribution, sibling + 1
         if certain or drawn is None:
-            law = _without(law, token)
+            distribution = _without(distribution, token)
         else:
-            law = _positive(law - drawn, law)
+            distribution = _positive(distribution - drawn, distribution)
             if proposal is not None and proposal.kind == "without_replacement":
                 drawn = _without(drawn, token)
-    return None, law, len(tree.children(node))
+    return None, distribution, len(tree.children(node))
 
 
-def _without(law: Array, token: int) -> Array:
-    rest = law.copy()
+def _without(distribution: Array, token: int) -> Array:
+    rest = distribution.copy()
     rest[token] = 0.0
-    return _positive(rest, law)
+    return _positive(rest, distribution)
 
 
-def _positive(rest: Array, law: Array) -> Array:
-    """`rest` without what is negative, as a law. Nothing left: rounding rejected the certain."""
+def _positive(rest: Array, distribution: Array) -> Array:
+    """`rest` without what is negative, as a distribution. Nothing left: rounding rejected the
+    certain.
+    """
     rest = np.maximum(rest, 0.0)
     total = rest.sum()
-    return rest / total if total > 0.0 else law
+    return rest / total if total > 0.0 else distribution
 
 
 @runtime_checkable
 class LossyAcceptor(Protocol):
-    """A rule that does not keep the target's law."""
+    """A rule that does not keep the target's distribution."""
 
     def walk_lossy(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         """As `Acceptor.walk`, of which it keeps the shape only."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypicalAcceptance:
-    """Implements `LossyAcceptor`. A token x is kept if p(x) > min(epsilon, delta * exp(-H(p))).
+    """Implements `LossyAcceptor`: typical acceptance (Medusa, arXiv 2401.10774, section 2.3.1).
 
-    H is the entropy of the target's law p, in nats. Of several such children the likeliest is
-    followed. The token after them is drawn from the law, by the same chance as without a draft. A
-    greedy law has no entropy and one token: then this is the greedy rule, and nothing is lost.
+    A token x is kept if p(x) > min(epsilon, delta * exp(-H(p))).
+
+    H is the entropy of the target's distribution p, in nats. Of several such children the likeliest
+    is followed. The token after them is drawn from the distribution, by the same rng as without
+    a draft. A greedy distribution has no entropy and one token: then this is the greedy rule, and
+    nothing is lost.
 
     Raises: `ValueError` for values out of 0..1.
     """
@@ -144,40 +166,49 @@ class TypicalAcceptance:
             raise ValueError(f"no acceptance with {self}")
 
     def walk_lossy(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         path: list[int] = []
         node, tried = ROOT, 0
         while True:
-            law = law_at(node)
+            distribution = distribution_at(node)
             children = tree.children(node)
             tried += len(children)
-            least = min(self.epsilon, self.delta * float(np.exp(-_entropy(law))))
-            kept = [child for child in children if law[tree.tokens[child]] > least]
+            least = min(self.epsilon, self.delta * float(np.exp(-_entropy(distribution))))
+            kept = [child for child in children if distribution[tree.tokens[child]] > least]
             if not kept:
-                return AcceptedPath(tuple(path), chance.token(law, position + len(path)), tried)
-            node = max(kept, key=lambda child: float(law[tree.tokens[child]]))
+                return AcceptedPath(
+                    tuple(path), rng.token(distribution, position + len(path)), tried
+                )
+            node = max(kept, key=lambda child: float(distribution[tree.tokens[child]]))
             path.append(node)
 
 
-def _entropy(law: NDArray[np.float64]) -> float:
+def _entropy(distribution: NDArray[np.float64]) -> float:
     """In nats."""
-    some = law[law > 0.0]
+    some = distribution[distribution > 0.0]
     return float(-(some * np.log(some)).sum())
 
 
 class AcceptAll:
-    """Implements `LossyAcceptor` for chains; of siblings the first is taken."""
+    """Implements `LossyAcceptor`: Lexical Unit Decoding's rule (arXiv 2405.15208), for chains.
+
+    What was drafted is kept, unverified: its drafter drafts only what it is sure of.
+    """
 
     def walk_lossy(
-        self, tree: DraftTree, law_at: DistributionAt, chance: TokenRng, position: int
+        self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         path: list[int] = []
         node = ROOT
         while True:
-            law = law_at(node)  # asked at every node on the way: the host follows along
+            distribution = distribution_at(
+                node
+            )  # asked at every node on the way: the host follows along
             children = tree.children(node)
             if not children:
-                return AcceptedPath(tuple(path), chance.token(law, position + len(path)), len(path))
+                return AcceptedPath(
+                    tuple(path), rng.token(distribution, position + len(path)), len(path)
+                )
             node = children[0]
             path.append(node)

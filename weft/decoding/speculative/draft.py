@@ -1,4 +1,4 @@
-"""A draft: tokens that may follow the last committed one, as a tree. Knows no model and no law.
+"""A draft: a tree of tokens that may follow the last committed one, and rows read beside it.
 
 Arrays over a tree have a row for the root first, then one for each node.
 """
@@ -20,24 +20,24 @@ DrawKind = Literal["independent", "without_replacement"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChildDistribution:
-    """How the children of a node were drawn: from `law` [vocabulary], in their order.
+    """How the children of a node were drawn: from `distribution` [vocabulary], in their order.
 
-    independent           each from the law itself (SpecInfer)
+    independent           each from the distribution itself (SpecInfer)
     without_replacement   each from what the earlier ones leave of it (Sequoia)
     """
 
     kind: DrawKind
-    law: NDArray[np.float64]
+    distribution: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class DraftTree:
     """`tokens[i]` follows node `parents[i]` (`ROOT`: the last committed token), which is before it.
 
-    Children of one node stand in the order in which they were drawn. `proposals` has the law of
-    those that were drawn at random, by their parent; the others were chosen by a rule that draws
-    nothing (a look-up, the largest logits), and then siblings differ. A chain is a tree, and so is
-    a draft of nothing.
+    Children of one node stand in the order in which they were drawn. `proposals` has the
+    distribution of those that were drawn at random, by their parent; the others were chosen by a
+    rule that draws nothing (a look-up, the largest logits), and then siblings differ. A chain is a
+    tree, and so is a draft of nothing.
 
     Raises: `ValueError` for what is no such tree.
     """
@@ -63,15 +63,17 @@ class DraftTree:
 
     @classmethod
     def chain(
-        cls, tokens: Sequence[int], laws: Sequence[NDArray[np.float64]] | None = None
+        cls, tokens: Sequence[int], distributions: Sequence[NDArray[np.float64]] | None = None
     ) -> DraftTree:
-        """Tokens that follow one another, drawn from `laws` where those are given."""
+        """Tokens that follow one another, drawn from `distributions` where those are given."""
         parents = tuple(range(ROOT, len(tokens) - 1))
-        if laws is None:
+        if distributions is None:
             return cls(tuple(tokens), parents)
-        pairs = zip(parents, laws, strict=True)
+        pairs = zip(parents, distributions, strict=True)
         return cls(
-            tuple(tokens), parents, {p: ChildDistribution("independent", law) for p, law in pairs}
+            tuple(tokens),
+            parents,
+            {p: ChildDistribution("independent", distribution) for p, distribution in pairs},
         )
 
     def __len__(self) -> int:
@@ -112,7 +114,11 @@ class DraftTree:
         return DraftTree(
             tuple(self.tokens[node] for node in kept),
             tuple(place[self.parents[node]] for node in kept),
-            {place[parent]: law for parent, law in self.proposals.items() if parent in place},
+            {
+                place[parent]: distribution
+                for parent, distribution in self.proposals.items()
+                if parent in place
+            },
         )
 
     def _upwards(self, node: int) -> Iterator[int]:
@@ -127,7 +133,13 @@ def _nothing() -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuxiliaryRows:
-    """Each row reads a token of `tokens`, and hangs under a node of the draft, or `ROOT`.
+    """Rows that are read along with a draft and are no candidates: one-pass methods look ahead by
+    them.
+
+    Prompt tokens (PPD, arXiv 2405.18628), look-ahead tokens (PaSS, 2311.13581), the window of
+    Lookahead (2402.02057), injected states (hidden transfer, 2404.12022).
+
+    Each row reads a token of `tokens`, and hangs under a node of the draft, or `ROOT`.
 
     under    that node; the row sees it and all above it
     depths   how many positions after the root the row stands
@@ -175,7 +187,9 @@ NO_ROWS = AuxiliaryRows()
 
 @dataclass(frozen=True, slots=True)
 class DraftProposal:
-    """`tree` may be walked; `aux` is only looked at. `source`: who drafted, for reports."""
+    """What a drafter asks the target to read: `tree` may be walked, `aux` is only looked at.
+    `source`: who drafted, for reports.
+    """
 
     tree: DraftTree = field(default_factory=DraftTree)
     aux: AuxiliaryRows = NO_ROWS

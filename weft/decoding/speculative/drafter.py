@@ -1,7 +1,11 @@
-"""The port of drafters: who guesses what comes next. Guesses decide the speed, never the text."""
+"""The ports of drafting: a drafter guesses for one sequence, a method for all of a target.
+
+Guesses decide the speed, never the text.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative.acceptance import AcceptedPath, Acceptor, ExactMatch, LossyAcceptor
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 
@@ -67,29 +72,21 @@ class TargetObserver(Drafter, Protocol):
         """A pass has been made. Comes before `extend` with the tokens that came of it."""
 
 
-class DraftLength(Protocol):
-    """How much to draft, from the past only."""
-
-    def length(self) -> int:
-        """At most so many nodes now."""
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        """What came of the last draft: how deep it was, and how far it was accepted."""
+GREEDY = SamplingParams(0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class FixedDraftLength:
-    """Implements `DraftLength`: the same length at every step; 0 is plain decoding."""
+class DraftRequest:
+    """What a request says of itself: how its tokens are drawn, from which `seed`, and for which
+    node of the program (`label`; empty: unknown). The seed is for drafts drawn at random.
+    """
 
-    nodes: int
-
-    def length(self) -> int:
-        return self.nodes
-
-    def observe(self, drafted: int, accepted: int) -> None:
-        """Learns nothing."""
+    sampling: SamplingParams = GREEDY
+    seed: int = 0
+    label: str = ""
 
 
+UNKNOWN_REQUEST = DraftRequest()
 ProposalRequest = tuple[Drafter, int]
 """A drafter of the method, and how many nodes it may propose."""
 
@@ -105,11 +102,12 @@ class SpeculativeMethod(Protocol):
     def acceptor(self) -> Acceptor | LossyAcceptor:
         """The rule that its drafts go with."""
 
-    def lengths(self) -> DraftLength:
-        """How much to draft for one sequence."""
+    @property
+    def nodes(self) -> int:
+        """At most so many nodes in a draft; 0 is plain decoding."""
 
-    def begin(self) -> Drafter:
-        """The drafter of a new sequence, which it is told nothing of yet."""
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
+        """The drafter of a new sequence, before its first token."""
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         """The drafts of one step, in order; where a drafter failed, its error."""
@@ -121,7 +119,7 @@ class SpeculativeMethod(Protocol):
         """Let go of threads, processes and memory."""
 
 
-def proposed(
+def propose_all(
     method: SpeculativeMethod, asks: Sequence[ProposalRequest]
 ) -> list[DraftProposal | BaseException]:
     """What `method` proposes; where it fails altogether, its error for each."""
@@ -141,40 +139,68 @@ def propose_each(asks: Sequence[ProposalRequest]) -> list[DraftProposal | BaseEx
 
 def _proposed(drafter: Drafter, most: int) -> DraftProposal | BaseException:
     try:
-        proposed = drafter.propose(most)
+        return proposal_of(drafter, most)
     except Exception as error:  # noqa: BLE001 - told to who asked, who goes on without it
         return error
-    if isinstance(proposed, DraftTree):
-        return DraftProposal(proposed, source=drafter.name)
-    return proposed
 
 
-class PerSequenceMethod:
-    """Implements `SpeculativeMethod` with drafters that share nothing."""
+def proposal_of(drafter: Drafter, most: int) -> DraftProposal:
+    """What a drafter that works for itself proposes. Raises: what it raises."""
+    draft = drafter.propose(most)
+    return DraftProposal(draft, source=drafter.name) if isinstance(draft, DraftTree) else draft
+
+
+class BaseMethod:
+    """Implements `SpeculativeMethod` but for `begin` and `propose`; holds nothing of a sequence."""
 
     def __init__(
-        self,
-        name: str,
-        begin: Callable[[], Drafter],
-        lengths: Callable[[], DraftLength],
-        acceptor: Acceptor | LossyAcceptor | None = None,
+        self, name: str, nodes: int, acceptor: Acceptor | LossyAcceptor | None = None
     ) -> None:
         self.name = name
+        self.nodes = nodes
         self.acceptor = acceptor or ExactMatch()
-        self._begin = begin
-        self._lengths = lengths
-
-    def lengths(self) -> DraftLength:
-        return self._lengths()
-
-    def begin(self) -> Drafter:
-        return self._begin()
-
-    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
-        return propose_each(asks)
 
     def end(self, drafter: Drafter) -> None:
         """Keeps nothing."""
 
     def close(self) -> None:
         """Holds nothing."""
+
+
+class PerSequenceMethod(BaseMethod):
+    """Implements `SpeculativeMethod` with drafters that share nothing."""
+
+    def __init__(
+        self,
+        name: str,
+        begin: Callable[[], Drafter],
+        nodes: int,
+        acceptor: Acceptor | LossyAcceptor | None = None,
+    ) -> None:
+        super().__init__(name, nodes, acceptor)
+        self._begin = begin
+
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:  # noqa: ARG002
+        return self._begin()
+
+    def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
+        return propose_each(asks)
+
+
+class MethodDrafter(ABC):
+    """One sequence of a method that drafts for all sequences in the same passes."""
+
+    def __init__(self, method: SpeculativeMethod) -> None:
+        self.name = method.name
+        self._method = method
+
+    @abstractmethod
+    def extend(self, tokens: Sequence[int]) -> None:
+        """See `Drafter.extend`."""
+
+    def propose(self, most: int) -> DraftProposal:
+        """See `Drafter.propose`; for this sequence alone."""
+        [draft] = self._method.propose([(self, most)])
+        if isinstance(draft, BaseException):
+            raise draft
+        return draft

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft.decoding.sampling import SamplingParams, TokenRng
 from weft.decoding.speculative.draft import DraftProposal
-from weft.decoding.speculative.drafter import SpeculativeMethod, proposed
-from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.drafter import DraftRequest, SpeculativeMethod, propose_all
 from weft.decoding.speculative.speculation import NO_DRAFT, SpeculativeCounters, SpeculativeSequence
 from weft.decoding.speculative.target import NetworkTarget, TargetModel
 
@@ -31,7 +30,7 @@ class DecodeLimits:
 class DecodeLoop:
     """One sequence on its way. `target` and `speculation` know the prompt already.
 
-    `position` is that of the first token, for the chance that decides. Give each step's tokens on
+    `position` is that of the first token, for the rng that decides. Give each step's tokens on
     as they come: iterating again goes on where it stopped.
     """
 
@@ -39,14 +38,14 @@ class DecodeLoop:
         self,
         target: TargetModel,
         speculation: SpeculativeSequence,
-        chance: TokenRng,
+        rng: TokenRng,
         limits: DecodeLimits,
         position: int = 0,
     ) -> None:
         self.done = limits.max_tokens < 1
         self.speculation = speculation
         self._target = target
-        self._chance = chance
+        self._rng = rng
         self._limits = limits
         self._position = position
 
@@ -62,9 +61,9 @@ class DecodeLoop:
     def step(self) -> tuple[int, ...]:
         """One pass of the target: at least one token, the last of the text with an end in it."""
         draft = self._propose()
-        law_at = self._target.verify(draft, self.speculation.taps)
+        distribution_at = self._target.verify(draft, self.speculation.taps)
         here = self._position + self.counters.tokens
-        walk = self.speculation.walk(draft, law_at, self._chance, here)
+        walk = self.speculation.walk(draft, distribution_at, self._rng, here)
         tokens = self._until_the_end(walk.tokens(draft.tree))
         self.done |= self.counters.tokens + len(tokens) >= self._limits.max_tokens
         if not self.done:
@@ -78,7 +77,7 @@ class DecodeLoop:
         ask = self.speculation.ask()
         if ask is None:
             return NO_DRAFT
-        [answer] = proposed(self.speculation.method, [ask])
+        [answer] = propose_all(self.speculation.method, [ask])
         room = self._limits.max_tokens - self.counters.tokens
         return self.speculation.take(answer, ask, room)
 
@@ -94,8 +93,8 @@ def decode_alone(
     network: Network,
     prompt: Sequence[int],
     method: SpeculativeMethod,
-    shaping: SamplingParams,
-    chance: TokenRng,
+    sampling: SamplingParams,
+    rng: TokenRng,
     limits: DecodeLimits,
     slot: int = 0,
 ) -> DecodeLoop:
@@ -103,9 +102,9 @@ def decode_alone(
 
     Raises: `ValueError` for a prompt of no tokens.
     """
-    speculation = SpeculativeSequence(method, network.vocabulary_size, DraftRequest(shaping))
-    target = NetworkTarget(network, shaping, slot)
+    speculation = SpeculativeSequence(method, network.vocabulary_size, DraftRequest(sampling))
+    target = NetworkTarget(network, sampling, slot)
     for seen in target.begin(prompt, speculation.taps):
         speculation.see(seen)
     speculation.extend(prompt)
-    return DecodeLoop(target, speculation, chance, limits)
+    return DecodeLoop(target, speculation, rng, limits)

@@ -1,4 +1,8 @@
-"""What a pass of the target over n tokens takes, in passes over one. Measured, never assumed."""
+"""What passes of a target take, by how many tokens they read and how long the text is.
+
+Measured at first use, then remembered: in the process, and in the user's cache folder under a name
+that stands for the model and the machine.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +99,8 @@ class PassCosts:
 
 
 def pays_most(expected: Mapping[int, float], curve: Callable[[int], float]) -> int:
-    """Of the sizes, in rows beside the root, the one with most tokens a time.
+    """Of the sizes, in rows beside the root, the one with most tokens a time (PPD, arXiv
+    2405.18628, calls it hardware-aware): for drafters whose drafts cost no pass.
 
     `expected`: by size, the tokens of a step; `curve`: what a pass over so many rows takes. Of
     equals the smallest. Raises: `ValueError` without a size.
@@ -118,7 +123,8 @@ def measured(
     contexts: Sequence[int] = CONTEXTS,
     sizes: Sequence[int] = SIZES,
 ) -> PassCosts:
-    """The quickest of as many rounds as fit into about `within_s` seconds: what else the machine
+    """Sizes and contexts take turns, so that a busy moment hits them all: the quickest of as many
+    rounds as fit into about `within_s` seconds: what else the machine
     does only adds to a pass.
 
     What does not fit even once is left out, but for one and two tokens at the shortest context.

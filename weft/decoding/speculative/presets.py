@@ -1,4 +1,7 @@
-"""A method as people name it: what makes it for a target, and what is known of it."""
+"""The speculative decoders by name: their presets, their options, how people write them.
+
+Reads a decoder's module only when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ class PublishedSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`make` builds the method for a network, once for all of its sequences.
+    """A decoder as people name it. `make` builds the method for a network, once for all of its
+    sequences.
 
     It raises `SpecError` for options that cannot be, `CapabilityError` or `ModelNotFound` where
     weights are missing or of another model.
@@ -59,10 +63,10 @@ MODULES: Final = MappingProxyType(
         "suffix": _DRAFTERS + "ngram.suffix",
         "hybrid": _DRAFTERS + "ngram.hybrid",
         "draft_model": _DRAFTERS + "model.draft_model",
-        "self_draft": _DRAFTERS + "model.self_draft",
+        "self_draft": _DRAFTERS + "model.draft_model",
         "sequoia": _DRAFTERS + "model.sequoia",
         "medusa": _DRAFTERS + "trained.medusa",
-        "medusa_typical": _DRAFTERS + "trained.medusa_typical",
+        "medusa_typical": _DRAFTERS + "trained.medusa",
         "ppd": _DRAFTERS + "trained.ppd",
         "pass": _DRAFTERS + "trained.pass_",
         "eagle": _DRAFTERS + "trained.eagle",
@@ -70,7 +74,7 @@ MODULES: Final = MappingProxyType(
         "hidden_transfer": _DRAFTERS + "trained.hidden_transfer",
         "lookahead": _DRAFTERS + "ngram.lookahead",
         "lexical_units": _DRAFTERS + "trained.lexical_units",
-        "lexical_units_verified": _DRAFTERS + "trained.lexical_units_verified",
+        "lexical_units_verified": _DRAFTERS + "trained.lexical_units",
         "pearl": _DRAFTERS + "model.pearl",
         "continuous": _DRAFTERS + "model.continuous",
         "llmcad": _DRAFTERS + "model.llmcad",
@@ -78,7 +82,7 @@ MODULES: Final = MappingProxyType(
         "auto": _DRAFTERS + "auto.preset",
     }
 )
-"""By name: the module with its `PRESET`."""
+"""By name: the module with it in its `PRESETS`."""
 NAMES: Final = tuple(MODULES)
 
 _STAGES: Final = (
@@ -102,8 +106,8 @@ def preset(name: str) -> Preset:
         raise SpecError(
             f"there is no decoder {name!r}", hint=f"{meant}there are: {', '.join(NAMES)}"
         )
-    found: Preset = import_module(MODULES[name]).PRESET
-    return found
+    presets: tuple[Preset, ...] = import_module(MODULES[name]).PRESETS
+    return next(one for one in presets if one.name == name)
 
 
 def made(name: str, network: Network, options: Options) -> SpeculativeMethod:

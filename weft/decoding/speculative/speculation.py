@@ -1,4 +1,7 @@
-"""What decoding took, in counts that are the same on every machine."""
+"""The drafts of one sequence: asked for, walked, settled, counted.
+
+A drafter that fails is left behind, and the sequence goes on plainly.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from weft.decoding.sampling import TokenRng
 from weft.decoding.speculative.acceptance import AcceptedPath, DistributionAt, LossyAcceptor
 from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
     TargetObserver,
     TargetOutputs,
 )
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 
 
 @dataclass(slots=True)
@@ -70,7 +73,6 @@ class SpeculationFallback:
 
 NO_DRAFT = DraftProposal()
 MOST_NODES = 256
-UNKNOWN_REQUEST = DraftRequest()
 
 
 class SpeculativeSequence:
@@ -94,9 +96,8 @@ class SpeculativeSequence:
         self._vocabulary = vocabulary
         self._on_fallback = on_fallback
         self._drafter: Drafter | None = None
-        self._lengths: DraftLength | None = None
         try:
-            self._lengths, self._drafter = method.lengths(), begin_drafter(method, asked)
+            self._drafter = method.begin(asked)
         except Exception as error:  # noqa: BLE001 - a draft is worth no request
             self._give_up(error)
 
@@ -133,13 +134,9 @@ class SpeculativeSequence:
 
     def ask(self) -> ProposalRequest | None:
         """What to ask the method for now; None: nothing."""
-        if self._drafter is None or self._lengths is None:
-            return None
-        try:
-            return self._drafter, min(self._lengths.length(), MOST_NODES)
-        except Exception as error:  # noqa: BLE001 - a draft is worth no request
-            self._give_up(error)
-            return None
+        return (
+            None if self._drafter is None else (self._drafter, min(self.method.nodes, MOST_NODES))
+        )
 
     def take(
         self, proposed: DraftProposal | BaseException, ask: ProposalRequest, room: int
@@ -159,13 +156,13 @@ class SpeculativeSequence:
         return proposed.clipped(room - 1)  # the target's own token comes after it
 
     def walk(
-        self, draft: DraftProposal, law_at: DistributionAt, chance: TokenRng, position: int
+        self, draft: DraftProposal, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
         """What of `draft` is accepted, by the method's rule."""
         acceptor = self.method.acceptor
         if isinstance(acceptor, LossyAcceptor):
-            return acceptor.walk_lossy(draft.tree, law_at, chance, position)
-        return acceptor.walk(draft.tree, law_at, chance, position)
+            return acceptor.walk_lossy(draft.tree, distribution_at, rng, position)
+        return acceptor.walk(draft.tree, distribution_at, rng, position)
 
     def settle(self, draft: DraftProposal, walk: AcceptedPath, tokens: Sequence[int]) -> None:
         """`tokens` of the walk were committed: all of them, or those up to the end of the text.
@@ -174,11 +171,6 @@ class SpeculativeSequence:
         """
         accepted, deepest = min(len(walk.path), len(tokens)), int(draft.tree.depths.max())
         self.counters.step(len(draft.tree), deepest, walk.tried, accepted, len(tokens))
-        if self._lengths is not None:
-            try:
-                self._lengths.observe(deepest, accepted)
-            except Exception as error:  # noqa: BLE001 - a draft is worth no request
-                self._give_up(error)
         self.extend(tokens)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The port of targets: the model whose text it is. One pass reads the last token and a draft."""
+"""Targets: the model whose text it is. One pass reads the last token and a draft."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class TargetModel(Protocol):
     """A model within one sequence, of which it has read all but the last token."""
 
     def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
-        """Read the last token and `draft` in one pass; the law after each node and after `ROOT`.
+        """Read the last token and `draft` in one pass; the distribution after each node and after
+        `ROOT`.
 
         What enters the layers `taps` is for the drafter to see.
         """
@@ -105,10 +106,10 @@ class NetworkTarget:
     Give `begin` the prompt; then `tokens` are all of the sequence, of which the last is not read.
     """
 
-    def __init__(self, network: Network, shaping: SamplingParams, slot: int = 0) -> None:
+    def __init__(self, network: Network, sampling: SamplingParams, slot: int = 0) -> None:
         self.tokens: list[int] = []
         self._network = network
-        self._shaping = shaping
+        self._sampling = sampling
         self._slot = slot
         self._draft = NO_DRAFT
         self._reading: SpanOutput | None = None
@@ -132,7 +133,7 @@ class NetworkTarget:
         span = draft_span(draft, self._slot, last, self.tokens[-1:], None, taps)
         self._draft, self._reading = draft, self._network.forward([span])[self._slot]
         logits = self._reading.logits
-        return lambda node: self._shaping.law(logits[node - ROOT])
+        return lambda node: self._sampling.distribution(logits[node - ROOT])
 
     def commit(self, walk: AcceptedPath) -> TargetOutputs:
         assert self._reading is not None

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import torch
 
@@ -27,6 +27,9 @@ _KIND: Final = "weft_drafter"
 _LARGEST_CONFIG_BYTES: Final = 1 << 20
 _DIGESTED_ROWS: Final = 64
 _HUGE: Final = 1e30
+
+
+ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 
 
 class FingerprintedModel(Protocol):
@@ -112,6 +115,24 @@ class TrainedDrafter:
         if tensor.min() < 0 or tensor.max() >= below or len(tensor.unique()) < len(tensor):
             raise self.broken(f"the token ids {name} are not all different, from 0 to {below - 1}")
         return tensor.long()
+
+    def taps(self, layers: int) -> tuple[int, ...]:
+        """Which of the target's `layers` it looks at; their number: what leaves the last one."""
+        return tuple(
+            self.whole(f"tap_{n}", 0, layers) for n in range(self.whole("taps", 1, layers + 1))
+        )
+
+    def fill(self, module: ModuleT, like: torch.Tensor) -> ModuleT:
+        """`module` with the tensors of its parameters' names, where `like` is and as precise, for
+        inference. Raises: as `tensor`.
+        """
+        weights = {
+            name: self.tensor(name, tuple(value.shape))
+            for name, value in module.state_dict().items()
+        }
+        module.load_state_dict(weights, assign=True)
+        module.to(like.device, like.dtype).eval().requires_grad_(requires_grad=False)
+        return module
 
     def broken(self, why: str) -> CapabilityError:
         """The error for a folder that is not what it should be."""

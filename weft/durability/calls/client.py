@@ -26,7 +26,8 @@ from weft.core.ports import (
     Warmable,
 )
 from weft.core.values import AUTOREGRESSIVE, Completion, Message, Usage
-from weft.durability.calls.history import CallHistory, Piece, RecordedCall, fitted
+from weft.durability.calls.history import Piece, RecordedCall, fitted
+from weft.durability.calls.log import CallLog
 from weft.engine.scheduler.effects import CallSite, current_call_site
 
 _MOST_DROPPED: Final = 8
@@ -199,7 +200,7 @@ class RecordingClient:
         made: RecordingClient = object.__new__(fitted(cls, _PORTS, inner))
         return made
 
-    def __init__(self, inner: ModelClient, name: str, calls: CallHistory) -> None:
+    def __init__(self, inner: ModelClient, name: str, calls: CallLog) -> None:
         self._inner = inner
         self._name = name
         self._calls = calls
@@ -274,9 +275,7 @@ class RecordingClient:
 class _ModelCall:
     """One call on its way, and its events."""
 
-    def __init__(
-        self, book: CallHistory, place: CallSite, name: str, request: ModelRequest
-    ) -> None:
+    def __init__(self, book: CallLog, place: CallSite, name: str, request: ModelRequest) -> None:
         self._book = book
         self._place = place
         self._name = name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from weft.core.calls import (
     CallEvent,
@@ -16,11 +16,8 @@ from weft.core.calls import (
     ToolReturned,
 )
 from weft.core.codec import opaque_in
-from weft.core.ids import NodeId, RunId, in_any_attempt
+from weft.core.ids import NodeId, in_any_attempt
 from weft.core.ports.model import Delta, Prefilled
-from weft.core.redaction import Redactor
-from weft.core.values import JsonSchema
-from weft.durability.calls.digest import CallDigests
 from weft.engine.scheduler.effects import CallSite
 
 Piece = tuple[float, Delta | Prefilled]
@@ -95,79 +92,6 @@ class CallIds:
         number = self._made.get(where, 0)
         self._made[where] = number + 1
         return CallId(f"{content}#{number}")
-
-
-class CallHistory(Protocol):
-    """What a run knows of its calls, and where they are written."""
-
-    @property
-    def run(self) -> RunId:
-        """The run."""
-
-    @property
-    def ids(self) -> CallIds:
-        """Those of the run's calls."""
-
-    @property
-    def digests(self) -> CallDigests:
-        """What tells the run's calls apart."""
-
-    @property
-    def redactor(self) -> Redactor:
-        """What is secret in this run; whoever reads `write` redacts."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether what is written is kept; else it holds for as long as the process lives."""
-
-    @property
-    def now_s(self) -> float:
-        """Seconds of the run, those of its earlier parts included."""
-
-    def known(self, place: CallSite, call: CallId) -> RecordedCall | None:
-        """What an earlier part of the run knows of a call in the same attempt; the latest."""
-
-    def once(self, node: NodeId, call: CallId) -> RecordedCall | None:
-        """The latest of all that is known of a call that must not be repeated, in any attempt."""
-
-    @property
-    def unsure(self) -> bool:
-        """Whether a call that must not be repeated may have been made without being known."""
-
-    def replaced(self, place: CallSite, call: CallId) -> RecordedCall | None:
-        """A call that acted here in another attempt or part, and that this attempt has not made.
-
-        It must not be repeated, and `call`, which nobody has made before, may be the same intent.
-        """
-
-    def superseded(self, place: CallSite, call: CallId) -> bool:
-        """Whether another call has acted since this one did nothing, chosen in its place."""
-
-    def confirmed(
-        self, node: NodeId, call: CallId, other: RecordedCall | None = None
-    ) -> Confirmation | None:
-        """What a person said of a call whose end nobody knows, or of `other`, made in its place.
-
-        A word that a call is done holds for one call.
-        """
-
-    def misfit(self, value: Any, schema: JsonSchema) -> str | None:
-        """Why what a person says that a call returned cannot be its result; None: it can."""
-
-    def told(self, model: str, question: tuple[Any, ...]) -> bool:
-        """Whether an answer to `question` is in the record already; from now on it is."""
-
-    def log(self, node: NodeId, text: str) -> None:
-        """Show people a line."""
-
-    def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
-        """As `write`, without a coroutine where there is nothing to wait for: None then."""
-
-    async def write(self, event: CallEvent, durable: bool = False) -> None:
-        """Add to the record. `durable`: it is not lost from here on, whatever happens.
-
-        Raises: `StoreError`.
-        """
 
 
 _MADE: Final[dict[tuple[type, tuple[type, ...]], type]] = {}

@@ -29,7 +29,7 @@ _HIDES_NOTHING: Final = Redactor()
 
 
 class CallLog:
-    """Implements `CallBook` over `write`, which takes an event and whether it has to be durable.
+    """The record of a run's calls over `write`: it takes an event and whether it must be durable.
 
     What `write` returns is awaited, unless it is None. Without `write` nothing is kept: what must
     not be repeated is known to this process alone.
@@ -40,7 +40,7 @@ class CallLog:
                by a pattern of nodes, of calls that were made before and have moved there
     gone       nodes that the program had in earlier parts and no longer has, without their counts
     log        shows people a line about a node
-    unsure     the record has lost calls that nobody knows
+    unsure     a call that must not be repeated may have been made without being known
     misfit     why a value does not fit a schema; without it, what people say is not checked
     """
 
@@ -86,6 +86,7 @@ class CallLog:
 
     @property
     def now_s(self) -> float:
+        """Seconds of the run, those of its earlier parts included."""
         return self._now_s()
 
     @property
@@ -94,6 +95,7 @@ class CallLog:
         return len(self._recalled)
 
     def known(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        """What an earlier part of the run knows of a call in the same attempt; the latest."""
         found = self._past.find(place.node, place.attempt, call) if self._is_later else None
         if found is None:
             return None
@@ -102,6 +104,7 @@ class CallLog:
         return self.redactor.restore(found)
 
     def once(self, node: NodeId, call: CallId) -> RecordedCall | None:
+        """The latest of all that is known of a call that must not be repeated, in any attempt."""
         here = self._once.find(node, call)
         if here is not None:
             return here
@@ -111,6 +114,10 @@ class CallLog:
         return self.redactor.restore(found)
 
     def replaced(self, place: CallSite, call: CallId) -> RecordedCall | None:
+        """A call that acted here in another attempt or part, and that this attempt has not made.
+
+        It must not be repeated, and `call`, which nobody has made before, may be the same intent.
+        """
         asked = self._asked.setdefault(place, set())
         asked.add(call)
         here = {known.called.call: known for known in self._once.at(place.node)}
@@ -123,6 +130,7 @@ class CallLog:
         return self.redactor.restore(self._moved(call))
 
     def superseded(self, place: CallSite, call: CallId) -> bool:
+        """Whether another call has acted since this one did nothing, chosen in its place."""
         here = self._once.find(place.node, call)
         if here is not None and here.called.node == place.node:
             return False  # the node tries again, and nobody has chosen another since
@@ -142,6 +150,10 @@ class CallLog:
     def confirmed(
         self, node: NodeId, call: CallId, other: RecordedCall | None = None
     ) -> Confirmation | None:
+        """What a person said of a call whose end nobody knows, or of `other`, made in its place.
+
+        A word that a call is done holds for one call.
+        """
         if self._once.find(node, call) is not None:
             return None  # what was said is about an earlier call
         place = in_any_attempt(node)
@@ -158,9 +170,11 @@ class CallLog:
         return said if first == here else None
 
     def misfit(self, value: Any, schema: JsonSchema) -> str | None:
+        """Why what a person says that a call returned cannot be its result; None: it can."""
         return None if self._misfit is None else self._misfit(value, schema)
 
     def told(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether an answer to `question` is in the record already; from now on it is."""
         asked = self.digests.question(model, question)
         if asked in self._told:
             return True
@@ -168,15 +182,21 @@ class CallLog:
         return False
 
     def log(self, node: NodeId, text: str) -> None:
+        """Show people a line."""
         if self._log is not None:
             self._log(node, text)
 
     def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
+        """As `write`, without a coroutine where there is nothing to wait for: None then."""
         if durable:  # as all calls that must not be repeated are
             self._once.add(event)
         return None if self._write is None else self._write(event, durable)
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
+        """Add to the record. `durable`: it is not lost from here on, whatever happens.
+
+        Raises: `StoreError`.
+        """
         waiting = self.put(event, durable)
         if waiting is not None:
             await waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.core.calls import CallId, Doneness, ToolCalled, ToolReturned
 from weft.core.errors import (
@@ -22,8 +22,11 @@ from weft.core.ids import NodeId, in_any_attempt
 from weft.core.ports.journal import Record
 from weft.core.redaction import Redactor
 from weft.core.values import JsonSchema
-from weft.durability.calls.history import CallHistory, Confirmation, OnceMemory, RecordedCall
-from weft.engine.scheduler.effects import CallSite, ask_for_word, carried_out, word_for
+from weft.durability.calls.history import Confirmation, OnceMemory, RecordedCall
+from weft.engine.scheduler.effects import CallSite, carried_out, unknown_end, word_for
+
+if TYPE_CHECKING:
+    from weft.durability.calls.log import CallLog
 
 _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
 
@@ -76,7 +79,7 @@ def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
 
 
 def settled(
-    book: CallHistory, place: CallSite, call: CallId, name: str
+    book: CallLog, place: CallSite, call: CallId, name: str
 ) -> RecordedCall | ReportedResult | None:
     """What stands for making the call: its known end, or a person's word; None: it may be made.
 
@@ -106,7 +109,7 @@ def settled(
 
 
 def _stands_for(
-    book: CallHistory, node: NodeId, call: CallId, name: str, known: RecordedCall
+    book: CallLog, node: NodeId, call: CallId, name: str, known: RecordedCall
 ) -> RecordedCall | ReportedResult | None:
     if _done(known) == "not done":
         return None
@@ -122,7 +125,7 @@ def _stands_for(
 
 
 def check_reported(
-    book: CallHistory, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
+    book: CallLog, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
 ) -> None:
     """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
     why = book.misfit(word.value, result)
@@ -140,14 +143,11 @@ def described(result: JsonSchema) -> str:
     return f", of {json.dumps(shown)}" if shown else ""
 
 
-def _lost(book: CallHistory, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
+def _lost(book: CallLog, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
     """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
     said = book.confirmed(node, call)
     if said is None:
-        raise EffectUnknown(
-            f"nobody knows whether {name} was carried out: the record of the run has lost calls",
-            hint=ask_for_word(node),
-        )
+        raise unknown_end(node, f"{name} was carried out: the record of the run has lost calls")
     return _word(said, node, call)
 
 
@@ -181,10 +181,7 @@ def unknown(known: RecordedCall, node: NodeId, name: str, redactor: Redactor) ->
         return carried_out(node, f"{name} was carried out, but what it returned could not be kept")
     why = f": {ended.failure}" if ended is not None and ended.failure is not None else ""
     why = redactor.text(why)
-    return EffectUnknown(
-        f"nobody knows whether {name} was carried out when it was last called{why}",
-        hint=ask_for_word(node),
-    )
+    return unknown_end(node, f"{name} was carried out when it was last called{why}")
 
 
 def replaced(node: NodeId, name: str) -> EffectUnknown:

@@ -22,7 +22,7 @@ from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError, conve
 from weft.core.ids import RunId
 from weft.core.ports import BatchRunner, BoundTool, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
-from weft.durability.calls.history import CallHistory, RecordedCall, fitted
+from weft.durability.calls.history import RecordedCall, fitted
 from weft.durability.calls.log import CallLog, Write
 from weft.durability.calls.once import ReportedResult, check_reported, doneness, settled, value_of
 from weft.engine.scheduler.effects import (
@@ -62,7 +62,7 @@ class _ToolCall:
 
     def __init__(
         self,
-        book: CallHistory,
+        book: CallLog,
         place: CallSite,
         name: str,
         arguments: Mapping[str, Any],
@@ -189,7 +189,7 @@ class RecordingTools:
         made: RecordingTools = object.__new__(fitted(cls, {BatchRunner: _Batches}, inner))
         return made
 
-    def __init__(self, inner: ToolRunner, calls: CallHistory, source: str = "") -> None:
+    def __init__(self, inner: ToolRunner, calls: CallLog, source: str = "") -> None:
         self._inner = inner
         self._calls = calls
         self._source = source
@@ -244,7 +244,7 @@ class RecordingTools:
             await writing
         return value
 
-    def _here(self, effect: Effect) -> tuple[CallHistory, CallSite] | None:
+    def _here(self, effect: Effect) -> tuple[CallLog, CallSite] | None:
         """Where a call with `effect` is written down, and its place; None: it passes as it is."""
         place = current_call_site() if self._calls.kept or effect in GUARDED else None
         return None if place is None else (self._calls, place)
@@ -323,7 +323,7 @@ class GuardedTools(RecordingTools):
     def __init__(self, inner: ToolRunner) -> None:
         super().__init__(inner, unrecorded_log("tools"))
 
-    def _here(self, effect: Effect) -> tuple[CallHistory, CallSite] | None:
+    def _here(self, effect: Effect) -> tuple[CallLog, CallSite] | None:
         scope = EFFECTS.get()
         if scope is None or scope.ledger.guarded or effect not in GUARDED:
             return None

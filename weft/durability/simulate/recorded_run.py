@@ -66,7 +66,7 @@ def recording(records: Iterable[Record]) -> RecordedRun:
 
 
 @dataclass(slots=True)
-class _Life:
+class _NodeLifetime:
     """Where one node is while its records are read. `since_s`: its own code runs since then."""
 
     script: NodeScript
@@ -88,7 +88,7 @@ class _RunReader:
     def __init__(self) -> None:
         self._flow: RunStarted | None = None
         self._top: list[NodeScript] = []
-        self._lives: dict[NodeId, _Life] = {}
+        self._lives: dict[NodeId, _NodeLifetime] = {}
         self._decided: dict[NodeId, float] = {}
         self._ends: list[tuple[float, NodeId]] = []
         self._wall_s = 0.0
@@ -135,7 +135,7 @@ class _RunReader:
 
     # -- events of one node ------------------------------------------------------------------
 
-    def _event(self, life: _Life, record: Record) -> None:
+    def _event(self, life: _NodeLifetime, record: Record) -> None:
         match record:
             case NodeStarted(at_s=at_s):
                 life.script.attempts.append(Attempt())
@@ -160,7 +160,7 @@ class _RunReader:
             case _:
                 pass  # what it streamed, logged and decoded takes no time of its own
 
-    def _failed(self, life: _Life, record: NodeRetrying | NodeRerouted) -> None:
+    def _failed(self, life: _NodeLifetime, record: NodeRetrying | NodeRerouted) -> None:
         if isinstance(record, NodeRerouted) and not record.instead:
             return  # the work's own doing: it goes on
         self._stop(life, record.at_s, ends=True)
@@ -172,10 +172,10 @@ class _RunReader:
 
     def _born(self, info: NodeInfo) -> NodeScript:
         script = NodeScript(info)
-        self._lives[info.id] = _Life(script)
+        self._lives[info.id] = _NodeLifetime(script)
         return script
 
-    def _grew(self, life: _Life, grown: GraphGrew) -> None:
+    def _grew(self, life: _NodeLifetime, grown: GraphGrew) -> None:
         life.parts.append(grown)
         if grown.more:
             return
@@ -195,7 +195,7 @@ class _RunReader:
             life.attempt.steps.append(life.growth)
             self._decided.pop(grown.parent, None)
 
-    def _finished(self, life: _Life, record: NodeFinished) -> None:
+    def _finished(self, life: _NodeLifetime, record: NodeFinished) -> None:
         outcome, script = record.outcome, life.script
         if life.begun and script.fallback is None and script.attempts:
             self._stop(life, record.at_s, ends=True)
@@ -208,7 +208,7 @@ class _RunReader:
         if failed and outcome.failure is not None:
             _fail(script, outcome.failure)
 
-    def _stop(self, life: _Life, at_s: float, *, ends: bool = False) -> None:
+    def _stop(self, life: _NodeLifetime, at_s: float, *, ends: bool = False) -> None:
         """The node's own code ran until `at_s`, unless it was paused; `ends`: it is over then."""
         if not life.script.attempts:
             return  # something stands in for a node that never began
@@ -239,7 +239,7 @@ class _RunReader:
             return False
         return self._lives[ended[1]].script.info.parent == node
 
-    def _awaited(self, life: _Life, paused_s: float, at_s: float) -> None:
+    def _awaited(self, life: _NodeLifetime, paused_s: float, at_s: float) -> None:
         """Whom a node waited for that paused in its work: the last to end before it went on."""
         for ended_s, node in reversed(self._ends):
             if ended_s < paused_s:
@@ -280,7 +280,7 @@ class _RunReader:
                 pass  # its beginning was not recorded
 
 
-def _stretches(life: _Life, begun_s: float, ended_s: float) -> WorkStep:
+def _stretches(life: _NodeLifetime, begun_s: float, ended_s: float) -> WorkStep:
     """The time from `begun_s` to `ended_s` by who spent it; of calls side by side the first."""
     calls = list(life.calls)
     calls += [(kind, name, at_s, ended_s) for kind, name, at_s in life.open.values()]

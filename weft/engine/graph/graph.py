@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
 from typing import Final, get_args
@@ -12,6 +11,7 @@ from typing import Final, get_args
 from weft.core.errors import CycleError, DuplicateName, JoinError, UnknownReference
 from weft.core.events import GraphGrew, JoinMode, NodeInfo
 from weft.core.ids import NodeId, parent_of
+from weft.core.suggestion import closest
 from weft.core.values import constructor
 from weft.engine.graph.node import BudgetLimit, Expand, Join, Node
 from weft.engine.graph.slices import finish, slices
@@ -122,8 +122,8 @@ def _unknown(node: Node, source: NodeId, batch: Mapping[NodeId, Node]) -> Except
             node=node.id,
             hint=f"take the joined result of {scope!r} instead",
         )
-    near = get_close_matches(source, batch, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "add that node, or remove the reference"
+    near = closest(source, batch)
+    hint = f"did you mean {near!r}?" if near else "add that node, or remove the reference"
     return UnknownReference(f"there is no node {source!r}", node=node.id, hint=hint)
 
 

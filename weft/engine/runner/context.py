@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from weft.core.errors import Failure, RunError, UnknownReference
 from weft.core.events import (
@@ -27,45 +27,6 @@ from weft.engine.scheduler.scheduler import Scheduler
 from weft.engine.scheduler.state import NodeState
 
 
-class ContextHost(Protocol):
-    """The run, as far as a node may reach it."""
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the run started."""
-
-    def emit(self, event: Event) -> None:
-        """Tell the listeners."""
-
-    def spend(self, state: NodeState, usage: Usage) -> None:
-        """Charge consumption."""
-
-    def tokens_left(self, state: NodeState) -> int | None:
-        """The smallest token allowance left."""
-
-    def time_left(self, state: NodeState) -> float | None:
-        """Seconds until something ends a node."""
-
-    def program(self, state: NodeState) -> Program:
-        """Where a node stands in the run."""
-
-    @property
-    def services(self) -> object:
-        """What the works of the run share."""
-
-    def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Add nodes to a node that is running."""
-
-    async def make_room(self, parent: NodeState, count: int, left: int) -> None:
-        """Wait until a node may make some of the nodes that it expands into."""
-
-    def cancel_inside(self, parent: NodeState, node: NodeId, reason: str) -> None:
-        """End a node that `parent` appended."""
-
-    async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
-        """Wait for the end of a node."""
-
-
 class AttemptContext:
     """Use it in the event loop's thread only, and only while the node's work runs.
 
@@ -74,7 +35,7 @@ class AttemptContext:
 
     __slots__ = ("_attempt", "_epoch", "_run", "_state")
 
-    def __init__(self, run: ContextHost, state: NodeState, epoch: int) -> None:
+    def __init__(self, run: RunHost, state: NodeState, epoch: int) -> None:
         self._run = run
         self._state = state
         self._epoch = epoch
@@ -177,6 +138,10 @@ class RunHost(ABC):
     @abstractmethod
     def elapsed_s(self) -> float:
         """Seconds since the run started."""
+
+    @abstractmethod
+    def emit(self, event: Event) -> None:
+        """Tell every listener."""
 
     @abstractmethod
     def _perform(self, commands: Sequence[Command]) -> None:

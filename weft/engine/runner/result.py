@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,19 +32,13 @@ def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> se
         return set()
     inside = {state for state in lost if _scope_did_without(state)}
     over = inside | _consumers_did_without(states, {s for s in lost if s.node.id not in keep})
-    return {state for state in lost if not over.isdisjoint(_scopes(state))}
-
-
-def _scopes(state: NodeState | None) -> Iterator[NodeState]:
-    while state is not None:
-        yield state
-        state = state.parent
+    return {state for state in lost if not over.isdisjoint(state.scopes())}
 
 
 def redone(state: NodeState) -> bool:
     """Whether a node that `state` is inside did its work again in a later attempt."""
     return any(
-        scope.parent is not None and scope.born != scope.parent.attempt for scope in _scopes(state)
+        scope.parent is not None and scope.born != scope.parent.attempt for scope in state.scopes()
     )
 
 

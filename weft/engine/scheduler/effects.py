@@ -108,7 +108,7 @@ class EffectLedger:
         """Those made by `state` or by a node inside it, each with the node that made it."""
         for call in self._calls.values():
             maker = states.get(call.node)
-            if maker is not None and any(scope is state for scope in scopes(maker)):
+            if maker is not None and any(scope is state for scope in maker.scopes()):
                 yield call, maker
 
     def undecided_in(self, node: NodeId) -> bool:
@@ -195,22 +195,17 @@ def share_decider(first: NodeId, second: NodeId) -> bool:
     return scope is not None and scope.ledger.share_decider(first, second)
 
 
-def scopes(state: NodeState | None) -> Iterator[NodeState]:
-    """`state` and the nodes that it is inside, innermost first."""
-    while state is not None:
-        yield state
-        state = state.parent
-
-
 def refusal(call: UnsettledEffect, why: Failure | None) -> EffectUnknown:
     """What a node fails with that made `call`, and may not be tried again; `why` it failed."""
     because = f": {why}" if why is not None else ""
     if call.end == "done":
         return carried_out(call.node, f"{call.tool} was carried out, but has no result{because}")
-    return EffectUnknown(
-        f"nobody knows whether {call.tool} was carried out when it was last called{because}",
-        hint=ask_for_word(call.node),
-    )
+    return unknown_end(call.node, f"{call.tool} was carried out when it was last called{because}")
+
+
+def unknown_end(node: NodeId, what: str) -> EffectUnknown:
+    """Nobody knows whether `what` holds of a call of `node`; how to find out and say it."""
+    return EffectUnknown(f"nobody knows whether {what}", hint=ask_for_word(node))
 
 
 def carried_out(node: NodeId, message: str) -> EffectUnknown:

@@ -8,7 +8,7 @@ signals of the run itself, such as its deadline, go before what is left.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop
 from itertools import islice
 
@@ -76,18 +76,12 @@ class CriticalPathEstimate:
     def time_left(self, state: NodeState, now_s: float, deadline_s: float | None) -> float | None:
         """Seconds until something ends `state`: a timeout, a budget or the run's deadline."""
         ends = [] if deadline_s is None else [deadline_s]
-        ends += (scope.due_s for scope in _scopes(state) if scope.due_s is not None)
+        ends += (scope.due_s for scope in state.scopes() if scope.due_s is not None)
         for account in self._ledger.accounts(state):
             seconds, degrades = account.budget.seconds, account.limit.on_reached == "degrade"
             if seconds is not None and not degrades:
                 ends.append(account.since_s + seconds)
         return max(0.0, min(ends) - now_s) if ends else None
-
-
-def _scopes(state: NodeState | None) -> Iterator[NodeState]:
-    while state is not None:
-        yield state
-        state = state.parent
 
 
 _NO_USAGE = Usage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
@@ -162,6 +163,13 @@ class NodeState:
             and policy.fallback is None
             and policy.default is MISSING
         )
+
+    def scopes(self) -> Iterator[NodeState]:
+        """This node and those that it is inside, innermost first."""
+        state: NodeState | None = self
+        while state is not None:
+            yield state
+            state = state.parent
 
     def inside(self) -> list[NodeState]:
         """Everything below this node, innermost first."""

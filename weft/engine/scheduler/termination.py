@@ -19,7 +19,7 @@ from weft.engine.graph.node import AskHuman
 from weft.engine.graph.slices import UNLIMITED
 from weft.engine.scheduler.admission import NodeAdmission
 from weft.engine.scheduler.commands import ClearTimers, Command, Stop
-from weft.engine.scheduler.effects import EffectLedger, ended_unsettled, is_unknown, refusal, scopes
+from weft.engine.scheduler.effects import EffectLedger, ended_unsettled, is_unknown, refusal
 from weft.engine.scheduler.frontier import Frontier, needed
 from weft.engine.scheduler.resume_state import ResumeState
 from weft.engine.scheduler.state import NodePhase, NodeState
@@ -156,5 +156,5 @@ class NodeTermination(ABC):
     def _idle(self, state: NodeState) -> list[NodeState]:
         """What is inside `state` and has no call under way, nor holds one, that may act."""
         made = self._effects.within(state, self.states)
-        acting = {scope for _, maker in made for scope in scopes(maker)}
+        acting = {scope for _, maker in made for scope in maker.scopes()}
         return [inside for inside in state.inside() if inside not in acting]

@@ -14,7 +14,6 @@ from weft.planner.choice.ranking import (
     rank,
 )
 from weft.planner.choice.routed import RoutedModel
-from weft.planner.choice.sweep import MeasuredPrompt, SweepPoint, pareto, sweep
 from weft.planner.choice.trained import TrainedPredictor
 from weft.planner.choice.training import LossRow, read_rows, train
 
@@ -22,17 +21,13 @@ __all__ = [
     "CostWeights",
     "LossPredictor",
     "LossRow",
-    "MeasuredPrompt",
     "ModelChoice",
     "ModelProfile",
     "RankedModel",
     "RoutedModel",
     "StaticPredictor",
-    "SweepPoint",
     "TrainedPredictor",
-    "pareto",
     "rank",
     "read_rows",
-    "sweep",
     "train",
 ]

@@ -55,7 +55,6 @@ class ModelProfile:
             _check(name, getattr(self, name))
 
     def money(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The price of a call in US dollars."""
         prompt = prompt_tokens * self.prompt_price
         return (prompt + completion_tokens * self.completion_price) / _PER
 
@@ -90,7 +89,6 @@ class RankedModel:
 
     @property
     def score(self) -> float:
-        """What is minimised."""
         return self.loss + self.cost
 
 

@@ -126,7 +126,6 @@ class TrainedPredictor:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models it knows."""
         return tuple(self._lines)
 
     def losses(self, text: str) -> Mapping[str, float]:
@@ -134,7 +133,6 @@ class TrainedPredictor:
         return {name: line.mean + value(row, line.weights) for name, line in self._lines.items()}
 
     def save(self, path: Path) -> None:
-        """Write it as JSON."""
         path.write_text(json.dumps(self._data()), "utf-8")
 
     @classmethod

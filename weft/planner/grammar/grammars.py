@@ -169,7 +169,6 @@ class _PlanGrammar:
         return (*way(start, join), *way(start, join, _NEWLINE))
 
     def line(self, ways: Sequence[Production]) -> GrammarSymbol | None:
-        """A line with the thought before it."""
         line = self.rules.rule(ways)
         if not self._limits.thought_chars:
             return line

@@ -32,13 +32,11 @@ class NumberRange:
 
     @property
     def negated(self) -> NumberRange:
-        """The same numbers with the other sign."""
         low, high = (None if end is None else -end for end in (self.high, self.low))
         return NumberRange(low, high, self.high_open, self.low_open)
 
     @property
     def above_zero(self) -> NumberRange:
-        """Those of the numbers that are not negative."""
         if self.low is not None and self.low >= 0:
             return self
         return replace(self, low=_ZERO, low_open=False)

@@ -151,7 +151,6 @@ class ValueRules:
     def _free(
         self, names: tuple[str, ...], other: Part, root: JsonSchema, depth: int
     ) -> RecordEntry:
-        """A key that is none of `names`."""
         spelled = [f"{write_value(name)}: " for name in names]
         key = f'"{KEY_CHARACTER}{{0,{self._limits.chars}}}": '
         return RecordEntry(self._rules.terminal(key, spelled), self._value(other, root, depth - 1))

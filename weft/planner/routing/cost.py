@@ -104,7 +104,6 @@ class CallStats:
         )
 
     def after(self, succeeded: bool, latency_s: float) -> CallStats:
-        """The counts with one more call."""
         if not succeeded:
             return CallStats(self.successes, self.failures + 1, self.latency_s, self.at_s)
         return CallStats(self.successes + 1, self.failures, self.latency_s + latency_s, self.at_s)

@@ -85,14 +85,12 @@ class DeadEnd:
 
     @property
     def question(self) -> str:
-        """What a person is asked."""
         names = ", ".join(f"{choice.name!r}" for choice in self.choices)
         instead = f"settle for {names}, " if names else ""
         return f"{self.said}\nDecide: {instead}'provide' what is missing in `values`, or 'give up'."
 
     @property
     def answer_schema(self) -> JsonSchema:
-        """What a person's answer looks like."""
         names = [*(choice.name for choice in self.choices), "provide", "give up"]
         return {
             "type": "object",
@@ -129,7 +127,6 @@ class DeadEnd:
 
     @property
     def said(self) -> str:
-        """What happened, in words."""
         shown = list(self.lost.items())[:_MOST_TOOLS]
         lost = "".join(f"\n- {tool}: {_short(why)}" for tool, why in shown)
         more = f"\n- and {len(self.lost) - len(shown)} more" if len(self.lost) > len(shown) else ""

@@ -31,12 +31,10 @@ class CallTimer:
         self._ended_s: dict[str, float] = {}
 
     def start(self, tool: str) -> None:
-        """A call of `tool` begins."""
         self._started_s[tool] = asyncio.get_running_loop().time()
         self._ended_s.pop(tool, None)
 
     def stop(self, tool: str) -> None:
-        """It is over."""
         self._ended_s[tool] = asyncio.get_running_loop().time()
 
     def took_s(self, tool: str) -> float:

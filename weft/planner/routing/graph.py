@@ -158,10 +158,7 @@ def read_tool_graph(path: Path | str, *, cost: CallCost | None = None) -> ToolGr
 
 
 def graph_of_links(
-    nodes: list[Mapping[str, Any]],
-    links: list[Mapping[str, Any]],
-    *,
-    cost: CallCost | None = None,
+    nodes: list[Mapping[str, Any]], links: list[Mapping[str, Any]], *, cost: CallCost | None = None
 ) -> ToolGraph:
     """The graph of `nodes` and `links` as in a file of `read_tool_graph`."""
     before: dict[str, dict[str, list[str]]] = {}

@@ -133,7 +133,6 @@ class MonitorPool:
     # -- looking -------------------------------------------------------------------------------
 
     def happened(self) -> None:
-        """There is something new to look at."""
         self._scenes += 1
         self._happened = _ring(self._happened)
 

@@ -21,7 +21,6 @@ class PlanCursor:
         self._step = step
 
     def peek(self) -> str:
-        """The next character; empty at the end."""
         return self.text[self.at : self.at + 1]
 
     def take(self, literal: str) -> bool:
@@ -37,7 +36,6 @@ class PlanCursor:
         return found
 
     def space(self) -> None:
-        """Go past blanks and newlines."""
         while self.peek().isspace():
             self.at += 1
 

@@ -54,9 +54,7 @@ def _escaped(cursor: PlanCursor) -> str:
     if letter == "u" and (code := cursor.match(_HEX)):
         return chr(int(code[0], 16))
     raise cursor.error(
-        f"there is no escape \\{letter}",
-        'a backslash is written twice: "\\\\"',
-        cursor.at - 2,
+        f"there is no escape \\{letter}", 'a backslash is written twice: "\\\\"', cursor.at - 2
     )
 
 

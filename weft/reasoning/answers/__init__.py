@@ -5,13 +5,6 @@ never is a class of votes.
 """
 
 from weft.reasoning.answers.extraction import answer_text
-from weft.reasoning.answers.key import (
-    Reader,
-    answer_key,
-    canonical,
-    choice_key,
-    reader,
-    schema_key,
-)
+from weft.reasoning.answers.key import Reader, answer_key, canonical, choice_key, reader, schema_key
 
 __all__ = ["Reader", "answer_key", "answer_text", "canonical", "choice_key", "reader", "schema_key"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from weft.core.errors import BuildError
 from weft.reasoning.answers.extraction import LONGEST, answer_text
 from weft.reasoning.answers.number import number, written
+from weft.reasoning.options import suggest
 
 _NOISE: Final = (
     "\\left",
@@ -188,9 +188,7 @@ def reader(given: object) -> Reader:
         return given
     if isinstance(given, str) and given in _READERS:
         return _READERS[given]
-    close = get_close_matches(str(given), _READERS, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    hint = f"{meant}there are: {', '.join(_READERS)}, or a function of text and wholeness"
+    hint = f"{suggest(str(given), _READERS)}, or a function of text and wholeness"
     raise BuildError(f"there is no way {given!r} to read answers", hint=hint)
 
 

@@ -1,22 +1,19 @@
-"""What models are told by Abstraction-of-Thought. Knows no model.
+"""Abstraction-of-Thought (arXiv 2406.12442): an outline in general terms, then its solution.
 
-The two levels follow Hong et al. (arXiv 2406.12442); the words are ours. Change a word, and the
-version changes with it: figures name the version.
+The words of the prompts are ours. Change a word, and `PROMPT_VERSION` changes: figures name it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from weft.core.errors import BuildError, ReasoningError
-from weft.core.ports import ModelClient
+from weft.core.errors import ReasoningError
 from weft.core.values import Message
-from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.answers import answer_text
 from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, stop_before
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.parsing import fence, read_labels, read_points
 from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
@@ -70,31 +67,14 @@ _STEP_CHARS: Final = 300
 _LEAST_STEPS: Final = 2
 
 
-class AbstractionStrategy:
-    """`make_strategy("abstraction", ...)`. Setting: `steps`, lines of the outline at most.
-
-    Raises: `BuildError` for settings that are none.
-    """
+class AbstractionStrategy(ChatStrategy):
+    """Setting: `steps`, lines of the outline at most."""
 
     name = "abstraction"
+    defaults: ClassVar = {"steps": 6}
+    least: ClassVar = {"steps": 1}
 
-    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
-        self._steps: int = read_settings(self.name, options.settings, {"steps": 6})["steps"]
-        if self._steps < 1:
-            raise BuildError("abstraction: steps must be at least 1")
-        self._model = model
-        self._options = options
-
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await ChatThread.begin(context, self._model, self._options)
-            return await self._answer(thread, question)
-
-        return work
-
-    async def _answer(self, thread: ChatThread, question: Question) -> Thought:
+    async def think(self, thread: ChatThread, question: Question) -> Thought:
         messages, why = await self._outlined(thread, question)
         solved = await thread.ask("concrete", messages, keep=thread.kept)
         answer = (read_labels(solved.text, ("Answer",)).get("Answer") or [""])[-1]
@@ -109,31 +89,25 @@ class AbstractionStrategy:
                 raise ReasoningError(
                     f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
                 )
-        tree, counts = thread.finish(answer or solved.text, why)
-        return Thought(
-            answer or solved.text,
-            tree=tree,
-            counts=counts,
-            fidelity="approximate",
-            lost=_LOST,
-            why=why,
-            cut=cut,
+        return thread.finish(
+            answer or solved.text, why, fidelity="approximate", lost=_LOST, cut=cut
         )
 
     async def _outlined(
         self, thread: ChatThread, question: Question
     ) -> tuple[tuple[Message, ...], str]:
         """The conversation that asks for the solution, and how it came about."""
-        opening = outline_messages(question, self._steps)
+        most: int = self.settings["steps"]
+        opening = outline_messages(question, most)
         said = await thread.ask(
             "outline",
             opening,
-            max_tokens=min(self._options.max_tokens, self._steps * _TOKENS_PER_STEP),
+            max_tokens=min(self.options.max_tokens, most * _TOKENS_PER_STEP),
             keep=thread.kept,
             lead="1.",
-            amend=stop_before(f"\n{self._steps + 1}."),
+            amend=stop_before(f"\n{most + 1}."),
         )
-        steps = read_points(said.text, most=self._steps, chars=_STEP_CHARS).points
+        steps = read_points(said.text, most=most, chars=_STEP_CHARS).points
         if len(steps) < _LEAST_STEPS:
             why = f"no outline: {said.reason or f'the model wrote {len(steps)} lines of it'}"
             return direct_messages(question), why
@@ -152,11 +126,6 @@ class AbstractionStrategy:
         return await thread.ask(
             "answer",
             [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],
-            max_tokens=self._options.answer_tokens,
+            max_tokens=self.options.answer_tokens,
             schema=question.schema,
         )
-
-
-def make(model: ModelClient, options: ThinkOptions) -> AbstractionStrategy:
-    """See `weft.reasoning.strategies`."""
-    return AbstractionStrategy(model, options)

@@ -1,4 +1,4 @@
-"""One call of a model with a fresh prompt, as the work of a node. Knows no thread and no purse.
+"""One call of a model with a fresh prompt, as the work of a node. Knows no thread and no ledger.
 
 The call may generate so many tokens over all its attempts; what broke off is counted.
 """

@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final
 
-from weft.core.errors import BuildError, ReasoningError
-from weft.core.ports import ModelClient
+from weft.core.errors import ReasoningError
 from weft.core.values import Message
-from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, Job, stop_before
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.parsing import fence, read_points
 from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.strategy import OUT_OF_TOKENS_HINT
@@ -117,65 +115,43 @@ def read_route(text: str) -> bool | None:
     return None if letter is None else letter[1] == "A"
 
 
-_ROUTERS: Final = ("model", "rules", "off")
 _LEAST_POINTS: Final = 2
 _TOKENS_PER_POINT: Final = 24
 _POINT_CHARS: Final = 160
 _ROUTE_TOKENS: Final = 8
 
 
-class SkeletonStrategy:
-    """`make_strategy("skeleton", ...)`.
+class SkeletonStrategy(ChatStrategy):
+    """Settings: `points`, how many at most; `router`, what says that points suit a question.
 
-    Settings: `points`, how many at most; `router`: "rules" (patterns of the question), "model"
-    (the rules, and then the model), or "off". A question that does not suit points, and one whose
-    skeleton has fewer than two, is answered in one go.
-
-    Raises: `BuildError` for settings that are none.
+    router: "rules" (patterns of the question), "model" (the rules, and then the model), or "off". A
+    question that does not suit points, and one whose skeleton has fewer than two, is answered in
+    one go.
     """
 
     name = "skeleton"
+    defaults: ClassVar = {"points": 10, "router": "model"}
+    least: ClassVar = {"points": _LEAST_POINTS}
+    choices: ClassVar = {"router": ("model", "rules", "off")}
 
-    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
-        settings = read_settings(self.name, options.settings, {"points": 10, "router": "model"})
-        if settings["router"] not in _ROUTERS:
-            raise BuildError(
-                f"skeleton has no router {settings['router']!r}",
-                hint=f"there are: {', '.join(_ROUTERS)}",
-            )
-        if settings["points"] < _LEAST_POINTS:
-            raise BuildError(f"a skeleton has {_LEAST_POINTS} points or more")
-        self._model = model
-        self._options = options
-        self._points: int = settings["points"]
-        self._router: str = settings["router"]
-
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await ChatThread.begin(context, self._model, self._options)
-            return await self._answer(thread, question)
-
-        return work
-
-    async def _answer(self, thread: ChatThread, question: Question) -> Thought:
+    async def think(self, thread: ChatThread, question: Question) -> Thought:
         against = await self._against(thread, question)
         if against:
             return await self._direct(thread, question, f"no skeleton: {against}")
-        tokens = min(self._options.max_tokens, self._points * _TOKENS_PER_POINT)
+        most: int = self.settings["points"]
+        tokens = min(self.options.max_tokens, most * _TOKENS_PER_POINT)
         skeleton = await thread.ask(
             "skeleton",
-            skeleton_messages(question, self._points),
+            skeleton_messages(question, most),
             max_tokens=tokens,
             lead="1.",
-            amend=stop_before(f"\n{self._points + 1}."),
+            amend=stop_before(f"\n{most + 1}."),
         )
-        read = read_points(skeleton.text, most=self._points, chars=_POINT_CHARS)
+        read = read_points(skeleton.text, most=most, chars=_POINT_CHARS)
         if len(read.points) < _LEAST_POINTS:
             why = skeleton.reason or f"the model's skeleton has {len(read.points)} points"
             return await self._direct(thread, question, f"no skeleton: {why}")
-        share = min(self._options.max_tokens, thread.tokens_left // len(read.points))
+        share = min(self.options.max_tokens, thread.tokens_left // len(read.points))
         jobs = [
             (f"point{number}", _writing(question, read.points, number, share))
             for number in range(1, len(read.points) + 1)
@@ -194,14 +170,14 @@ class SkeletonStrategy:
         if read.duplicates:
             why += f"; {read.duplicates} said again what another says"
         cut = written < len(texts) or any(point is None or point.cut for point in points)
-        return _thought(thread, _joined(read.points, texts), why, cut=cut)
+        return thread.finish(_joined(read.points, texts), why, cut=cut)
 
     async def _against(self, thread: ChatThread, question: Question) -> str:
         """Why the question is answered in one go; empty: it is not."""
-        if self._router == "off":
+        if self.settings["router"] == "off":
             return ""
         against = unsuitable(question)
-        if against or self._router == "rules":
+        if against or self.settings["router"] == "rules":
             return against
         said = await thread.ask(
             "route", route_messages(question), max_tokens=_ROUTE_TOKENS, temperature=0.0
@@ -213,12 +189,7 @@ class SkeletonStrategy:
         if not said.ok:
             hint = OUT_OF_TOKENS_HINT if said.cut else None
             raise ReasoningError(f"there is no answer: {said.reason}", hint=hint)
-        return _thought(thread, said.text, why, cut=said.cut)
-
-
-def make(model: ModelClient, options: ThinkOptions) -> SkeletonStrategy:
-    """See `weft.reasoning.strategies`."""
-    return SkeletonStrategy(model, options)
+        return thread.finish(said.text, why, cut=said.cut)
 
 
 def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[Generation]:
@@ -244,8 +215,3 @@ def _joined(points: Sequence[str], texts: Sequence[str]) -> str:
         f"{number}. **{point}**" + (f"\n{text}" if text else "")
         for number, (point, text) in enumerate(zip(points, texts, strict=True), 1)
     )
-
-
-def _thought(thread: ChatThread, answer: str, why: str, *, cut: bool) -> Thought:
-    tree, counts = thread.finish(answer, why)
-    return Thought(answer, tree=tree, counts=counts, why=why, cut=cut)

@@ -1,7 +1,7 @@
 """Threads that ask with fresh prompts: one after the other, or side by side. Knows no protocol.
 
 For strategies that orchestrate whole conversations; those that work inside one context of tokens
-have the runtime. All threads of one thought pay from one purse.
+have the runtime. All threads of one thought pay from one token budget.
 """
 
 from __future__ import annotations
@@ -11,19 +11,12 @@ from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from weft.core.errors import ModelRequestError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
-from weft.core.ports import (
-    Capabilities,
-    ModelClient,
-    ModelRequest,
-    Sampling,
-    Startable,
-    Tokenizing,
-)
+from weft.core.ports import Capabilities, ModelClient, ModelRequest, Sampling, Startable, Tokenizing
 from weft.core.values import JsonSchema, Message, Usage
 from weft.engine import Expand, Inputs, Node, NodeContext, NodeFn, Policy, Retry, best_effort
 from weft.reasoning.chat.call import (
@@ -37,7 +30,7 @@ from weft.reasoning.chat.call import (
 )
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.thought import (
-    ThoughtCounts,
+    Thought,
     ThreadFork,
     ThreadRecord,
     ThreadSegment,
@@ -91,7 +84,7 @@ class _ChatPrompt(NamedTuple):
 class ChatThread:
     """One thread. `ChatThread.begin` makes the first of a thought, `fork` the others.
 
-    Neither a call that fails nor an empty purse raises: `Generation` tells.
+    Neither a call that fails nor an empty budget raises: `Generation` tells.
     """
 
     def __init__(
@@ -134,7 +127,6 @@ class ChatThread:
 
     @property
     def context(self) -> NodeContext:
-        """The node that this thread is."""
         assert self._context is not None, "the thread has not begun"
         return self._context
 
@@ -155,7 +147,7 @@ class ChatThread:
 
     @property
     def tokens_left(self) -> int:
-        """How many tokens are left in the purse of all threads."""
+        """How many tokens are left in the token budget of all threads."""
         return self._tree.allowance.left
 
     @property
@@ -191,7 +183,7 @@ class ChatThread:
         """What the model answers to `messages`, asked in the node `name` of this thread.
 
         At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
-        the purse or on the critical path. A `schema` is left out where the model cannot be held to
+        the budget or on the critical path. A `schema` is left out where the model cannot be held to
         one. `amend` may change the request, `watch` is told of each piece of the answer. `lead` is
         what the answer begins with, and part of it, where the model can be made to go on with it.
         """
@@ -305,12 +297,16 @@ class ChatThread:
             self._result,
         )
 
-    def finish(self, result: str, why: str) -> tuple[ThreadRecord, ThoughtCounts]:
-        """End the first thread: its record, and what all threads cost."""
-        self.returns(result)
+    def finish(self, answer: str, why: str, **fields: Any) -> Thought:
+        """End the first thread: the thought that it came to, with what all threads did and cost.
+
+        `fields` are further ones of `Thought`.
+        """
+        self.returns(answer)
         self._end(ThreadState.DONE, why)
         record, tree = self.record(), self._tree
-        return record, tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+        counts = tree_counts(record, tree.usage, tree.tokens, tree.lost_tokens)
+        return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
         """`messages` with the beginning of their answer, where the model takes one."""

@@ -102,7 +102,6 @@ class ProgramBench:
 
     @property
     def tests(self) -> int:
-        """How many public tests the problem has."""
         return len(self._problem.tests)
 
     async def check(self) -> None:

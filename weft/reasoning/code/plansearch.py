@@ -1,4 +1,4 @@
-"""PlanSearch: programs from different combinations of observations. Knows no server.
+"""PlanSearch: programs from different combinations of observations.
 
 "Planning In Natural Language Improves LLM Search For Code Generation" (arXiv 2409.03733).
 """
@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from random import Random
-from typing import Final
+from typing import ClassVar, Final
 
-from weft.core.errors import BuildError
-from weft.core.ports import ModelClient
-from weft.engine import NodeFn
 from weft.reasoning.chat.thread import ChatThread, Job
-from weft.reasoning.code.bench import ProgramRunner
 from weft.reasoning.code.prompts import (
     criticise_messages,
     deepen_messages,
@@ -23,18 +19,16 @@ from weft.reasoning.code.prompts import (
     sketch_messages,
     write_messages,
 )
-from weft.reasoning.code.solver import CodeSolver, CodeTask, ProgramDraft, write_job
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.code.solver import SETTINGS, CodeStrategy, CodeTask, ProgramDraft, write_job
 from weft.reasoning.parsing import read_points
-from weft.reasoning.question import Question
 
 _DEEPER: Final = 5
 _CHARS: Final = 400
 _TOGETHER: Final = 2
 
 
-class PlanSearchStrategy:
-    """`make_strategy("plansearch", ...)`: about `width` programs; the answer is one of them.
+class PlanSearchStrategy(CodeStrategy):
+    """About `width` programs; the answer is one of them.
 
     Observations are asked for, and of each of several subsets of one or two of them, what follows.
     Every such combination becomes a plan and a criticised plan, each of them pseudo-code and a
@@ -43,33 +37,22 @@ class PlanSearchStrategy:
     """
 
     name = "plansearch"
+    defaults: ClassVar = {**SETTINGS, "observations": 8, "debug": 0}
+    least: ClassVar = {"observations": 1, "debug": 0}
 
-    def __init__(
-        self, model: ModelClient, options: ThinkOptions, runner: ProgramRunner | None = None
-    ) -> None:
-        defaults = {"observations": 8, "debug": 0}
-        self._solver = CodeSolver(self.name, model, options, defaults, runner)
-        self._options = options
-        self._observations: int = self._solver.settings["observations"]
-        if self._observations < 1:
-            raise BuildError("plansearch needs one observation or more")
-
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`. Raises: `BuildError` for tests that are none."""
-        return self._solver.work(question, self._write)
-
-    async def _write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
-        asked = observe_messages(task.problem, self._observations)
+    async def write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
+        most: int = self.settings["observations"]
+        asked = observe_messages(task.problem, most)
         said = await thread.ask("observe", asked, keep=task.keep)
-        known = read_points(said.text, most=self._observations, chars=_CHARS).points
-        plans = (self._options.width + 1) // 2
-        chosen = subsets(known, plans, self._options.seed)
+        known = read_points(said.text, most=most, chars=_CHARS).points
+        plans = (self.options.width + 1) // 2
+        chosen = subsets(known, plans, self.options.seed)
         jobs = [
             (f"combination{number}", self._combining(task, subset, number))
             for number, subset in enumerate(chosen)
         ]
         found = await thread.fork("combinations", jobs)
-        return [draft for pair in found for draft in pair or (None,)][: self._options.width]
+        return [draft for pair in found for draft in pair or (None,)][: self.options.width]
 
     def _combining(
         self, task: CodeTask, subset: Sequence[str], number: int
@@ -78,7 +61,7 @@ class PlanSearchStrategy:
             asked = deepen_messages(task.problem, subset, _DEEPER)
             said = await thread.ask("deepen", asked, keep=task.keep)
             deeper = read_points(said.text, most=_DEEPER, chars=_CHARS).points
-            follows = subsets(deeper, 1, self._options.seed + number)[0]
+            follows = subsets(deeper, 1, self.options.seed + number)[0]
             plan = await thread.ask(
                 "plan", plan_messages(task.problem, (*subset, *follows)), keep=task.keep
             )
@@ -101,15 +84,10 @@ class PlanSearchStrategy:
             messages = write_messages(
                 task.problem, task.system, [part for part in guide if part[1]]
             )
-            job = write_job(task.bench, messages, self._solver.settings["debug"], task.keep)
+            job = write_job(task.bench, messages, self.settings["debug"], task.keep)
             return await job(thread)
 
         return code
-
-
-def make(model: ModelClient, options: ThinkOptions) -> PlanSearchStrategy:
-    """See `weft.reasoning.strategies`."""
-    return PlanSearchStrategy(model, options)
 
 
 def subsets(known: Sequence[str], number: int, seed: int) -> list[tuple[str, ...]]:

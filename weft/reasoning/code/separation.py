@@ -24,7 +24,7 @@ _VERDICT: Final = re.compile(r"verdict\W{0,6}(a|b|neither)\b", re.IGNORECASE)
 
 
 class InputJudge:
-    """Implements `Distinguisher`: samples' texts are programs.
+    """Implements `PairwiseJudge`: samples' texts are programs.
 
     The model is asked for inputs that separate two programs; they are run, and of up to three
     inputs on which they print different results the model judges which are right. `known` are
@@ -43,7 +43,7 @@ class InputJudge:
         return (*self._known, *sorted(self._made.difference(self._known)))
 
     async def compare(self, thread: ChatThread, _: Question, one: Sample, other: Sample) -> float:
-        """See `Distinguisher.compare`. Raises: `SandboxError`."""
+        """See `PairwiseJudge.compare`. Raises: `SandboxError`."""
         asked = separate_messages(self._problem, one.text, other.text)
         made = await asked_inputs(thread, "separate", self._problem, asked)
         self._made.update(made)

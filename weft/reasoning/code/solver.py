@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from weft.core.errors import BuildError, ReasoningError, SandboxError
 from weft.core.ports import ModelClient
-from weft.engine import Inputs, NodeContext, NodeFn
+from weft.engine import NodeFn
 from weft.reasoning.chat.call import Generation
+from weft.reasoning.chat.strategy import ChatStrategy, Think
 from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.code.bench import ProgramBench, ProgramRunner, key_by_output
 from weft.reasoning.code.generated_tests import GeneratedTestScorer, made_inputs
@@ -18,7 +19,7 @@ from weft.reasoning.code.prompts import Messages, mend_messages
 from weft.reasoning.code.sandbox.request import SandboxLimits
 from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 from weft.reasoning.code.separation import SeparationSelector
-from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.selection.best_of import BestOf
 from weft.reasoning.selection.majority import Majority
@@ -55,8 +56,8 @@ class ProgramDraft:
 def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
     """A job that answers `messages` with a program, mended at most `rounds` times.
 
-    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the purse are
-    left alone.
+    A mended program is kept only when it fails fewer tests. The last `keep` tokens of the budget
+    are left alone.
     """
 
     async def write(thread: ChatThread) -> ProgramDraft:
@@ -178,7 +179,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What drafts are written for. `keep` tokens of the purse are kept back for the choice."""
+    """What drafts are written for. `keep` tokens of the budget are kept back for the choice."""
 
     problem: CodeProblem
     bench: ProgramBench
@@ -186,45 +187,41 @@ class CodeTask:
     keep: int
 
 
-Write = Callable[[ChatThread, CodeTask], Awaitable[Sequence[ProgramDraft | None]]]
+class CodeStrategy(ChatStrategy):
+    """The base of strategies for code: `write` writes drafts, one of which is chosen.
 
+    Raises: `BuildError` for settings that are none.
+    """
 
-class CodeSolver:
-    """How drafts become a thought. Raises: `BuildError` for settings that are none."""
+    defaults: ClassVar[Mapping[str, Any]] = SETTINGS
+    least: ClassVar[Mapping[str, int]] = {"debug": 0}
+    choices: ClassVar = {"select": CHOICES}
 
     def __init__(
-        self,
-        name: str,
-        model: ModelClient,
-        options: ThinkOptions,
-        defaults: Mapping[str, Any],
-        runner: ProgramRunner | None = None,
+        self, model: ModelClient, options: ThinkOptions, runner: ProgramRunner | None = None
     ) -> None:
-        self.settings = read_settings(name, options.settings, {**SETTINGS, **defaults})
-        self._name = name
-        self._model = model
-        self._options = options
-        how = self.settings["select"]
-        if how not in CHOICES:
-            hint = f"there are: {', '.join(CHOICES)}"
-            raise BuildError(f"{name}: there is no choice {how!r}", hint=hint)
-        if self.settings["debug"] < 0:
-            raise BuildError(f"{name}: debug must not be negative")
-        self._runner = runner or _sandbox(name, self.settings)
+        super().__init__(model, options)
+        self._runner = runner or _sandbox(self.name, self.settings)
 
-    def work(self, question: Question, write: Write) -> NodeFn:
-        """The work that has drafts written by `write`, and chooses. Raises: `BuildError`."""
+    def work(self, question: Question) -> NodeFn:
+        """See `Strategy.work`. Raises: `BuildError` for tests that are none."""
+        problem_of(question)
+        return super().work(question)
+
+    async def prepare(self, question: Question) -> Think:
         problem = problem_of(question)
+        bench = ProgramBench(self._runner, problem)
+        await bench.check()
+        task = CodeTask(problem, bench, question.system, self.options.answer_tokens)
 
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            bench = ProgramBench(self._runner, problem)
-            await bench.check()
-            thread = await ChatThread.begin(context, self._model, self._options)
-            task = CodeTask(problem, bench, question.system, self._options.answer_tokens)
-            drafts = await write(thread, task)
-            return await self._thought(thread, task, question, drafts)
+        async def think(thread: ChatThread) -> Thought:
+            return await self._thought(thread, task, question, await self.write(thread, task))
 
-        return work
+        return think
+
+    async def write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
+        """The drafts; None for each whose thread failed."""
+        raise NotImplementedError
 
     async def _thought(
         self,
@@ -239,7 +236,7 @@ class CodeSolver:
         ]
         if not any(draft.text for draft in written):
             reasons = dict.fromkeys(draft.reason for draft in written if draft.reason)
-            raise ReasoningError(f"{self._name}: nothing was written: {'; '.join(reasons)}")
+            raise ReasoningError(f"{self.name}: nothing was written: {'; '.join(reasons)}")
         samples = _samples(written, task.problem)
         choice = await choose(
             thread, task.bench, question, task.problem, samples, self.settings["select"]
@@ -250,9 +247,8 @@ class CodeSolver:
         else:
             first = next(draft for draft in written if draft.text)
             answer, cut = first.text, first.status == "length"
-        tree, counts = thread.finish(answer, choice.selected.why)
-        key, why = choice.selected.key, choice.selected.why
-        return Thought(answer, key, tree, counts, choice.samples, why=why, cut=cut)
+        why, key = choice.selected.why, choice.selected.key
+        return thread.finish(answer, why, key=key, samples=choice.samples, cut=cut)
 
 
 def _is_cut(chosen: Sample) -> bool:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.core.errors import BuildError
 from weft.core.ports import ConcurrentAttention, ModelClient
 from weft.reasoning.concurrent.workers import WorkerGroupSpec, WorkerGroupStrategy
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.strategy import Strategy
 
-_LAYOUTS: Final = ("contiguous", "interleaved", "combined")
 _NAMES: Final = ("Alice", "Bob", "Carol", "David", "Erin", "Frank", "Grace", "Heidi")
 _RULES: Final = """\
 {names} solve this task together, at the same time. Each writes short steps under its own name, and
@@ -40,14 +38,14 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     Raises: `BuildError` for a setting that it does not have, or out of range.
     """
     defaults = {"workers": min(2, options.width), "layout": "combined", "nudge_tokens": 256}
-    settings = read_settings("hogwild", options.settings, defaults)
+    settings = read_settings(
+        "hogwild",
+        options.settings,
+        defaults,
+        least={"nudge_tokens": 1},
+        choices={"layout": ("contiguous", "interleaved", "combined")},
+    )
     workers, layout, nudge = (settings[name] for name in defaults)
-    if layout not in _LAYOUTS:
-        raise BuildError(
-            f"hogwild has no layout {layout!r}", hint=f"there are: {', '.join(_LAYOUTS)}"
-        )
-    if nudge < 1:
-        raise BuildError(f"nudge_tokens must be at least 1, not {nudge}")
 
     def attention(group: str, index: int) -> ConcurrentAttention:
         return ConcurrentAttention(

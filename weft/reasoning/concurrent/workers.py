@@ -10,14 +10,15 @@ from typing import Final
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ids import inside
 from weft.core.ports import ConcurrentAttention, Delta, ModelClient, ModelRequest, TextDelta
-from weft.engine import Inputs, Node, NodeContext, NodeFn
+from weft.engine import Node
 from weft.reasoning.answers import answer_key
 from weft.reasoning.chat.call import CallProgress, Generation
+from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import fence
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.thought import Fidelity, Sample, SampleStatus, Thought
+from weft.reasoning.thought import Sample, SampleStatus, Thought
 
 _BOX: Final = "\\boxed{"
 
@@ -106,7 +107,7 @@ class _GroupWorker:
         return Sample(self.index, self.text, key, self.spent.tokens, status)
 
 
-class WorkerGroupStrategy:
+class WorkerGroupStrategy(ChatStrategy):
     """`workers` write at most `options.max_tokens` each, together.
 
     The first that puts an answer into a box ends it, unless the answer has a schema. Without one
@@ -129,29 +130,25 @@ class WorkerGroupStrategy:
                 hint=f"from 1 to the width, which is {options.width}",
             )
         self.name = name
-        self._model = model
-        self._options = options
+        super().__init__(model, replace(options, settings={}))
         self._count = workers
         self._manner = manner
 
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            root = await ChatThread.begin(context, self._model, self._options)
-            layout = self._manner.attention("", 0).layout
-            sees = layout in (await self._model.capabilities()).layouts
-            lost = "" if sees else _LOST.format(model=self._model.model, layout=layout)
-            workers = await self._write(root, question, sees=sees)
-            answer, why, cut = await self._answer(root, question, workers)
-            tree, counts = root.finish(answer, why)
-            samples = tuple(worker.sample for worker in workers)
-            fidelity: Fidelity = "exact" if sees else "approximate"
-            key = answer_key(answer, whole=not cut)
-            cut = cut and key is None
-            return Thought(answer, key, tree, counts, samples, fidelity, lost, why, cut=cut)
-
-        return work
+    async def think(self, thread: ChatThread, question: Question) -> Thought:
+        layout = self._manner.attention("", 0).layout
+        sees = layout in (await self.model.capabilities()).layouts
+        workers = await self._write(thread, question, sees=sees)
+        answer, why, cut = await self._answer(thread, question, workers)
+        key = answer_key(answer, whole=not cut)
+        return thread.finish(
+            answer,
+            why,
+            key=key,
+            samples=tuple(worker.sample for worker in workers),
+            fidelity="exact" if sees else "approximate",
+            lost="" if sees else _LOST.format(model=self.model.model, layout=layout),
+            cut=cut and key is None,
+        )
 
     async def _write(
         self, root: ChatThread, question: Question, *, sees: bool
@@ -225,7 +222,7 @@ class WorkerGroupStrategy:
     @property
     def _share(self) -> int:
         """How many tokens a worker may write; the rest of the budget is for the answer."""
-        options = self._options
+        options = self.options
         share = max(1, (options.cap - options.kept) // self._count)
         path_left = options.path_left(options.kept)
         return min(options.max_tokens, share if path_left is None else min(share, path_left))
@@ -244,7 +241,7 @@ class WorkerGroupStrategy:
         said = await root.ask(
             "answer",
             conversation(question, _ANSWER, await self._shown(root, question, wrote)),
-            max_tokens=self._options.answer_tokens,
+            max_tokens=self.options.answer_tokens,
             schema=question.schema,
             temperature=0.0,
         )
@@ -261,7 +258,7 @@ class WorkerGroupStrategy:
         """The question and the end of what each wrote, as far as there is room."""
         text = question_text(question)
         used = await root.measure(_ANSWER + question.system + text)
-        room = max(0, root.window - self._options.answer_tokens - used)
+        room = max(0, root.window - self.options.answer_tokens - used)
         most = _BYTES_PER_TOKEN * room // len(wrote)
         parts = (worker.text.strip()[-most:] if most else "" for worker in wrote)
         return "\n\n".join((text, *map(fence, parts)))

@@ -135,7 +135,6 @@ class DocumentPart:
 
     @property
     def text(self) -> str:
-        """What they spell."""
         return self.document.text[self.start : self.end]
 
     def evidence(self, start: int, end: int) -> Evidence:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from weft.core.errors import BuildError, ReasoningError
-from weft.core.ports import ModelClient
+from weft.core.errors import ReasoningError
 from weft.core.values import Message
-from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.evidence import CitedAnswer, check_markers
 from weft.reasoning.mapreduce.note import (
@@ -31,11 +30,9 @@ from weft.reasoning.mapreduce.prompts import (
     reduce_messages,
     shown,
 )
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question
 from weft.reasoning.thought import Thought
 
-_DEFAULTS: Final = {"part_tokens": 2000, "note_tokens": 320, "parts": 512}
 _LEAST_PART: Final = 32
 _LEAST_NOTE: Final = 48
 _SLACK: Final = 32
@@ -44,55 +41,33 @@ _SLACK: Final = 32
 _SOURCE: Final = re.compile(r"\w+")
 
 
-class MapReduceStrategy:
-    """`make_strategy("map-reduce", ...)`.
+class MapReduceStrategy(ChatStrategy):
+    """Settings: `part_tokens` and `note_tokens`, how long a part and a note are at most; `parts`.
 
-    Settings: `part_tokens`, how long a part is at most (less where the window is small);
-    `note_tokens` of a note; `parts`, how many are read at most.
-
-    Raises: `BuildError` for settings that are none.
+    A part is shorter where the window is small. `parts`: how many are read at most.
     """
 
     name = "map-reduce"
+    defaults: ClassVar = {"part_tokens": 2000, "note_tokens": 320, "parts": 512}
+    least: ClassVar = dict.fromkeys(defaults, 1)
 
-    def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
-        settings = read_settings(self.name, options.settings, _DEFAULTS)
-        for setting, value in settings.items():
-            if value < 1:
-                raise BuildError(f"map-reduce: {setting} must be at least 1, got {value}")
-        self.model = model
-        self.options = options
-        self.part_tokens: int = settings["part_tokens"]
-        self.note_tokens: int = settings["note_tokens"]
-        self.parts: int = settings["parts"]
-
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            thread = await ChatThread.begin(context, self.model, self.options)
-            return await _MapReduceRun(self, thread, question).answer()
-
-        return work
-
-
-def make(model: ModelClient, options: ThinkOptions) -> MapReduceStrategy:
-    """See `weft.reasoning.strategies`."""
-    return MapReduceStrategy(model, options)
+    async def think(self, thread: ChatThread, question: Question) -> Thought:
+        return await _MapReduceRun(self, thread, question).answer()
 
 
 class _MapReduceRun:
     """The work on one question."""
 
     def __init__(self, strategy: MapReduceStrategy, thread: ChatThread, question: Question) -> None:
-        self._strategy = strategy
         self._options = strategy.options
+        self._part_tokens: int = strategy.settings["part_tokens"]
+        self._most_parts: int = strategy.settings["parts"]
+        self._note_tokens = min(strategy.settings["note_tokens"], max(1, thread.window // 4))
         self._thread = thread
         self._question = question
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
-        """Split, map, collapse, reduce."""
         notes = await self._mapped(await self._parts())
         notes = await self._fitting(numbered(notes))
         return await self._reduced(notes)
@@ -104,14 +79,14 @@ class _MapReduceRun:
                 f"the question leaves {max(0, room)} of {self._thread.window} tokens for a part",
                 hint="ask a shorter question, or give the model a larger window",
             )
-        limit = min(room, self._strategy.part_tokens)
+        limit = min(room, self._part_tokens)
         parts = await parts_of(self._question.documents, limit, self._thread.measure)
         if not parts:
             self._lost.append("there were no documents, so nothing was read")
         affordable = self._spendable // min(_LEAST_NOTE, self._note_tokens)
-        most = min(self._strategy.parts, affordable)
+        most = min(self._most_parts, affordable)
         if len(parts) > most:
-            limit_of = "setting `parts`" if most == self._strategy.parts else "budget"
+            limit_of = "setting `parts`" if most == self._most_parts else "budget"
             self._lost.append(
                 f"{len(parts) - most} of {len(parts)} parts were not read ({limit_of})"
             )
@@ -205,10 +180,7 @@ class _MapReduceRun:
     async def _reduced(self, notes: list[Note]) -> Thought:
         messages = reduce_messages(self._question, notes)
         said = await self._thread.ask(
-            "reduce",
-            messages,
-            max_tokens=self._options.answer_tokens,
-            schema=self._question.schema,
+            "reduce", messages, max_tokens=self._options.answer_tokens, schema=self._question.schema
         )
         why = f"{len(notes)} notes were reduced"
         answer, cut = said.text, said.cut
@@ -222,14 +194,11 @@ class _MapReduceRun:
         known = tuple(piece for note in notes for piece in note.evidence)
         cited = CitedAnswer(answer) if self._question.schema else check_markers(answer, known)
         why += cited.remarks(known, "all that it was made of is listed")
-        tree, counts = self._thread.finish(cited.answer, why)
-        return Thought(
+        return self._thread.finish(
             cited.answer,
-            tree=tree,
-            counts=counts,
+            why,
             fidelity="approximate" if self._lost else "exact",
             lost="; ".join(self._lost),
-            why=why,
             evidence=cited.evidence or known,
             cut=cut,
         )
@@ -251,13 +220,7 @@ class _MapReduceRun:
         return said.text
 
     @property
-    def _note_tokens(self) -> int:
-        """Of a note, and at most a quarter of the window."""
-        return min(self._strategy.note_tokens, max(1, self._thread.window // 4))
-
-    @property
     def _spendable(self) -> int:
-        """Tokens that are left for notes."""
         return max(0, self._thread.tokens_left - self._thread.kept)
 
     async def _room(self, messages: Sequence[Message], answer_tokens: int) -> int:

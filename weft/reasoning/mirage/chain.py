@@ -170,7 +170,6 @@ class RetrievalChain:
         return ChainFinding(self._part, answer, self._cited(answer), tuple(self._told), number)
 
     def _reply(self, step: RetrievalStep) -> str:
-        """What the graph says to `step`."""
         limits, graph = self._limits, self._graph
         entity = graph.find(step.entity)
         if entity is None:

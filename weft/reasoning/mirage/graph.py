@@ -179,7 +179,6 @@ class KnowledgeGraph:
         return entity
 
     def __len__(self) -> int:
-        """How many triples there are."""
         return len(self._triples)
 
     def triple(self, number: int) -> Triple:

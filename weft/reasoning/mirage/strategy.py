@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from weft.core.errors import BuildError, ReasoningError
+from weft.core.errors import ReasoningError
 from weft.core.ports import ModelClient
-from weft.engine import Inputs, NodeContext, NodeFn
+from weft.reasoning.chat.strategy import ChatStrategy, Think
 from weft.reasoning.chat.thread import ChatThread, Job, stop_before
 from weft.reasoning.evidence import CitedAnswer, Evidence, check_markers
 from weft.reasoning.mirage.chain import MOST_NAMED, ChainLimits, RetrievalChain, facts_of
-from weft.reasoning.mirage.graph import GraphSource, KnowledgeGraph, Triple, check_source, graph_of
+from weft.reasoning.mirage.graph import KnowledgeGraph, Triple, check_source, graph_of
 from weft.reasoning.mirage.prompts import (
     ChainFinding,
     answer_messages,
@@ -20,7 +20,7 @@ from weft.reasoning.mirage.prompts import (
     mark,
     verify_messages,
 )
-from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.parsing import read_points
 from weft.reasoning.question import Question
 from weft.reasoning.thought import Thought
@@ -45,14 +45,6 @@ def believed(findings: Sequence[ChainFinding], verdict: str) -> tuple[int, ...]:
     return tuple(kept or answered or range(len(findings)))
 
 
-_DEFAULTS: Final = {
-    "graph": None,
-    "chains": 4,
-    "steps": 5,
-    "step_tokens": 200,
-    "hops": 3,
-    "facts": 12,
-}
 _QUESTION_CHARS: Final = 300
 _TOKENS_PER_QUESTION: Final = 40
 _TOKENS_PER_VERDICT: Final = 32
@@ -60,46 +52,31 @@ _FACTS: Final = 40
 """How many facts the last prompts list."""
 
 
-class MirageStrategy:
-    """`make_strategy("mirage", ...)`.
+class MirageStrategy(ChatStrategy):
+    """Settings: `graph`, a file or a list of triples, beside those in the question's documents.
 
-    Settings: `graph`, a file of triples or a list of them (beside it, the question's documents are
-    read as triples too); `chains`, how many sub-questions at most; `steps` of a chain, of at most
-    `step_tokens`; `hops` of a connection; `facts` that a look-up tells.
-
-    Raises: `BuildError` for settings that are none.
+    `chains`, how many sub-questions at most; `steps` of a chain, of at most `step_tokens`; `hops`
+    of a connection; `facts` that a look-up tells.
     """
 
     name = "mirage"
+    least: ClassVar = {"chains": 1, "steps": 1, "step_tokens": 1, "hops": 1, "facts": 1}
+    defaults: ClassVar = {
+        "graph": None,
+        "chains": 4,
+        "steps": 5,
+        "step_tokens": 200,
+        "hops": 3,
+        "facts": 12,
+    }
 
     def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
-        settings = read_settings(self.name, options.settings, _DEFAULTS)
-        for setting in ("chains", "steps", "step_tokens", "hops", "facts"):
-            if settings[setting] < 1:
-                raise BuildError(f"mirage: {setting} must be at least 1")
-        self.model = model
-        self.options = options
-        self.source: GraphSource = check_source(settings["graph"])
-        self.chains: int = settings["chains"]
-        self.steps: int = settings["steps"]
-        self.step_tokens: int = settings["step_tokens"]
-        self.hops: int = settings["hops"]
-        self.facts: int = settings["facts"]
+        super().__init__(model, options)
+        self._source = check_source(self.settings["graph"])
 
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            graph = graph_of(self.source, question.documents)
-            thread = await ChatThread.begin(context, self.model, self.options)
-            return await _MirageRun(self, thread, question, graph).answer()
-
-        return work
-
-
-def make(model: ModelClient, options: ThinkOptions) -> MirageStrategy:
-    """See `weft.reasoning.strategies`."""
-    return MirageStrategy(model, options)
+    async def prepare(self, question: Question) -> Think:
+        graph = graph_of(self._source, question.documents)
+        return lambda thread: _MirageRun(self, thread, question, graph).answer()
 
 
 class _MirageRun:
@@ -112,7 +89,8 @@ class _MirageRun:
         question: Question,
         graph: KnowledgeGraph,
     ) -> None:
-        self._strategy = strategy
+        self._settings = strategy.settings
+        self._answer_tokens = strategy.options.answer_tokens
         self._thread = thread
         self._question = question
         self._graph = graph
@@ -120,7 +98,6 @@ class _MirageRun:
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
-        """Decompose, run the chains, verify, answer."""
         if not len(self._graph):
             self._lost.append("there is no graph: no fact could be retrieved")
         parts = await self._parts()
@@ -131,7 +108,7 @@ class _MirageRun:
     async def _parts(self) -> tuple[str, ...]:
         """The sub-questions; the question itself where the model writes none."""
         named = self._graph.named_in(self._question.text, MOST_NAMED)
-        most = self._strategy.chains
+        most: int = self._settings["chains"]
         if most == 1 or not len(self._graph):
             return (self._question.text,)
         said = await self._thread.ask(
@@ -150,12 +127,12 @@ class _MirageRun:
     async def _found(self, parts: Sequence[str]) -> list[ChainFinding]:
         """What the chains come to, in the order of `parts`."""
         spendable = self._thread.tokens_left - self._keep
-        share = spendable // (len(parts) * self._strategy.steps)
+        share = spendable // (len(parts) * self._settings["steps"])
         limits = ChainLimits(
-            self._strategy.steps,
-            max(1, min(self._strategy.step_tokens, share)),
-            self._strategy.hops,
-            self._strategy.facts,
+            self._settings["steps"],
+            max(1, min(self._settings["step_tokens"], share)),
+            self._settings["hops"],
+            self._settings["facts"],
             self._keep,
         )
         jobs: list[tuple[str, Job[ChainFinding]]] = [
@@ -168,7 +145,6 @@ class _MirageRun:
         ]
 
     async def _verified(self, findings: Sequence[ChainFinding]) -> list[ChainFinding]:
-        """Those of `findings` that are believed."""
         verdict = ""
         if sum(bool(finding.answer) for finding in findings) > 1:
             said = await self._thread.ask(
@@ -188,7 +164,7 @@ class _MirageRun:
         said = await self._thread.ask(
             "answer",
             answer_messages(self._question, kept, facts),
-            max_tokens=self._strategy.options.answer_tokens,
+            max_tokens=self._answer_tokens,
             schema=self._question.schema,
         )
         why = f"{len(kept)} of {len(findings)} chains were believed"
@@ -208,14 +184,11 @@ class _MirageRun:
         proof = {mark(number) for finding in kept for number in finding.cited}
         made_of = tuple(piece for piece in known if piece.marker in proof) or known
         why += cited.remarks(known, "the facts that it was made of are listed")
-        tree, counts = self._thread.finish(cited.answer, why)
-        return Thought(
+        return self._thread.finish(
             cited.answer,
-            tree=tree,
-            counts=counts,
+            why,
             fidelity="approximate" if self._lost else "exact",
             lost="; ".join(self._lost),
-            why=why,
             evidence=cited.evidence or made_of,
             cut=cut,
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import THINK, without
@@ -42,7 +41,6 @@ class A2r(ProtocolGrammar):
         return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
-        """The question forks before anything is written."""
         if thread.depth:
             return Continue()
         keys = map(str, range(1, self._paths + 1))
@@ -66,7 +64,6 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
 
     Raises: `BuildError` for a setting that it does not have, or out of range.
     """
-    settings = read_settings("a2r", options.settings, {"paths": options.width})
-    if settings["paths"] < 1:
-        raise BuildError(f"a2r explores 1 path or more, not {settings['paths']}")
+    defaults = {"paths": options.width}
+    settings = read_settings("a2r", options.settings, defaults, least={"paths": 1})
     return GrammarStrategy(A2r(settings["paths"]), model, options)

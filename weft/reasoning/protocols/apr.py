@@ -6,11 +6,10 @@ See `apr_nodes` for models trained on traces, `apr_text` for those that are told
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.core.values import Message
 from weft.reasoning.options import ThinkOptions, read_settings
@@ -131,7 +130,6 @@ class NodeMessages:
         return (ProtocolText(line), UntrustedText(found)) if found else (ProtocolText(line),)
 
     def answer(self, thread: Thread) -> str:
-        """The path from the root, as `returned`."""
         return final_path(thread.text)
 
 
@@ -188,7 +186,6 @@ class TextMessages:
         self._result_tokens = options.answer_tokens
 
     def opening(self, question: Question) -> Opening:
-        """The question, and how helpers are called."""
         return Opening(conversation(question, _MAIN, question_text(question)))
 
     def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:  # noqa: ARG002
@@ -212,7 +209,6 @@ class TextMessages:
         return line, UntrustedText(child.result.strip(), self._result_tokens), ProtocolText("\n")
 
     def answer(self, thread: Thread) -> str:
-        """What stands after the last `Answer:`; all of it without one."""
         return stated(thread.text)
 
 
@@ -239,7 +235,7 @@ class Apr(ProtocolGrammar):
     """
 
     name = "apr"
-    marks = TAGS
+    tags = TAGS
 
     def __init__(
         self, messages: SubSearchMessages, *, levels: int | None = None, also: tuple[str, ...] = ()
@@ -281,11 +277,9 @@ class Apr(ProtocolGrammar):
         return Continue(cut=CALLING, parts=self._results(thread, ()))
 
     def conclude(self, thread: Thread) -> Parts:
-        """A lead-in, where the realisation has one."""
         return (ProtocolText(self.lead),) if self.lead and thread.depth == 0 else ()
 
     def answer(self, thread: Thread) -> str:
-        """What the main search has found so far."""
         return self.messages.answer(thread)
 
     def _ended(self, thread: Thread, output: ParsedOutput) -> Move:
@@ -316,7 +310,7 @@ def _calls(text: str) -> tuple[SubSearchCall, ...] | None:
     return tuple(first.values())
 
 
-_SETTINGS: Final[Mapping[str, str | int]] = {"messages": "text", "children": 0, "begin": "<s>"}
+_LOST: Final = "the model was told about sub-searches, not trained to search with them"
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
@@ -330,17 +324,17 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
 
     Raises: `BuildError` for other settings.
     """
-    given = read_settings("apr", options.settings, _SETTINGS)
-    match given["messages"]:
-        case "text":
-            grammar = Apr(TextMessages(options))
-            lost = "the model was told about sub-searches, not trained to search with them"
-            return GrammarStrategy(grammar, model, options, lost_by_prompt=lost)
-        case "nodes":
-            begin, children = str(given["begin"]), int(given["children"])
-            if children < 0:
-                raise BuildError(f"children is {children}", hint="0 leaves it to the model")
-            grammar = Apr(NodeMessages(begin, children), levels=1, also=(begin,))
-            return GrammarStrategy(grammar, model, options)
-        case other:
-            raise BuildError(f"apr has no messages {other!r}", hint="there are: text, nodes")
+    given = read_settings(
+        "apr",
+        options.settings,
+        {"messages": "text", "children": 0, "begin": "<s>"},
+        least={"children": 0},
+        choices={"messages": ("text", "nodes")},
+    )
+    if given["messages"] == "text":
+        grammar = Apr(TextMessages(options))
+        grammar.lost_by_prompt = _LOST
+    else:
+        messages = NodeMessages(given["begin"], given["children"])
+        grammar = Apr(messages, levels=1, also=(given["begin"],))
+    return GrammarStrategy(grammar, model, options)

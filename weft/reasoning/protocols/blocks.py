@@ -6,8 +6,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Self
 
+from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.question import Question, conversation, question_text
 from weft.reasoning.runtime.grammar import ProtocolGrammar
 from weft.reasoning.runtime.moves import (
@@ -86,9 +87,9 @@ class BlockGrammar(ProtocolGrammar):
     after `before_end` where the runtime writes it. `nests`: children may fork too.
 
     Models that are only told about the tags get them wrong in a few ways. `opened`: they find their
-    first block open, with `opener` written for them. `past_fork`: where one of these tags follows
-    items, or nothing does, `fork_at` was left out. `past_end`: where one of these follows in a
-    child, its end was left out.
+    first block open, with `opener` written for them; a setting, by default `opened_default`.
+    `past_fork`: where one of these tags follows items, or nothing does, `fork_at` was left out.
+    `past_end`: where one of these follows in a child, its end was left out.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -101,10 +102,17 @@ class BlockGrammar(ProtocolGrammar):
     past_fork: tuple[str, ...] = ()
     past_end: tuple[str, ...] = ()
     nests: bool = False
+    opened_default: bool = False
     also: tuple[str, ...] = THINK
 
     def __init__(self, *, opened: bool = False) -> None:
         self.opened = opened
+
+    @classmethod
+    def configured(cls, options: ThinkOptions) -> Self:
+        """With the setting `opened`. Raises: `BuildError` for others."""
+        defaults = {"opened": cls.opened_default}
+        return cls(opened=read_settings(cls.name, options.settings, defaults)["opened"])
 
     @abstractmethod
     def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
@@ -169,4 +177,4 @@ class BlockGrammar(ProtocolGrammar):
         return (*closers(thread.text, pairs), ProtocolText(self.lead))
 
     def answer(self, thread: Thread) -> str:
-        return answer_text(thread.text, self.marks)
+        return answer_text(thread.text, self.tags)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
-from weft.core.errors import BuildError
 from weft.core.ports import ModelClient
 from weft.reasoning.answers import answer_key
 from weft.reasoning.options import ThinkOptions, read_settings
@@ -102,7 +101,7 @@ class Leap(ProtocolGrammar):
     """`paths` side by side. A turn is two forks: the paths, and their summaries."""
 
     name = "leap"
-    marks = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
+    tags = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
     also = THINK
     lead = "\n\nAnswer:"
 
@@ -130,7 +129,7 @@ class Leap(ProtocolGrammar):
 
     def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if not thread.depth:
-            return Answer(without(output.text, self.marks))
+            return Answer(without(output.text, self.tags))
         thread.memory["ended"] = output.ended == "end"
         return Return(thread.text)
 
@@ -146,7 +145,7 @@ class Leap(ProtocolGrammar):
             path = paths[child.key]
             path.parts = (child.context.ids,)
             if child.role == "summary":
-                path.summary = without(child.text, self.marks)
+                path.summary = without(child.text, self.tags)
                 continue
             path.text += child.text
             path.ended = bool(child.memory.get("ended"))
@@ -263,20 +262,12 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
 
     Raises: `BuildError` for other settings.
     """
-    defaults = {"paths": 4, "turn": 256, "route": "dispersed", "peers": 4}
-    given = read_settings("leap", options.settings, defaults)
-    if given["route"] not in PEER_SELECTIONS:
-        raise BuildError(
-            f"leap has no route {given['route']!r}", hint=f"there are: {', '.join(PEER_SELECTIONS)}"
-        )
-    for setting, least in (("paths", 0), ("turn", 1), ("peers", 0)):
-        if given[setting] < least:
-            raise BuildError(f"leap: {setting} must be at least {least}")
-    grammar = Leap(
-        options,
-        paths=min(given["paths"] or options.width, options.width),
-        turn=given["turn"],
-        route=given["route"],
-        peers=given["peers"],
+    given = read_settings(
+        "leap",
+        options.settings,
+        {"paths": 4, "turn": 256, "route": "dispersed", "peers": 4},
+        least={"paths": 0, "turn": 1, "peers": 0},
+        choices={"route": PEER_SELECTIONS},
     )
-    return GrammarStrategy(grammar, model, options)
+    given["paths"] = min(given["paths"] or options.width, options.width)
+    return GrammarStrategy(Leap(options, **given), model, options)

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.core.ports import ModelClient
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import THINK, BlockGrammar, answer_text, numbers, tags_of
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import SpliceJoin
 from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, ProtocolText
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 _RULES: Final = """\
 Think step by step. When a goal splits into parts that do not need each other, write a block:
@@ -55,6 +52,8 @@ class Multiverse(BlockGrammar):
     """A block may stand inside a path; its outlines have numbers of their own."""
 
     name = "multiverse"
+    lost_by_prompt = _LOST
+    lost_flat = LOST_FLAT
     pairs = (
         ("<Parallel>", "</Parallel>"),
         ("<Goal>", "</Goal>"),
@@ -62,7 +61,7 @@ class Multiverse(BlockGrammar):
         ("<Path>", "</Path>"),
         ("<Conclusion>", "</Conclusion>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     also = ("<Think>", "</Think>", *THINK)
     rules = _RULES
     fork_at = "</Goal>"
@@ -90,14 +89,7 @@ class Multiverse(BlockGrammar):
     def answer(self, thread: Thread) -> str:
         """What stands behind the thought, which this model's tags spell with a capital letter."""
         _, _, said = thread.text.rpartition("</Think>")
-        return answer_text(said or thread.text, (*self.marks, *self.also))
+        return answer_text(said or thread.text, (*self.tags, *self.also))
 
 
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `multiverse`; `depth` bounds how blocks nest.
-
-    Setting: `opened` (False): by prompt, the first block is opened for the model.
-    """
-    settings = read_settings("multiverse", options.settings, {"opened": False})
-    grammar = Multiverse(opened=settings["opened"])
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)
+make = strategy_of(Multiverse.configured)

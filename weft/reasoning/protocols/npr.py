@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.core.ports import ModelClient
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
 from weft.reasoning.protocols.multiverse import LOST_FLAT
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import SpliceJoin
 from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, ProtocolText
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 _RULES: Final = """\
 Work in rounds. A round begins with a guideline: one plan for each thing that can be done now
@@ -44,13 +41,16 @@ class Npr(BlockGrammar):
     """As many steps as plans, each with the number of its plan."""
 
     name = "npr"
+    lost_by_prompt = _LOST
+    lost_flat = LOST_FLAT
+    opened_default = True
     pairs = (
         ("<guideline>", "</guideline>"),
         ("<plan>", "</plan>"),
         ("<step>", "</step>"),
         ("<takeaway>", "</takeaway>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</guideline>"
     child_end = "</step>"
@@ -69,11 +69,4 @@ class Npr(BlockGrammar):
         return SpliceJoin(tuple(children), (ControlTag("<takeaway>"),))
 
 
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `npr`.
-
-    Setting: `opened` (True): by prompt, the first guideline is opened for the model.
-    """
-    settings = read_settings("npr", options.settings, {"opened": True})
-    grammar = Npr(opened=settings["opened"])
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=LOST_FLAT)
+make = strategy_of(Npr.configured)

@@ -6,13 +6,11 @@ Several paths go on from there, each with a seed of its own; a summary closes th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
-from weft.core.errors import BuildError
-from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import BlockGrammar, tags_of
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import AppendJoin, JoinMove, SpliceJoin
 from weft.reasoning.runtime.moves import (
     ChildSpec,
@@ -26,7 +24,6 @@ from weft.reasoning.runtime.moves import (
     ProtocolText,
 )
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 _RULES: Final = """\
 Think step by step. At a step that is hard or easy to get wrong, write <Parallel>: several
@@ -58,12 +55,10 @@ class ParallelR1(BlockGrammar):
     """
 
     name = "parallel-r1"
-    pairs = (
-        ("<Parallel>", "</Parallel>"),
-        ("<Path>", "</Path>"),
-        ("<Summary>", "</Summary>"),
-    )
-    marks = tags_of(pairs)
+    lost_by_prompt = _LOST
+    lost_flat = _LOST_FLAT
+    pairs = (("<Parallel>", "</Parallel>"), ("<Path>", "</Path>"), ("<Summary>", "</Summary>"))
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "<Parallel>"
     child_end = "</Path>"
@@ -77,6 +72,18 @@ class ParallelR1(BlockGrammar):
         self._paths = paths
         self._blocks = blocks
         self._variant = variant
+
+    @classmethod
+    def configured(cls, options: ThinkOptions) -> Self:
+        """Settings: `paths`, `blocks`, `variant` (seen, unseen), `opened`. Raises: `BuildError`."""
+        given = read_settings(
+            cls.name,
+            options.settings,
+            {"paths": 2, "blocks": 4, "variant": SEEN, "opened": False},
+            least={"paths": 2, "blocks": 1},
+            choices={"variant": (SEEN, UNSEEN)},
+        )
+        return cls(**given)
 
     def first(self, thread: Thread) -> Move:
         """A block that is opened for the model forks at once."""
@@ -106,24 +113,4 @@ class ParallelR1(BlockGrammar):
         return AppendJoin((*parts, *tail))
 
 
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `parallel-r1`.
-
-    Settings: `paths` (2), `blocks` (4), `variant` (seen|unseen), `opened` (False): by prompt, the
-    first block is opened for the model.
-
-    Raises: `BuildError` for a setting that it does not have, or out of range.
-    """
-    defaults = {"paths": 2, "blocks": 4, "variant": SEEN, "opened": False}
-    settings = read_settings("parallel-r1", options.settings, defaults)
-    if settings["paths"] < 2 or settings["blocks"] < 1:
-        raise BuildError("parallel-r1: a block has 2 paths or more, and there is 1 block or more")
-    if settings["variant"] not in (SEEN, UNSEEN):
-        raise BuildError(
-            f"parallel-r1: there is no variant {settings['variant']!r}",
-            hint=f"{SEEN} or {UNSEEN}, as the model was trained",
-        )
-    grammar = ParallelR1(
-        settings["paths"], settings["blocks"], settings["variant"], opened=settings["opened"]
-    )
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST, lost_flat=_LOST_FLAT)
+make = strategy_of(ParallelR1.configured)

@@ -7,15 +7,14 @@ came of them (the second phase as in A2R).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 from weft.core.errors import BuildError
-from weft.core.ports import ModelClient
 from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import THINK, without
 from weft.reasoning.protocols.synthesis import synthesis
 from weft.reasoning.question import Question, conversation, question_text
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import JoinMove, NewRootJoin, ProtocolGrammar, SpliceJoin
 from weft.reasoning.runtime.moves import (
     ChildSpec,
@@ -31,7 +30,6 @@ from weft.reasoning.runtime.moves import (
 )
 from weft.reasoning.runtime.moves import FinalAnswer as Answer
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 THOUGHTS: Final = 8
 """How many thoughts the published models have tokens for."""
@@ -54,7 +52,10 @@ class ParaThinker(ProtocolGrammar):
     """As many thoughts as `paths`. `first`: when one ends the others are cut off where they are."""
 
     name = "parathinker"
-    marks = (
+    lost_by_prompt = _LOST
+    lost_flat = _LOST_FLAT
+    lost_trained = _LOST_TRAINED
+    tags = (
         *(tag for i in range(1, THOUGHTS + 1) for tag in (f"<think{i}>", f"</think{i}>")),
         "<summary>",
         "</summary>",
@@ -66,11 +67,22 @@ class ParaThinker(ProtocolGrammar):
         self._first = first
         self.lead = lead
 
+    @classmethod
+    def configured(cls, options: ThinkOptions) -> Self:
+        """Settings: `paths` (the width, at most 8), `first_finish` (no), and `lead`.
+
+        `lead`: the words that begin the summary. Raises: `BuildError`.
+        """
+        defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
+        given = read_settings(cls.name, options.settings, defaults)
+        if not 1 <= given["paths"] <= THOUGHTS:
+            raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {given['paths']}")
+        return cls(given["paths"], first=given["first_finish"], lead=given["lead"])
+
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
         return Opening(conversation(question, "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
-        """The question forks before anything is written."""
         if thread.depth:
             return Continue()
         keys = [str(number) for number in range(1, self._paths + 1)]
@@ -105,7 +117,6 @@ class ParaThinker(ProtocolGrammar):
         return SpliceJoin(tuple(children), (ControlTag("<summary>"), ProtocolText(self.lead)))
 
     def conclude(self, thread: Thread) -> Parts:
-        """The summary, with or without thoughts."""
         if thread.prompted:
             return (ProtocolText("\n\nFinal answer: "),)
         begun = "<summary>" in thread.text
@@ -118,31 +129,7 @@ class ParaThinker(ProtocolGrammar):
     def answer(self, thread: Thread) -> str:
         _, begun, summary = thread.text.rpartition("<summary>")
         said = summary if begun else thread.text.rpartition(THINK[1])[2]
-        return without(said.removeprefix(self.lead) if begun else said, self.marks)
+        return without(said.removeprefix(self.lead) if begun else said, self.tags)
 
 
-def _header(root: Thread, key: str) -> Parts:
-    return () if root.prompted else (ControlTag(f"<think{key}>"),)
-
-
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `parathinker`.
-
-    Settings: `paths` (default: the width, at most 8), `first_finish` (False: all thoughts end by
-    themselves), `lead` (the words that begin the summary; those that the model was trained with).
-
-    Raises: `BuildError` for a setting that it does not have, or out of range.
-    """
-    defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
-    settings = read_settings("parathinker", options.settings, defaults)
-    if not 1 <= settings["paths"] <= THOUGHTS:
-        raise BuildError(f"parathinker has 1 to {THOUGHTS} paths, not {settings['paths']}")
-    grammar = ParaThinker(settings["paths"], first=settings["first_finish"], lead=settings["lead"])
-    return GrammarStrategy(
-        grammar,
-        model,
-        options,
-        lost_by_prompt=_LOST,
-        lost_flat=_LOST_FLAT,
-        lost_trained=_LOST_TRAINED,
-    )
+make = strategy_of(ParaThinker.configured)

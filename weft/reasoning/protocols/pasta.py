@@ -85,7 +85,8 @@ class Pasta(ProtocolGrammar):
     """Promises fork and do not wait. Those of a topic that was promised before are only text."""
 
     name = "pasta"
-    marks = (PROMISE, SYNC, ASYNC, ASYNC_END)
+    lost_by_prompt = _LOST
+    tags = (PROMISE, SYNC, ASYNC, ASYNC_END)
     also = THINK
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
@@ -155,7 +156,7 @@ class Pasta(ProtocolGrammar):
         for place in thread.memory.get(_PLACES, ()):
             parts += [text[end : place.start], kept.get(place.key, "")]
             end = place.end
-        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.marks)
+        return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.tags)
 
 
 def _kept(child: Thread) -> str:
@@ -178,4 +179,4 @@ def _topic(promise: str) -> str:
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """The strategy `pasta`. It has no settings."""
     read_settings("pasta", options.settings, {})
-    return GrammarStrategy(Pasta(), model, options, lost_by_prompt=_LOST)
+    return GrammarStrategy(Pasta(), model, options)

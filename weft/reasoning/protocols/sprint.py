@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.core.ports import ModelClient
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import AppendJoin
 from weft.reasoning.runtime.moves import ChildSpec, ControlTag, ParsedOutput, Parts, ProtocolText
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 PROMPT_VERSION: Final = "sprint-1"
 _RULES: Final = """\
@@ -48,8 +45,10 @@ class Sprint(BlockGrammar):
     """As many executions as plans, each with the number of its plan."""
 
     name = "sprint"
+    lost_by_prompt = _LOST
+    opened_default = True
     pairs = (("<plans>", "</plans>"), ("<plan>", "</plan>"), ("<execution>", "</execution>"))
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</plans>"
     item = ControlTag("<plan>")
@@ -77,11 +76,4 @@ def _header(key: str) -> Parts:
     return ControlTag("<execution>"), ProtocolText(f"\n{key}:")
 
 
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `sprint`.
-
-    Setting: `opened` (True): by prompt, the first round is opened for the model.
-    """
-    settings = read_settings("sprint", options.settings, {"opened": True})
-    grammar = Sprint(opened=settings["opened"])
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST)
+make = strategy_of(Sprint.configured)

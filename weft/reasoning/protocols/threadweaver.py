@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.core.ports import ModelClient
-from weft.reasoning.options import ThinkOptions, read_settings
 from weft.reasoning.protocols.blocks import BlockGrammar, numbers, tags_of
-from weft.reasoning.runtime import GrammarStrategy
+from weft.reasoning.runtime import strategy_of
 from weft.reasoning.runtime.grammar import AppendJoin
 from weft.reasoning.runtime.moves import (
     ChildSpec,
@@ -25,7 +23,6 @@ from weft.reasoning.runtime.moves import (
     ProtocolText,
 )
 from weft.reasoning.runtime.thread import Thread
-from weft.reasoning.strategy import Strategy
 
 _RULES: Final = """\
 Think step by step. Where parts of the work do not need each other's results, do them in parallel:
@@ -59,13 +56,14 @@ class ThreadWeaver(BlockGrammar):
     """Flat: a parallel block inside a thread is text. Threads see all that was before them."""
 
     name = "threadweaver"
+    lost_by_prompt = _LOST
     pairs = (
         ("<Parallel>", "</Parallel>"),
         ("<Outlines>", "</Outlines>"),
         ("<Outline>", "</Outline>"),
         ("<Thread>", "</Thread>"),
     )
-    marks = tags_of(pairs)
+    tags = tags_of(pairs)
     rules = _RULES
     fork_at = "</Outlines>"
     child_end = "</Thread>"
@@ -105,11 +103,4 @@ def _header(key: str) -> Parts:
     return (ControlTag("<Thread>"), ProtocolText(f"\n{key}:"))
 
 
-def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `threadweaver`.
-
-    Setting: `opened` (False): by prompt, the first block is opened for the model.
-    """
-    settings = read_settings("threadweaver", options.settings, {"opened": False})
-    grammar = ThreadWeaver(opened=settings["opened"])
-    return GrammarStrategy(grammar, model, options, lost_by_prompt=_LOST)
+make = strategy_of(ThreadWeaver.configured)

@@ -22,7 +22,6 @@ class TokenContext:
 
     @property
     def all_ids(self) -> tuple[int, ...]:
-        """The whole context."""
         return self.prompt + self.ids
 
     def __len__(self) -> int:

@@ -22,15 +22,15 @@ LEAD_TOKENS: Final = 32
 
 
 class ThreadDecoder:
-    """The words of `thread`, paid from `purse`. `primed`: its first prompt is computed, or never.
+    """The words of `thread`, paid from `ledger`. `primed`: its first prompt is computed, or never.
 
     `weight` of a call says how urgent it is among those that wait for the model.
     """
 
-    def __init__(self, tree: ThreadTree, thread: Thread, purse: BudgetLedger) -> None:
+    def __init__(self, tree: ThreadTree, thread: Thread, ledger: BudgetLedger) -> None:
         self._tree = tree
         self._thread = thread
-        self._purse = purse
+        self._purse = ledger
         self._fresh: tuple[int, ...] = ()
         self._call: DecodeCall | None = None
         self._calls = 0
@@ -147,11 +147,7 @@ class ThreadDecoder:
         self._thread.note(ThreadSegment((), "", role="lost", tokens=call.used - kept))
 
     async def _asked(
-        self,
-        context: NodeContext,
-        granted: int,
-        stops: tuple[str, ...],
-        schema: JsonSchema | None,
+        self, context: NodeContext, granted: int, stops: tuple[str, ...], schema: JsonSchema | None
     ) -> DecodeCall:
         """The call, at its end: without a completion when it may write no more tokens."""
         tree, thread = self._tree, self._thread

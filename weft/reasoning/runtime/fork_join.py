@@ -152,12 +152,7 @@ class JoinResult:
 
 
 async def join(
-    tokens: TokenCodec,
-    parent: Thread,
-    children: Sequence[Thread],
-    joined: JoinMove,
-    *,
-    exact: bool,
+    tokens: TokenCodec, parent: Thread, children: Sequence[Thread], joined: JoinMove, *, exact: bool
 ) -> JoinResult:
     """The join of `children` to `parent`; `exact`: tokens can be placed. Raises: `ModelError`."""
     old = parent.context

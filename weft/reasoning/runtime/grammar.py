@@ -70,15 +70,23 @@ JoinMove: TypeAlias = AppendJoin | SpliceJoin | ReplaceJoin | NewRootJoin
 class ProtocolGrammar(ABC):
     """The rules of one protocol. Methods are called with the thread that it is about.
 
-    `marks` are its tags as they are written; a model in which they are no special tokens is told
+    `tags` are its tags as they are written; a model in which they are no special tokens is told
     about them (`Thread.prompted`). `also` are tags that it uses where a model happens to have them.
     `lead` is what makes a thread answer at once.
+
+    `lost_by_prompt`: what is lost when a model that was not trained for the protocol follows
+    instructions; empty: nothing, because the protocol was made for that. `lost_flat`: what is lost
+    where paths that should not see one another are read one after the other. `lost_trained`: what a
+    model that was trained for the protocol misses on any engine.
     """
 
     name: str
-    marks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     lead: str = "\n\nFinal answer: "
+    lost_by_prompt: str = ""
+    lost_flat: str = ""
+    lost_trained: str = ""
 
     @abstractmethod
     def opening(self, question: Question, *, prompted: bool) -> Opening:

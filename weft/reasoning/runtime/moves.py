@@ -72,7 +72,6 @@ class ParsedOutput:
 
     @property
     def text(self) -> str:
-        """All of it, tags spelt out."""
         return pieces_text(self.pieces)
 
     def after(self, tag: str) -> tuple[Piece, ...]:

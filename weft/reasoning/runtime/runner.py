@@ -40,7 +40,7 @@ _JSON: Final = "\n\nThe answer as JSON:\n"
 
 
 class ThreadRunner:
-    """Runs `thread`, which begins with `base`, on the tokens of `purse`.
+    """Runs `thread`, which begins with `base`, on the tokens of `ledger`.
 
     `place` is its node. The root has neither: it begins with the question, in its strategy's node,
     and always comes to an answer.
@@ -50,14 +50,14 @@ class ThreadRunner:
         self,
         tree: ThreadTree,
         thread: Thread,
-        purse: BudgetLedger,
+        ledger: BudgetLedger,
         base: TokenContext | None = None,
         place: NodeId | None = None,
     ) -> None:
         self.thread = thread
-        self.purse = purse
+        self.ledger = ledger
         self.place = place
-        self.speaker = ThreadDecoder(tree, thread, purse)
+        self.speaker = ThreadDecoder(tree, thread, ledger)
         self._tree = tree
         self._base = base
         self._children: list[ThreadRunner] = []
@@ -77,7 +77,6 @@ class ThreadRunner:
             move = await self._make(move)
 
     async def _make(self, move: Move) -> Move:
-        """Do what `move` says; returns what comes next."""
         match move:
             case Continue():
                 return await self._decode(move)
@@ -96,7 +95,7 @@ class ThreadRunner:
     async def _begin(self) -> None:
         tree, spec = self._tree, self.thread.spec
         if self._base is None:
-            prompted = tree.tokens.marks.prompted
+            prompted = tree.tokens.special.prompted
             await self.speaker.open(tree.grammar.opening(tree.question, prompted=prompted))
             taken, window = len(self.thread.context), tree.window
             if window is not None and taken >= window:
@@ -150,7 +149,7 @@ class ThreadRunner:
         tree, thread = self._tree, self.thread
         await self._rewrite(fork.cut, fork.parts)
         thread.move(ThreadState.FORKING)
-        plan = plan_fork(fork, thread, tree.options, self.purse.free, self.speaker.room)
+        plan = plan_fork(fork, thread, tree.options, self.ledger.free, self.speaker.room)
         if isinstance(plan, str):
             return await self._refuse(fork, plan)
         for note in plan.notes:
@@ -175,15 +174,15 @@ class ThreadRunner:
         return self._tree.grammar.refuse(thread, fork, reason)
 
     def _planned(self, plan: ForkPlan) -> list[ThreadRunner]:
-        """The runners of the children of `plan`, each with its share of the purse."""
+        """The runners of the children of `plan`, each with its share of the token budget."""
         scope = inside(self._context.scope, f"fork{self.thread.rounds + 1}")
         runners = []
         for index, spec in enumerate(plan.children):
             place = item(scope, index)
             limit = plan.limit if spec.max_tokens is None else min(plan.limit, spec.max_tokens)
             thread = self._tree.thread(place, spec, self.thread.depth + 1, limit)
-            purse = self.purse.share(plan.share)
-            runners.append(ThreadRunner(self._tree, thread, purse, self._inherited(spec), place))
+            ledger = self.ledger.share(plan.share)
+            runners.append(ThreadRunner(self._tree, thread, ledger, self._inherited(spec), place))
         return runners
 
     def _inherited(self, spec: ChildSpec) -> TokenContext:
@@ -227,7 +226,7 @@ class ThreadRunner:
 
     def _close(self, child: ThreadRunner) -> None:
         """`child` is reaped: it gives back what it did not spend."""
-        self.purse.close(child.purse)
+        self.ledger.close(child.ledger)
         self._children.remove(child)
 
     # -- join --------------------------------------------------------------------------------

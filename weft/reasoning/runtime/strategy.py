@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from weft.core.ports import Capabilities, ModelClient, Startable
 from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.options import ThinkOptions
@@ -19,38 +21,20 @@ _OPTIONS = ThinkOptions()
 
 
 class GrammarStrategy:
-    """Implements `Strategy` with `grammar`.
-
-    `lost_by_prompt`: what is lost when a model that was not trained for the protocol follows
-    instructions; empty: nothing, because the protocol was made for that. `lost_flat`: what is lost
-    where paths that should not see one another are read one after the other. `lost_trained`: what a
-    model that was trained for the protocol misses on any engine.
-    """
+    """Implements `Strategy` with `grammar`."""
 
     def __init__(
-        self,
-        grammar: ProtocolGrammar,
-        model: ModelClient,
-        options: ThinkOptions = _OPTIONS,
-        *,
-        lost_by_prompt: str = "",
-        lost_flat: str = "",
-        lost_trained: str = "",
+        self, grammar: ProtocolGrammar, model: ModelClient, options: ThinkOptions = _OPTIONS
     ) -> None:
         self.grammar = grammar
         self.model = model
         self.options = options
-        self._lost_by_prompt = lost_by_prompt
-        self._lost_flat = lost_flat
-        self._lost_trained = lost_trained
 
     @property
     def name(self) -> str:
         return self.grammar.name
 
     def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
         async def work(context: NodeContext, _: Inputs) -> Thought:
             return await self._think(context, question)
 
@@ -64,15 +48,16 @@ class GrammarStrategy:
             self.model,
             self.grammar,
             self.options,
-            guarded(question, tokens.marks),
+            guarded(question, tokens.special),
             tokens,
             capabilities,
         )
         thread = tree.thread(context.scope, ChildSpec("", role="root"), 0, self.options.max_tokens)
-        purse = BudgetLedger(self.options.cap, self.options.answer_tokens)
-        await ThreadRunner(tree, thread, purse).run(context)
-        lost = [self._lost_by_prompt if tokens.marks.prompted else self._lost_trained]
-        lost += [self._lost_flat] if tree.flat else []
+        ledger = BudgetLedger(self.options.cap, self.options.answer_tokens)
+        await ThreadRunner(tree, thread, ledger).run(context)
+        rules = self.grammar
+        lost = [rules.lost_by_prompt if tokens.special.prompted else rules.lost_trained]
+        lost += [rules.lost_flat] if tree.flat else []
         said = "; ".join(filter(None, lost))
         return Thought(
             thread.result,
@@ -85,6 +70,13 @@ class GrammarStrategy:
         )
 
 
+def strategy_of(
+    grammar: Callable[[ThinkOptions], ProtocolGrammar],
+) -> Callable[[ModelClient, ThinkOptions], GrammarStrategy]:
+    """What makes the strategy whose `grammar` is made from the options, for the registry."""
+    return lambda model, options: GrammarStrategy(grammar(options), model, options)
+
+
 async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
     """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
     if isinstance(model, Startable):
@@ -92,12 +84,12 @@ async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
     return await model.capabilities()
 
 
-def guarded(question: Question, marks: SpecialTokens) -> Question:
+def guarded(question: Question, special: SpecialTokens) -> Question:
     """`question` with no tag spelt in it."""
     documents = tuple(
-        Document(marks.guarded(document.name), marks.guarded(document.text))
+        Document(special.guarded(document.name), special.guarded(document.text))
         for document in question.documents
     )
     return Question(
-        marks.guarded(question.text), marks.guarded(question.system), documents, question.schema
+        special.guarded(question.text), special.guarded(question.system), documents, question.schema
     )

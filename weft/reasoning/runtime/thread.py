@@ -48,7 +48,7 @@ class Thread:
         question: Question,
         depth: int,
         limit: int,
-        marks: SpecialTokens | None = None,
+        special: SpecialTokens | None = None,
     ) -> None:
         self.id = id
         self.spec = spec
@@ -70,18 +70,16 @@ class Thread:
         self.mended = 0
         self.room: int | None = None
         self._header = TokenContext(())
-        self._marks = marks or SpecialTokens((), {})
+        self._special = special or SpecialTokens((), {})
         self._log: list[ThreadSegment | _JoinedThreads] = []
         self._path = 0
 
     @property
     def key(self) -> str:
-        """Its name among its siblings."""
         return self.spec.key
 
     @property
     def role(self) -> str:
-        """What it is for."""
         return self.spec.role
 
     @property
@@ -102,12 +100,12 @@ class Thread:
     @property
     def said(self) -> str:
         """`text` for a message: no tag can come of it."""
-        return self._marks.guarded(self.text)
+        return self._special.guarded(self.text)
 
     @property
     def prompted(self) -> bool:
         """Whether the model has not all of the protocol's tags, and is told about them."""
-        return self._marks.prompted
+        return self._special.prompted
 
     @property
     def children(self) -> tuple[Thread, ...]:
@@ -141,7 +139,6 @@ class Thread:
             self._header = TokenContext(context.prompt)
 
     def note(self, segment: ThreadSegment) -> None:
-        """Keep `segment` for the record."""
         if segment.count or segment.text:
             self._log.append(segment)
             self._path += 0 if segment.forced else segment.count

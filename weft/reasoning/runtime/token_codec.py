@@ -120,12 +120,12 @@ class TokenOutput:
 
 
 class TokenCodec:
-    """The tokens of one model, for a protocol with `marks`."""
+    """The tokens of one model, for a protocol whose tags are `special`."""
 
-    def __init__(self, client: Tokenizing, marks: SpecialTokens) -> None:
+    def __init__(self, client: Tokenizing, special: SpecialTokens) -> None:
         self._client = client
         self._special: dict[int, bool] = {}
-        self.marks = marks
+        self.special = special
 
     @classmethod
     async def of(
@@ -141,11 +141,11 @@ class TokenCodec:
                 hint="use a completion server (vLLM) or the local model, or a strategy by messages",
             )
         ids: dict[str, int] = {}
-        for tag in (*grammar.marks, *grammar.also) if capabilities.stop_token_ids else ():
+        for tag in (*grammar.tags, *grammar.also) if capabilities.stop_token_ids else ():
             number = await model.special_token(tag)
             if number is not None:
                 ids[tag] = number
-        return cls(model, SpecialTokens(grammar.marks, ids, grammar.also))
+        return cls(model, SpecialTokens(grammar.tags, ids, grammar.also))
 
     # -- writing -----------------------------------------------------------------------------
 
@@ -170,23 +170,22 @@ class TokenCodec:
                 await writer.add(part, await self.decode(part), own=False)
             elif isinstance(part, UntrustedText):
                 await writer.add(*await self._said(part), own=False)
-            elif isinstance(part, ControlTag) and part.text in self.marks.ids:
-                await writer.add((self.marks.ids[part.text],), part.text, own=True)
+            elif isinstance(part, ControlTag) and part.text in self.special.ids:
+                await writer.add((self.special.ids[part.text],), part.text, own=True)
             else:
                 writer.words.append(part.text)
         return await writer.written()
 
     async def _said(self, said: UntrustedText) -> tuple[tuple[int, ...], str]:
-        ids, text = await encode_spellable(self._client, self.marks.guarded(said.text))
+        ids, text = await encode_spellable(self._client, self.special.guarded(said.text))
         if said.max_tokens is None or len(ids) <= said.max_tokens:
             return ids, text
         ids = ids[len(ids) - said.max_tokens :]
         return ids, await self.decode(ids)
 
     def stops(self, texts: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The stop token ids and the stop texts for `texts`."""
-        ids = tuple(self.marks.ids[text] for text in texts if text in self.marks.ids)
-        return ids, tuple(text for text in texts if text not in self.marks.ids)
+        ids = tuple(self.special.ids[text] for text in texts if text in self.special.ids)
+        return ids, tuple(text for text in texts if text not in self.special.ids)
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -196,7 +195,7 @@ class TokenCodec:
         ids = completion.token_ids
         if not ids:
             return await self._read_text(completion, stop)
-        if stop is not None and stop not in self.marks.ids:
+        if stop is not None and stop not in self.special.ids:
             text = await self._client.decode(ids)
             at = text.find(stop)
             wanted = completion.text + stop if at < 0 else text[: at + len(stop)]
@@ -223,7 +222,7 @@ class TokenCodec:
             stop = completion.token_ids[-1]
         if stop is None or isinstance(stop, str):
             return stop
-        return next((tag for tag in stops if self.marks.ids.get(tag) == stop), None)
+        return next((tag for tag in stops if self.special.ids.get(tag) == stop), None)
 
     async def _ends(self, token: int) -> bool:
         """Whether `token` is no word: a special token that ended an answer."""
@@ -244,11 +243,11 @@ class TokenCodec:
     async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
         """What a model wrote, taken apart: special tags by their ids, the others by their text."""
         found: list[Piece] = []
-        for stretch in self.marks.stretches(ids):
+        for stretch in self.special.stretches(ids):
             if isinstance(stretch, ControlTag):
                 found.append(stretch)
             else:
-                found += self.marks.pieces(await self._client.decode(stretch))
+                found += self.special.pieces(await self._client.decode(stretch))
         return tuple(found)
 
     # -- cutting -----------------------------------------------------------------------------
@@ -277,8 +276,8 @@ class TokenCodec:
 
     async def back_to(self, context: TokenContext, since: str) -> TokenContext:
         """`context` before the last `since` that was written in it; all of it without one."""
-        if since in self.marks.ids:
-            number = self.marks.ids[since]
+        if since in self.special.ids:
+            number = self.special.ids[since]
             if number not in context.ids:
                 return context
             kept = len(context.ids) - 1 - context.ids[::-1].index(number)

@@ -79,11 +79,7 @@ class DecodeCall:
     def node(self, node: NodeId, weight: float) -> Node:
         """The node that makes the call. It does not fail: without `completion` it came to none."""
         policy = Policy(
-            spends=True,
-            resource=self._model.model,
-            retry=_RETRY,
-            weight=weight,
-            default=None,
+            spends=True, resource=self._model.model, retry=_RETRY, weight=weight, default=None
         )
         return Node(node, self._work, policy=policy, kind="model", recallable=False)
 
@@ -181,9 +177,8 @@ class ThreadTree:
         self._width = 0
 
     def thread(self, place: str, spec: ChildSpec, depth: int, limit: int) -> Thread:
-        """A new thread of the tree."""
         self._threads += 1
-        return Thread(place, spec, self.question, depth, limit, self.tokens.marks)
+        return Thread(place, spec, self.question, depth, limit, self.tokens.special)
 
     def forked(self, depth: int, width: int) -> None:
         """Count a fork of `width` threads, which are `depth` deep."""
@@ -192,7 +187,6 @@ class ThreadTree:
         self._width = max(self._width, width)
 
     def joined(self, join: JoinResult) -> None:
-        """Count what a join cost."""
         self.prefill_extra += join.again
         self.flat = self.flat or join.flat
 
@@ -231,7 +225,6 @@ class ThreadTree:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % _MODULUS
 
     def counts(self, root: Thread) -> ThoughtCounts:
-        """What the tree cost."""
         usage = sum((call.usage for call in self._calls), Usage())
         return ThoughtCounts(
             total_tokens=usage.completion_tokens,

@@ -49,7 +49,6 @@ class ConfidenceWindows:
         self._lowest: float | None = None
 
     def add(self, confidence: float) -> None:
-        """One more token."""
         if len(self._window) == self._window.maxlen:
             self._sum -= self._window[0]
         self._window.append(confidence)
@@ -63,7 +62,6 @@ class ConfidenceWindows:
 
     @property
     def tokens(self) -> int:
-        """How many tokens came."""
         return self._count
 
     @property

@@ -25,7 +25,6 @@ class FixedSampler:
 
     @property
     def limit(self) -> int:
-        """All of them."""
         return self.n
 
     def decide(self, pool: SamplePool) -> SamplerDecision:

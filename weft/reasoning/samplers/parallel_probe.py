@@ -115,12 +115,10 @@ class ParallelProbeSampler:
 
     @property
     def limit(self) -> int:
-        """All of them."""
         return self.n
 
     @property
     def probe_tokens(self) -> int:
-        """The distance of probes in tokens."""
         return self.every
 
     def decide(self, pool: SamplePool) -> SamplerDecision:

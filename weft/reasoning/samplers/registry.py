@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from weft.core.errors import BuildError
+from weft.reasoning.options import suggest
 from weft.reasoning.samplers.adaptive import AdaptiveSampler
 from weft.reasoning.samplers.deepconf import DeepConfSampler
 from weft.reasoning.samplers.early_stopping import EarlyStoppingSampler
@@ -67,11 +67,7 @@ def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSam
     """
     make = _SAMPLERS.get(name)
     if make is None:
-        close = get_close_matches(name, _SAMPLERS, n=1)
-        meant = f"did you mean {close[0]!r}? " if close else ""
-        raise BuildError(
-            f"there is no sampler {name!r}", hint=f"{meant}there are: {', '.join(_SAMPLERS)}"
-        )
+        raise BuildError(f"there is no sampler {name!r}", hint=suggest(name, _SAMPLERS))
     if settings["samples"] < 0:
         raise BuildError(f"samples must not be negative, got {settings['samples']}")
     n = settings["samples"] or (_MOST if name in _IN_WAVES else width)

@@ -1,4 +1,4 @@
-"""The sequential baseline: one long search that checks itself and goes back. Knows no server.
+"""The sequential baseline: one long search that checks itself and goes back.
 
 "To Backtrack or Not to Backtrack" (arXiv 2504.07052) compares it with direct samples at equal
 tokens; made to go on as in s1 (arXiv 2501.19393).
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from weft.core.errors import BuildError, CapabilityError, ReasoningError
 from weft.core.ports import ModelClient, ModelRequest, Tokenizing
 from weft.core.values import JsonSchema, Message
-from weft.engine import Inputs, NodeContext, NodeFn
 from weft.reasoning.answers import Reader, answer_text, reader, schema_key
 from weft.reasoning.chat.call import CallProgress, Generation
+from weft.reasoning.chat.strategy import ChatStrategy
 from weft.reasoning.chat.thread import ChatThread
-from weft.reasoning.options import ThinkOptions, read_settings
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
 from weft.reasoning.samplers.saturation import ChainCosts, ThinkingSplit, split
 from weft.reasoning.sampling.prompts import ENDING, RECHECK, RECHECK_TURN, question_messages
@@ -27,15 +27,6 @@ from weft.reasoning.thought import Sample, SampleStatus, Thought
 
 Verify = Callable[[Question, str], bool]
 
-_DEFAULTS: Final = {
-    "answer": None,
-    "chains": 1,
-    "stable": 2,
-    "verify": None,
-    "p": 0.3,
-    "q": 0.1,
-    "eps": 0.01,
-}
 _LEAST_TOKENS: Final = 16
 
 
@@ -64,51 +55,43 @@ class _SearchChain:
         return Sample(self.index, self.text, self.key, self.tokens, status)
 
 
-class BacktrackStrategy:
-    """`make_strategy("backtrack", ...)`.
+class BacktrackStrategy(ChatStrategy):
+    """Settings: `stable`, a search ends when so many checks left its answer as it was (0: never).
 
-    Settings: `stable`, a search ends when its answer has stayed the same for so many checks (0:
-    never); `verify`, a function of question and text that ends it; `chains` side by side, whose
-    majority wins (0: as many chains and rounds as `weft.reasoning.samplers.saturation.split` finds
-    best for the budget, from `p`, the chance of a first answer, `q`, that of a check that mends it,
-    and `eps`); `answer`, how answers are read. Rounds and tokens are bounded by the options.
-
-    Raises: `BuildError`.
+    `verify`, a function of question and text that ends it; `chains` side by side, whose majority
+    wins (0: as many chains and rounds as `samplers.saturation.split` finds best for the budget,
+    from `p`, the chance of a first answer, `q`, that of a check that mends it, and `eps`);
+    `answer`, how answers are read. Rounds and tokens are bounded by the options.
     """
 
-    name = "backtrack"
+    name = role = "backtrack"
+    least: ClassVar = {"chains": 0, "stable": 0}
+    defaults: ClassVar = {
+        "answer": None,
+        "chains": 1,
+        "stable": 2,
+        "verify": None,
+        "p": 0.3,
+        "q": 0.1,
+        "eps": 0.01,
+    }
 
     def __init__(self, model: ModelClient, options: ThinkOptions) -> None:
-        settings = read_settings(self.name, options.settings, _DEFAULTS)
-        for name in ("chains", "stable"):
-            if settings[name] < 0:
-                raise BuildError(f"backtrack: {name} must not be negative, got {settings[name]}")
-        if settings["verify"] is not None and not callable(settings["verify"]):
+        super().__init__(model, options)
+        if self.settings["verify"] is not None and not callable(self.settings["verify"]):
             raise BuildError("backtrack: verify is a function of question and text")
-        self._model = model
-        self._options = options
-        self._settings = settings
-        self._read: Reader = reader(settings["answer"] or "auto")
-        self._split = _shape(options, settings)
+        self._read: Reader = reader(self.settings["answer"] or "auto")
+        self._split = _shape(options, self.settings)
 
-    def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`."""
-
-        async def work(context: NodeContext, _: Inputs) -> Thought:
-            root = await ChatThread.begin(context, self._model, self._options, "backtrack")
-            chains = [_SearchChain(index) for index in range(self._split.parallel)]
-            share = self._options.cap // len(chains)
-            if len(chains) == 1:
-                await self._search(root, question, chains[0], share)
-            else:
-                await root.fork(
-                    "chains",
-                    [(str(c.index), self._job(question, c, share)) for c in chains],
-                    role="chain",
-                )
-            return self._thought(root, question, chains)
-
-        return work
+    async def think(self, thread: ChatThread, question: Question) -> Thought:
+        chains = [_SearchChain(index) for index in range(self._split.parallel)]
+        share = self.options.cap // len(chains)
+        if len(chains) == 1:
+            await self._search(thread, question, chains[0], share)
+        else:
+            jobs = [(str(chain.index), self._job(question, chain, share)) for chain in chains]
+            await thread.fork("chains", jobs, role="chain")
+        return self._thought(thread, question, chains)
 
     def _job(
         self, question: Question, chain: _SearchChain, share: int
@@ -125,11 +108,11 @@ class BacktrackStrategy:
         """Write round after round into `chain`, of at most `share` tokens in all."""
         messages = question_messages(question)
         typed = question.schema is not None
-        read = schema_key if typed and not self._settings["answer"] else self._read
-        capabilities = await self._model.capabilities()
-        going_on = _Continuation(self._model, capabilities.continuation)
+        read = schema_key if typed and not self.settings["answer"] else self._read
+        capabilities = await self.model.capabilities()
+        going_on = _Continuation(self.model, capabilities.continuation)
         for number in range(1, self._split.serial + 1):
-            limits = (self._options.max_tokens, share - chain.tokens, thread.tokens_left)
+            limits = (self.options.max_tokens, share - chain.tokens, thread.tokens_left)
             path_left = thread.path_left
             wanted = min(limits if path_left is None else (*limits, path_left))
             if wanted < _LEAST_TOKENS:
@@ -148,8 +131,8 @@ class BacktrackStrategy:
         chain.why = f"all {self._split.serial} rounds are used up"
 
     def _over(self, question: Question, chain: _SearchChain) -> bool:
-        verify: Verify | None = self._settings["verify"]
-        stable: int = self._settings["stable"]
+        verify: Verify | None = self.settings["verify"]
+        stable: int = self.settings["stable"]
         if verify is not None and verify(question, chain.text):
             chain.why = f"verified in round {len(chain.keys)}"
         elif stable and len(last := chain.keys[-stable - 1 :]) > stable and _same(last):
@@ -162,14 +145,13 @@ class BacktrackStrategy:
             raise ReasoningError(f"there is no answer: {chains[0].why}")
         chosen = elect(samples, sample_votes(samples), tally)
         chain = chains[chosen.index or 0]
-        numeric = self._settings["answer"] == "number"
+        numeric = self.settings["answer"] == "number"
         typed = question.schema is not None
         answer = chain.last if typed else answer_text(chain.text, numeric=numeric)
         answer = answer or chain.text
         why = chains[0].why if len(chains) == 1 else f"{self._split.why}; {chosen.why}"
-        record, counts = root.finish(answer, why)
         cut = chosen.key is None and not chain.whole
-        return Thought(answer, chosen.key, record, counts, samples, why=why, cut=cut)
+        return root.finish(answer, why, key=chosen.key, samples=samples, cut=cut)
 
 
 class _Continuation:
@@ -232,11 +214,6 @@ class _Continuation:
             return written + (await self._model.encode(lead) if lead else ())
         except CapabilityError:
             return ()
-
-
-def make(model: ModelClient, options: ThinkOptions) -> BacktrackStrategy:
-    """`backtrack`: one sequential search, or several side by side. Raises: `BuildError`."""
-    return BacktrackStrategy(model, options)
 
 
 def _same(keys: list[str | None]) -> bool:

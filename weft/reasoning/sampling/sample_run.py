@@ -113,7 +113,7 @@ _PART: Final = 4
 class SampleRequest:
     """What is drawn: the prompt, how answers are read, how many run side by side.
 
-    Of the purse `keep` tokens are left alone. `measure`: which confidence samples get (None: none,
+    Of the budget `keep` tokens are left alone. `measure`: which confidence samples get (None: none,
     unless the sampler reads it), over windows of `window` tokens. `amend` asks for log
     probabilities.
     """
@@ -244,7 +244,7 @@ class SampleRun:
         return self._in_flight > 0
 
     def _room(self) -> int:
-        """How many samples may run side by side: the width, and what the purse pays in full.
+        """How many samples may run side by side: the width, and what the token budget pays in full.
 
         One more may run with a part of its tokens, if that is a quarter or it is the first. The
         first of a long prompt runs alone until the prompt is in the server's cache.

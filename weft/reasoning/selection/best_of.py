@@ -52,7 +52,6 @@ class FunctionScorer:
     async def score(
         self, _: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        """See `Scorer.score`."""
         return [_known(self._score(question, sample)) for sample in samples]
 
 
@@ -72,7 +71,6 @@ class StepScorer:
     async def score(
         self, _: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        """See `Scorer.score`."""
         found = (self._steps(question, sample) for sample in samples)
         return [_known(self._aggregate(steps)) if steps else None for steps in found]
 
@@ -116,7 +114,6 @@ class BestOf:
 
     @property
     def name(self) -> str:
-        """See `Selector.name`."""
         return "best-weighted" if self._vote else "best"
 
     async def select(

@@ -21,11 +21,9 @@ class Majority:
 
     @property
     def name(self) -> str:
-        """See `Selector.name`."""
         return "majority" if self._ties == "shorter" else "first-seen"
 
     async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
-        """See `Selector.select`."""
         return elect(samples, sample_votes(samples), lambda cast: tally(cast, self._ties))
 
 
@@ -35,7 +33,6 @@ class ShortestMajority:
     name = "smv"
 
     async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
-        """See `Selector.select`."""
         return elect(samples, sample_votes(samples), shortest_majority, "votes, by length,")
 
 
@@ -54,7 +51,6 @@ class ConfidenceVote:
         self._top = top
 
     async def select(self, _: ChatThread, __: Question, samples: Sequence[Sample]) -> Selection:
-        """See `Selector.select`."""
         read = [sample for sample in samples if sample.key is not None]
         if all(sample.confidence is None for sample in read):
             return elect(samples, sample_votes(read), tally, "votes, no confidence being known,")

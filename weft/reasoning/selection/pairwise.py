@@ -20,12 +20,12 @@ _LETTER: Final = re.compile(r"\b([ABC])\b")
 
 
 class ModelPairwiseJudge:
-    """Implements `Distinguisher`: 1, -1, or 0 where the two orders disagree."""
+    """Implements `PairwiseJudge`: 1, -1, or 0 where the two orders disagree."""
 
     async def compare(
         self, thread: ChatThread, question: Question, one: Sample, other: Sample
     ) -> float:
-        """See `Distinguisher.compare`."""
+        """See `PairwiseJudge.compare`."""
         ahead = await self._ahead(thread, "forth", question, one, other)
         ahead -= await self._ahead(thread, "back", question, other, one)
         return (ahead > 0) - (ahead < 0)
@@ -66,7 +66,6 @@ class Pairwise:
     async def select(
         self, thread: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Selection:
-        """See `Selector.select`."""
         groups: dict[str, list[Sample]] = defaultdict(list)
         for sample in samples:
             if (name := self._group(sample)) is not None:

@@ -43,7 +43,7 @@ class Selector(Protocol):
 
         Samples without a key can be chosen only where no other has one. The choice does not depend
         on the order in which samples ended; ties go to the higher mean score, then to the shorter,
-        then to the lowest index. An empty purse or a call that fails ends in a simpler choice, and
+        then to the lowest index. An empty budget or a call that fails ends in a simpler choice, and
         `why` says so.
         """
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, cast
 
 from weft.core.errors import BuildError
 from weft.reasoning.answers import Reader
-from weft.reasoning.options import ThinkOptions
+from weft.reasoning.options import ThinkOptions, suggest
 from weft.reasoning.selection.best_of import BestOf, FunctionScorer, ModelScorer
 from weft.reasoning.selection.majority import ConfidenceVote, Majority, ShortestMajority
 from weft.reasoning.selection.pairwise import ModelPairwiseJudge, Pairwise
@@ -54,11 +53,8 @@ def make_selector(given: object, needs: SelectorSettings) -> Selector:
     made = given() if isinstance(given, type) else given
     if not isinstance(made, str) and hasattr(made, "select"):
         return cast("Selector", made)
-    close = get_close_matches(str(given), _SELECTORS, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    raise BuildError(
-        f"there is no selector {given!r}", hint=f"{meant}there are: {', '.join(_SELECTORS)}"
-    )
+    hint = suggest(str(given), _SELECTORS)
+    raise BuildError(f"there is no selector {given!r}", hint=hint)
 
 
 def asks_model(selector: object, scorer: object) -> bool:

@@ -1,4 +1,7 @@
-"""One finding of `weft doctor`. Knows no finding in particular."""
+"""A finding of `weft doctor`, and a probe that runs code in a Python of its own.
+
+The code may crash, hang or load for long.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at vLLM: which is installed, whether it loads, whether weft's plugin is in it."""
+"""Checks of what can run models: vLLM, its plugin, local and diffusion models, extras, weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the machine: Python, cores, memory, disk, folders. Knows no engine."""
+"""Checks of the machine: Python, cores, memory, disk, folders, torch and the GPUs that it sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Calls that wait until another call has computed the prefix they share."""
+"""Calls wait here for a replica: in order, routed to where their prefix is, held while a sibling
+computes the prefix that they share."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from weft.serving.fleet.stats import FleetStats
 
 
 class PrefixWaiters:
-    """Filed under the last shared block, so that whoever computes it finds those who wait for it.
+    """Filed under the last shared block: the call that computes it finds those that wait for it.
 
     `release` is called with a ticket that has waited for `hold_s`.
     """
@@ -77,7 +78,7 @@ class PrefixWaiters:
         return found
 
     def take_all(self) -> list[QueuedCall]:
-        """Take everybody out."""
+        """Take all out."""
         found = [ticket for tickets in self._held.values() for ticket in tickets]
         for ticket in found:
             self.remove(ticket)
@@ -136,7 +137,7 @@ _LOOKAHEAD = 32
 
 
 class FleetAdmission:
-    """Grants calls a place on a replica. Whoever enters leaves, whatever happened in between."""
+    """Grants calls a place on a replica. What enters leaves, whatever happened in between."""
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ class FleetAdmission:
                 ticket.granted.set_exception(error())
 
     def close(self, error: Callable[[], WeftError]) -> None:
-        """Fail all calls that wait, and whoever comes later."""
+        """Fail all calls that wait, and those that come later."""
         self._closed = error
         self.refuse_all(error)
 

@@ -1,4 +1,7 @@
-"""What all calls of one fleet share. Knows no single call."""
+"""One call from its arrival to its end: waits its turn, streams, goes on elsewhere if it must.
+
+A warm call has its prompt computed ahead: it counts that a replica has it in its cache.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from weft.core.errors import ModelError, ModelOverloaded, ModelTimeout, ModelUnavailable
-from weft.core.ports.clock import Clock
 from weft.core.ports.model import (
     Capabilities,
     ModelEvent,
@@ -18,8 +20,8 @@ from weft.core.ports.model import (
     TextDelta,
 )
 from weft.core.values import Completion
+from weft.serving.deadline import Deadline
 from weft.serving.fleet.admission import FleetAdmission
-from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.health import ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import QueuedCall
@@ -42,7 +44,7 @@ class FleetState:
         self,
         request: ModelRequest,
         ticket: QueuedCall,
-        deadline: CallDeadline,
+        deadline: Deadline,
         offered: Capabilities,
     ) -> ModelRequest:
         """`request` with its place in the order, where servers have one, and the time it has."""
@@ -50,7 +52,7 @@ class FleetState:
         return replace(
             request,
             priority=ticket.rank.urgency if ordered else request.priority,
-            timeout_s=deadline.left_s(),
+            timeout_s=deadline.left_s,
         )
 
     async def next_event(
@@ -58,14 +60,14 @@ class FleetState:
         stream: AsyncGenerator[ModelEvent, None],
         ticket: QueuedCall,
         replica: FleetReplica,
-        deadline: CallDeadline,
+        deadline: Deadline,
     ) -> ModelEvent:
         """The stream's next event; the first one shows that the prompt has been computed.
 
         Raises: `ModelTimeout`, `ModelUnavailable` when the stream is over, and what it raises.
         """
         try:
-            event = await deadline.wait(stream.__anext__)
+            event = await deadline.wait(anext(stream))
         except StopAsyncIteration:
             raise ModelUnavailable(f"the stream of {replica.name} ended too early") from None
         self.admission.prefilled(ticket, replica)
@@ -76,9 +78,9 @@ class FleetCall:
     """Streams the answer to one request; see `Fleet.generate` for what it raises."""
 
     def __init__(
-        self, desk: FleetState, request: ModelRequest, ticket: QueuedCall, deadline: CallDeadline
+        self, fleet: FleetState, request: ModelRequest, ticket: QueuedCall, deadline: Deadline
     ) -> None:
-        self._desk = desk
+        self._fleet = fleet
         self._ticket = ticket
         self._deadline = deadline
         self._transcript = Transcript(request)
@@ -89,12 +91,12 @@ class FleetCall:
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
         """The answer."""
-        admission = self._desk.admission
+        admission = self._fleet.admission
         while not self._done:
             first = self._retries == self._moves == 0
-            self._desk.health.check()
+            self._fleet.health.check()
             enter = partial(admission.enter, self._ticket, bounded=first)
-            replica = await self._deadline.wait(enter)
+            replica = await self._deadline.wait(enter())
             try:
                 async with aclosing(self._on(replica)) as events:
                     async for event in events:
@@ -109,98 +111,97 @@ class FleetCall:
                 admission.leave(self._ticket, replica)
 
     async def _on(self, replica: FleetReplica) -> AsyncGenerator[ModelEvent, None]:
-        offered = await self._deadline.wait(replica.client.capabilities)
-        leg = next_attempt(self._transcript, offered)
-        if isinstance(leg, Completion):
+        offered = await self._deadline.wait(replica.client.capabilities())
+        attempt = next_attempt(self._transcript, offered)
+        if isinstance(attempt, Completion):
             self._done = True
-            yield replace(leg, model=replica.client.model)
+            yield replace(attempt, model=replica.client.model)
             return
-        if leg is None:
+        if attempt is None:
             assert self._broken is not None
             raise StreamDiverged(self._broken.message, hint=self._broken.hint)
-        self._count(leg)
-        request = self._desk.addressed(leg.request, self._ticket, self._deadline, offered)
+        self._count(attempt)
+        request = self._fleet.addressed(attempt.request, self._ticket, self._deadline, offered)
         async with aclosing(replica.client.generate(request)) as stream:
             while not self._done:
-                event = await self._desk.next_event(stream, self._ticket, replica, self._deadline)
-                seen = self._seen(event, leg)
+                event = await self._fleet.next_event(stream, self._ticket, replica, self._deadline)
+                seen = self._seen(event, attempt)
                 if isinstance(event, Completion):
                     # Now: a caller who has the whole answer may not come back.
-                    self._desk.health.succeeded(replica)
+                    self._fleet.health.succeeded(replica)
                 for out in seen:
                     yield out
 
-    def _seen(self, event: ModelEvent, leg: UpstreamAttempt) -> list[ModelEvent]:
+    def _seen(self, event: ModelEvent, attempt: UpstreamAttempt) -> list[ModelEvent]:
         if isinstance(event, Prefilled):
             return [event] if self._transcript.prefilled(event) else []
         if isinstance(event, TextDelta | ReasoningDelta):
-            self._desk.stats.received_tokens += len(event.token_ids)
+            self._fleet.stats.received_tokens += len(event.token_ids)
         self._done = isinstance(event, Completion)
-        return leg.take(event)
+        return attempt.take(event)
 
-    def _count(self, leg: UpstreamAttempt) -> None:
-        stats = self._desk.stats
+    def _count(self, attempt: UpstreamAttempt) -> None:
+        stats = self._fleet.stats
         stats.sent += 1
         if not self._transcript.empty:
-            if leg.request is self._transcript.request:
+            if attempt.request is self._transcript.request:
                 stats.repeated += 1
             else:
                 stats.resumed += 1
 
     def _refused(self, replica: FleetReplica, error: ModelOverloaded) -> None:
         """Raises `error` unless the call may be asked again."""
-        if self._desk.options.retries:
-            self._desk.health.overloaded(replica, error)
-        if self._retries >= self._desk.options.retries or not may_go_on(self._transcript):
+        if self._fleet.options.retries:
+            self._fleet.health.overloaded(replica, error)
+        if self._retries >= self._fleet.options.retries or not may_go_on(self._transcript):
             raise error
         self._retries += 1
         self._broken = error
-        self._desk.stats.retried += 1
+        self._fleet.stats.retried += 1
 
     def _broke(self, replica: FleetReplica, error: ModelUnavailable) -> None:
         """Raises `error` unless the call may go on elsewhere."""
-        if self._desk.options.failover:
-            self._desk.health.failed(replica, error)
-        if self._moves >= self._desk.options.failover or not may_go_on(self._transcript):
+        if self._fleet.options.failover:
+            self._fleet.health.failed(replica, error)
+        if self._moves >= self._fleet.options.failover or not may_go_on(self._transcript):
             raise error
         self._moves += 1
         self._broken = error
-        self._desk.stats.moved += 1
+        self._fleet.stats.moved += 1
 
 
-async def warm(desk: FleetState, request: ModelRequest, ticket: QueuedCall, clock: Clock) -> None:
+async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall) -> None:
     """Send `request` if a replica is idle enough. A replica that fails is no error here.
 
     Raises: what the replica's client raises for a request that it refuses.
     """
-    replica = desk.admission.try_idle(ticket)
+    replica = fleet.admission.try_idle(ticket)
     if replica is None:
         return
-    deadline = CallDeadline(clock, request.timeout_s, replica.client.model)
     try:
-        await _prefill(desk, request, ticket, replica, deadline)
-        desk.stats.warmed += 1
+        deadline = Deadline(request.timeout_s)
+        await _prefill(fleet, request, ticket, replica, deadline)
+        fleet.stats.warmed += 1
     except ModelOverloaded as error:
-        desk.health.overloaded(replica, error)
+        fleet.health.overloaded(replica, error)
     except ModelUnavailable as error:
-        desk.health.failed(replica, error)
+        fleet.health.failed(replica, error)
     except ModelTimeout:
         return
     finally:
-        deadline.close()
-        desk.admission.leave(ticket, replica)
+        fleet.admission.leave(ticket, replica)
 
 
 async def _prefill(
-    desk: FleetState,
+    fleet: FleetState,
     request: ModelRequest,
     ticket: QueuedCall,
     replica: FleetReplica,
-    deadline: CallDeadline,
+    deadline: Deadline,
 ) -> None:
-    offered = await deadline.wait(replica.client.capabilities)
-    request = desk.addressed(request, ticket, deadline, offered)
-    desk.stats.sent += 1
+    offered = await deadline.wait(replica.client.capabilities())
+    request = fleet.addressed(request, ticket, deadline, offered)
+    fleet.stats.sent += 1
     async with aclosing(replica.client.generate(request)) as stream:
-        while not isinstance(await desk.next_event(stream, ticket, replica, deadline), Completion):
+        while not isinstance(await fleet.next_event(stream, ticket, replica, deadline), Completion):
             continue

@@ -1,4 +1,4 @@
-"""What several replicas can all do."""
+"""Many replicas of one model as one client, which knows the programs that its calls are part of."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from weft.core.ports.model import (
     Tokenizing,
 )
 from weft.core.values import Completion, Message
+from weft.serving.deadline import Deadline
 from weft.serving.fleet.admission import FleetAdmission
 from weft.serving.fleet.call import FleetCall, FleetState, warm
-from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.health import Locate, ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import ProgramOrder, QueuedCall, group_of
@@ -136,7 +136,7 @@ class Fleet:
         self._order = ProgramOrder(options, epoch_s)
         admission = FleetAdmission(self._replicas, options, clock, self._stats)
         health = ReplicaHealth(self._replicas, options, clock, admission, locate)
-        self._desk = FleetState(admission, health, options, self._stats)
+        self._state = FleetState(admission, health, options, self._stats)
         self._closed = False
         fleet_begins(self)
 
@@ -153,7 +153,7 @@ class Fleet:
         broken = sum(replica.broken is not None for replica in self._replicas)
         usable = sum(replica.usable for replica in self._replicas)
         return FleetLoad(
-            self._desk.admission.waiting,
+            self._state.admission.waiting,
             sum(replica.running for replica in self._replicas),
             usable,
             len(self._replicas) - usable - broken,
@@ -169,10 +169,10 @@ class Fleet:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
-        deadline = CallDeadline(self._clock, request.timeout_s, self._model)
-        call = FleetCall(self._desk, request, self._ticket(request), deadline)
         ended = False
         try:
+            deadline = Deadline(request.timeout_s, f"the answer of {self._model}")
+            call = FleetCall(self._state, request, self._ticket(request), deadline)
             async with aclosing(call.events()) as events:
                 async for event in events:
                     ended = isinstance(event, Completion)
@@ -184,14 +184,13 @@ class Fleet:
                 raise self._closed_error() from None
             raise
         finally:
-            deadline.close()
             self._stats.cancelled += not ended
 
     async def warm(self, request: ModelRequest) -> None:
         """Have the prompt of `request` computed on the replica where its program is, and no answer.
 
         For the part of a prompt that is known while the rest is still being worked on. It only uses
-        a replica that is at most half busy, while nobody waits, and does nothing otherwise, nor
+        a replica that is at most half busy, while no call waits, and does nothing otherwise, nor
         when the replica fails.
 
         Raises: `ModelRequestError`, `CapabilityError`, `ModelNotFound`; `ModelUnavailable` when
@@ -208,7 +207,7 @@ class Fleet:
                 logprobs=False,
                 top_logprobs=0,
             )
-            await warm(self._desk, request, self._ticket(request, warm=True), self._clock)
+            await warm(self._state, request, self._ticket(request, warm=True))
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         """See `Tokenizing`; any replica is asked, and another one when it does not answer."""
@@ -228,8 +227,8 @@ class Fleet:
             return
         self._closed = True
         fleet_ends(self)
-        self._desk.admission.close(self._closed_error)
-        await self._desk.health.aclose()
+        self._state.admission.close(self._closed_error)
+        await self._state.health.aclose()
         async with AsyncExitStack() as closing:
             for replica in self._replicas:
                 closing.push_async_callback(replica.client.aclose)

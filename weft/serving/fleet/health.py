@@ -21,8 +21,8 @@ from weft.core.errors import (
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import Message
+from weft.serving.deadline import Deadline
 from weft.serving.fleet.admission import FleetAdmission
-from weft.serving.fleet.deadline import CallDeadline
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.replica import FleetReplica
 
@@ -168,18 +168,16 @@ class ReplicaHealth:
 
     async def _probe(self, replica: FleetReplica) -> ModelError | None:
         """What is wrong with the replica. Any answer shows that it lives, also a refusal."""
-        deadline = CallDeadline(self._clock, _PROBE_S, replica.name)
+        deadline = Deadline(_PROBE_S, f"the answer of {replica.name}")
         try:
             async with aclosing(replica.client.generate(_PROBE)) as stream:
-                await deadline.wait(stream.__anext__)
+                await deadline.wait(anext(stream))
         except (ModelUnavailable, ModelTimeout) as error:
             return error
         except ModelError:
             return None
-        except Exception as error:  # noqa: BLE001 - a client may be anybody's; it does not answer
+        except Exception as error:  # noqa: BLE001 - a client may be of any kind; it does not answer
             return ModelUnavailable(f"{replica.name}: {type(error).__name__}: {error}")
-        finally:
-            deadline.close()
         return None
 
     def _backoff_s(self, count: int) -> float:

@@ -1,7 +1,4 @@
-"""Which call goes first: the one whose program is nearest to its end, and waiting counts too.
-
-Knows programs and calls as numbers; holds no queue.
-"""
+"""Which call goes first: the one whose program is nearest to its end, and waiting counts too."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class ProgramOrder:
     """Shortest remaining work first, aged; within a program the longest path first.
 
     Programs share a server, so that what counts between them is how much they still want of it: the
-    work, or the critical path where nobody knows the work. The shortest first gives the least mean
+    work, or the critical path where the work is unknown. The shortest first gives the least mean
     latency, and starves long programs. Ageing
     mends that: the place of a waiting program improves by one for every second. As all that wait
     age alike, their order never changes while they wait, so a number that is fixed on arrival will

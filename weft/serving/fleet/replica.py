@@ -1,6 +1,7 @@
-"""How many calls may run on one replica: fewer after an overload, then slowly more again.
+"""One replica as the fleet sees it: its load, its limit, and the prompts in its prefix cache.
 
-Additive increase, multiplicative decrease (Chiu and Jain 1989), as TCP finds a path's capacity.
+Prompts are compared block by block through chained hashes, as prefix caches do it: a block's hash
+covers everything before it. A block is of characters or token ids, not the server's own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from weft.core.values import Message
 
 
 class ConcurrencyLimit:
-    """A bound that follows what a replica bears, never above `ceiling` nor below one call."""
+    """A bound that follows what a replica bears, never above `ceiling` nor below one call.
+
+    Additive increase, multiplicative decrease (Chiu and Jain 1989), as TCP finds a path's capacity.
+    """
 
     def __init__(self, ceiling: int | None) -> None:
         self._ceiling = math.inf if ceiling is None else float(ceiling)
@@ -75,7 +79,7 @@ class Prefixes:
 
     def computed(self, chain: Chain) -> int:
         """How many blocks of `chain`, from its start, are in the cache."""
-        # Whoever has a block has those before it, so that halving finds the last.
+        # A cache that has a block has those before it, so that halving finds the last.
         return bisect_left(chain, True, key=lambda block: block not in self._computed)
 
     def known(self, chain: Chain) -> int:

@@ -1,7 +1,4 @@
-"""One replica's part in an answer: what is asked of it, and what of its events reaches the caller.
-
-Knows no replica and does no I/O. An answer that no replica breaks off has one leg.
-"""
+"""One replica's part in an answer, and how an answer goes on after another replica broke it off."""
 
 from __future__ import annotations
 
@@ -57,16 +54,16 @@ class ResumedStream:
     def __init__(self, transcript: Transcript, request: ModelRequest) -> None:
         self.request = request
         self._transcript = transcript
-        self._seam = StreamSplicer(request.sampling.stop)
+        self._splicer = StreamSplicer(request.sampling.stop)
         self._before = len(transcript.ids)
         self._echo = "" if transcript.sure else transcript.text
 
     def take(self, event: Delta | Completion) -> list[ModelEvent]:
         if isinstance(event, TextDelta):
-            return self._note(self._seam.take(self._without_echo(event)))
-        events = self._note(self._seam.flush())
+            return self._note(self._splicer.take(self._without_echo(event)))
+        events = self._note(self._splicer.flush())
         if isinstance(event, Completion):
-            return [*events, self._glued(event)]
+            return [*events, self._joined(event)]
         self._transcript.note(event)
         return [*events, event]
 
@@ -74,7 +71,7 @@ class ResumedStream:
         if delta is None:
             return []
         self._transcript.note(delta)
-        self._transcript.sure = self._seam.sure
+        self._transcript.sure = self._splicer.sure
         return [delta]
 
     def _without_echo(self, delta: TextDelta) -> TextDelta:
@@ -91,7 +88,7 @@ class ResumedStream:
             raise StreamDiverged("the answer cannot go on: it was cut within a character")
         return replace(delta, text=delta.text.partition(echo)[2])
 
-    def _glued(self, end: Completion) -> Completion:
+    def _joined(self, end: Completion) -> Completion:
         if not self._before:
             return end
         return replace(
@@ -155,19 +152,19 @@ class RepeatedStream:
             for index, call in enumerate(end.tool_calls)
         )
         return replace(
-            end, tool_calls=calls, usage=replace(end.usage, requests=self._transcript.legs)
+            end, tool_calls=calls, usage=replace(end.usage, requests=self._transcript.attempts)
         )
 
 
 def joined_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
-    """The prompt once, and all tokens: `before` of them from earlier legs, the rest from `last`."""
+    """The prompt once, and all tokens: `before` of them from earlier attempts."""
     prompt = len(transcript.prompt_ids)
     return replace(
         last,
         prompt_tokens=prompt,
         completion_tokens=before + last.completion_tokens,
         cached_tokens=min(last.cached_tokens, prompt),
-        requests=transcript.legs,
+        requests=transcript.attempts,
     )
 
 
@@ -215,7 +212,7 @@ def next_attempt(
     from the start while nothing has been delivered; from the tokens delivered; from the start and
     without what has been delivered, which takes a greedy request to be the same again.
     """
-    transcript.legs += 1
+    transcript.attempts += 1
     cuttable = _cuttable(transcript.request) and offered.token_ids
     if transcript.empty:
         if cuttable:
@@ -224,8 +221,12 @@ def next_attempt(
     if (stop := _stopped_at(transcript)) is not None:
         return _full(transcript, stop)
     room = _room(transcript, offered)
-    sewable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
-    if sewable and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
+    resumable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
+    if (
+        resumable
+        and room is not None
+        and not (_greedy(transcript.request) and _doubtful(transcript))
+    ):
         return (
             ResumedStream(transcript, _rest(transcript, room))
             if room > 0
@@ -259,7 +260,7 @@ def _greedy(request: ModelRequest) -> bool:
 
 
 def _room(transcript: Transcript, offered: Capabilities) -> int | None:
-    """How many tokens may follow; None if nobody knows, for servers then stop at a default."""
+    """How many tokens may follow; None where it is unknown, for servers then stop at a default."""
     longest, context = transcript.request.sampling.max_tokens, offered.max_context_tokens
     bounds = []
     if longest is not None:

@@ -1,4 +1,4 @@
-"""What a fleet has done so far, in plain counts, and which fleets there are. Knows no time."""
+"""What a fleet has done so far, in plain counts, and which fleets there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the caller of one model call has got so far, over all replicas that worked on it."""
+"""What the caller of one call has got so far, and where a stream can be cut and another go on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Transcript:
     told         the caller knows that the prompt is computed
     whole        `ids` are the tokens of exactly `text`, and there is nothing else
     sure         the last of `ids` surely ends a character (see `Seam`)
-    legs         how many replicas have been asked
+    attempts         how many replicas have been asked
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -35,7 +35,7 @@ class Transcript:
         self.sure = True
         self.ids: list[int] = []
         self.logprobs = 0
-        self.legs = 0
+        self.attempts = 0
         self._calls: dict[int, ToolCall] = {}
         self._arguments: defaultdict[int, list[str]] = defaultdict(list)
         self._text: list[str] = []
@@ -98,11 +98,11 @@ Ids = tuple[int, ...]
 class StreamSplicer:
     """Holds ids back until all of their text is here, and text until its last id is settled.
 
-    Whatever has been let through is the text of exactly the ids that have been let through; whoever
-    goes on from these ids neither repeats nor loses a character. Two things make a server send ids
-    before their text: characters of several tokens, which come with the last of them, and stop
-    strings, for which it holds back as many characters as could be the start of the longest one,
-    `len - 1` (vLLM's detokenizer). So text that could begin a stop string is never let through.
+    What goes through is the text of exactly the ids that go through; a request that goes on from
+    these ids neither repeats nor loses a character. Two things make a server send ids before their
+    text: characters of several tokens, which come with the last of them, and stop strings, for
+    which it holds back as many characters as could be the start of the longest one, `len - 1`
+    (vLLM's detokenizer). So text that could begin a stop string is never let through.
 
     `sure` is false while the last id that went through may be the beginning of a character: where
     several tokens come at once, their text may be that of all but the last ones.

@@ -1,4 +1,4 @@
-"""Who may start an answer now, who waits, and who is told to come back. Knows no requests."""
+"""The queue of requests that wait for a place among the answers under way."""
 
 from __future__ import annotations
 

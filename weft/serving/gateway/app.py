@@ -1,4 +1,4 @@
-"""Endpoints through which people answer what recorded runs ask. Knows no run and no journal."""
+"""The endpoints of a gateway as one ASGI application, those for human input included."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The body of a chat completion request, as OpenAI's protocol has it. Knows no models.
+"""The body of a chat completion request, as OpenAI's protocol has it.
 
-What becomes of fields that `ChatBody` does not have is said in `weft.serving.gateway.body`.
+A field that `ChatBody` does not have is passed on to a model that honours it, is known to change no
+answer, or is refused by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A chat completion request as requests to a model, one for each choice. Pure."""
+"""`POST /v1/chat/completions`: reads a request, checks it, and makes requests to a model of it.
+
+Clients are not trusted: decoders that draft keep tables and read folders, and are for the workflow
+file to name, and so are options that are text, for some of them name a file of this machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The choices of one request, produced at the same time and read as one sequence of events."""
+"""Carries out one chat completion: waits for a place, asks the model, writes what comes back.
+
+It ends when the client hangs up or the gateway stops.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ class ChoiceStreams:
                         return
             said = f"the stream of {self._client.model} ended without a completion"
             await self._events.put(ModelUnavailable(said))
-        except Exception as error:  # noqa: BLE001 - whoever reads decides what it means
+        except Exception as error:  # noqa: BLE001 - the reader decides what it means
             await self._events.put(error)
 
 

@@ -1,4 +1,7 @@
-"""One request and its response, as logs and metrics see it. Holds no content and no key."""
+"""One request and its response as logs see it, and the gateway's Prometheus metrics.
+
+Neither holds content or keys.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import Scope
@@ -78,18 +82,14 @@ class GatewayMetrics:
         self, admission: AdmissionQueue, registry: CollectorRegistry | None = None
     ) -> None:
         self._registry = own = registry or CollectorRegistry()
-        self._requests = Counter(
-            "weft_gateway_requests", "Requests that have ended.", ["model", "status"], registry=own
+        counter = partial(Counter, registry=own)
+        self._requests = counter(
+            "weft_gateway_requests", "Requests that have ended.", ["model", "status"]
         )
-        self._broken = Counter(
-            "weft_gateway_broken_streams",
-            "Streams that ended in an error.",
-            ["model"],
-            registry=own,
+        self._broken = counter(
+            "weft_gateway_broken_streams", "Streams that ended in an error.", ["model"]
         )
-        self._gone = Counter(
-            "weft_gateway_disconnects", "Clients that hung up early.", ["model"], registry=own
-        )
+        self._gone = counter("weft_gateway_disconnects", "Clients that hung up early.", ["model"])
         self._seconds = Histogram(
             "weft_gateway_request_seconds",
             "From a request's headers to the end of its answer.",
@@ -104,8 +104,8 @@ class GatewayMetrics:
             buckets=_FIRST_S,
             registry=own,
         )
-        self._tokens = Counter(
-            "weft_gateway_tokens", "Tokens that answers took.", ["model", "kind"], registry=own
+        self._tokens = counter(
+            "weft_gateway_tokens", "Tokens that answers took.", ["model", "kind"]
         )
         running = Gauge("weft_gateway_running", "Answers under way.", registry=own)
         running.set_function(lambda: admission.running)

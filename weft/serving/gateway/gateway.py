@@ -1,31 +1,27 @@
-"""A gateway from its socket to its end: binds, serves, drains. Knows no endpoint."""
+"""A gateway from its socket to its end: binds, serves, drains."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
-from typing import cast
 
 from prometheus_client import CollectorRegistry
-from uvicorn import Config
 
-from weft.core.errors import DuplicateName, ServeError
-from weft.serving.asgi import PatientConnection, QuietServer
+from weft.core.errors import DuplicateName
+from weft.serving.asgi import QuietServer, bound_socket, server_config, serving
 from weft.serving.gateway.app import GatewayApp, RunQuestions
 from weft.serving.gateway.completion import ServedModel
 from weft.serving.gateway.exchange import Report
 from weft.serving.gateway.options import GatewayOptions
 
-_LONGEST_HEADERS = 64 * 1024
 _SPARE_CONNECTIONS = 1024
-_CLOSING_S = 5.0
+_CLOSING_S = 5
 
 
 class Gateway:
-    """Serves `models` over HTTP. Whoever makes the clients closes them, after `serve` has ended.
+    """Serves `models` over HTTP. The caller closes the clients, after `serve` has ended.
 
         gateway = Gateway([Served("draft", client)], GatewayOptions(port=0))
         gateway.bind()
@@ -63,20 +59,8 @@ class Gateway:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def bind(self) -> None:
-        """Take the port; nobody can connect before `serve`. Raises: `ServeError`."""
-        host, port = self._options.host, self._options.port
-        try:
-            family, kind, protocol, _, where = socket.getaddrinfo(
-                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            self._socket = socket.socket(family, kind, protocol)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(where)
-        except OSError as error:
-            self.close()
-            hint = "choose another port, or --port 0 for any that is free"
-            said = f"cannot listen on {host}:{port}: {error.strerror}"
-            raise ServeError(said, hint=hint) from None
+        """Take the port; clients connect once it serves. Raises: `ServeError`."""
+        self._socket = bound_socket(self._options.host, self._options.port)
 
     def close(self) -> None:
         """Give the port back. Harmless when repeated, and after `serve`."""
@@ -96,42 +80,16 @@ class Gateway:
             self.bind()
         assert self._socket is not None
         app = GatewayApp(self._models, self._options, self._report, self._people, self._registry)
-        server = QuietServer(self._config(app), ready)
-        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
-        draining = asyncio.create_task(self._draining.wait())
-        try:
-            await asyncio.wait((serving, draining), return_when=asyncio.FIRST_COMPLETED)
-            whole = serving.done() or await app.drain(self._options.drain_s)
-        finally:
-            app.stop()
-            server.should_exit = True
-            draining.cancel()
-            await asyncio.wait((serving, draining))
-            self.close()
-        serving.result()
-        return whole
-
-    def _config(self, app: GatewayApp) -> Config:
         options = self._options
-        connection = partial(
-            PatientConnection,
+        config = server_config(
+            app,
             header_timeout_s=options.header_timeout_s,
             write_timeout_s=options.write_timeout_s,
-        )
-        # uvicorn only ever calls it.
-        factory = cast("type[asyncio.Protocol]", connection)
-        return Config(
-            app,
-            http=factory,
-            ws="none",
             lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
             timeout_keep_alive=max(1, int(options.idle_timeout_s)),
-            timeout_graceful_shutdown=int(_CLOSING_S),
+            timeout_graceful_shutdown=_CLOSING_S,
             limit_concurrency=options.max_concurrent + options.max_waiting + _SPARE_CONNECTIONS,
-            h11_max_incomplete_event_size=_LONGEST_HEADERS,
         )
+        server = QuietServer(config, ready)
+        async with serving(server, self._socket, self._draining, app.stop) as running:
+            return running.done() or await app.drain(options.drain_s)

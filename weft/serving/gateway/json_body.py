@@ -1,4 +1,4 @@
-"""Reads a request's body within limits of size, time and depth. Knows no fields."""
+"""Reads a request's JSON body within limits of size, time and depth."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def read_json(receive: Receive, headers: Headers, most_bytes: int, within_
     except TimeoutError:
         said = f"the body did not arrive within {within_s:g} s"
         raise RequestRefused(ApiProblem(408, said, "timeout_error", "slow_body")) from None
-    if len(body) > _LARGE_BYTES:  # parsing it would hold up everybody's streams
+    if len(body) > _LARGE_BYTES:  # parsing it would hold up all streams
         return await run_in_compute_thread(_parse, body)
     return _parse(body)
 
@@ -80,7 +80,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _check(value: Any) -> None:
-    """Refuse what no text can hold, and depths that would trouble whoever walks through them."""
+    """Refuse what no text can hold, and depths that would trouble recursive readers."""
     level, count = [value], 0
     for _ in range(_DEEPEST):
         count += len(level)

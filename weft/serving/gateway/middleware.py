@@ -1,7 +1,7 @@
-"""Everything that happens around an endpoint: ids, who may come in, headers, counts, reports.
+"""What happens around every endpoint: ids, who may come in, headers, counts, reports.
 
-Knows no endpoint. Web pages must not drive a gateway on somebody's machine, so a browser's origin
-has to be named, and on a loopback address so has the host (against DNS rebinding).
+Web pages must not drive a gateway on a user's machine, so a browser's origin has to be named, and
+on a loopback address so has the host (against DNS rebinding).
 """
 
 from __future__ import annotations

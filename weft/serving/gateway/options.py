@@ -1,10 +1,9 @@
-"""The keys that clients must show. Knows no requests; never shows what the keys are."""
+"""How a gateway is run: address, limits, and the keys that clients must show."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import stat
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weft.core.errors import SpecError
+from weft.serving.hosts import is_loopback
 
 _SHORTEST_CHARS = 16
 _MAKE_ONE = "make one with: openssl rand -hex 24"
@@ -45,7 +45,7 @@ class GatewayKeys:
 
     @classmethod
     def from_file(cls, path: Path) -> GatewayKeys:
-        """The keys in a file, one a line, that nobody else may read. Raises: `SpecError`."""
+        """The keys in a file, one a line, that only the user may read. Raises: `SpecError`."""
         try:
             with path.open(encoding="utf-8") as file:
                 about = os.fstat(file.fileno())
@@ -93,7 +93,7 @@ class GatewayOptions:
     max_messages      the longest conversation
     timeout_s         the longest answer, waiting included; a client may ask for less
     drain_s           how long the end waits for the answers under way
-    keep_alive_s      a stream that is silent for so long gets a comment, so that nobody hangs up
+    keep_alive_s      a stream that is silent for so long gets a comment, so that no proxy hangs up
     header_timeout_s  how long a client may take to send its headers
     body_timeout_s    ... to send its body
     write_timeout_s   ... to take a piece of the answer
@@ -140,7 +140,4 @@ class GatewayOptions:
     @property
     def loopback(self) -> bool:
         """True when only this machine can reach the host."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)

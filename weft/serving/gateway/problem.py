@@ -1,4 +1,4 @@
-"""What goes wrong, as clients of the gateway see it: a status and an error in OpenAI's form.
+"""Errors of the gateway's API: a status, and an error in OpenAI's form.
 
 The only place that knows which errors have which status. What clients are told of an error on our
 side never contains its own words: they may hold addresses, paths or data.

@@ -1,4 +1,4 @@
-"""Answers in the form of OpenAI's protocol: whole ones, and the chunks of a stream. Pure."""
+"""Answers in OpenAI's form, and the ASGI response that carries them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, Usage
 from weft.serving.gateway.problem import ApiProblem
+from weft.serving.text.prompt import wire_calls
 
 Json = dict[str, Any]
 
@@ -113,14 +114,7 @@ def _choice(index: int, answer: Completion) -> Json:
         message["reasoning_content"] = answer.reasoning
     if answer.tool_calls:
         message["content"] = answer.text or None
-        message["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in answer.tool_calls
-        ]
+        message["tool_calls"] = wire_calls(answer.tool_calls)
     return {
         "index": index,
         "message": message,
@@ -171,7 +165,7 @@ class GatewayResponse:
         await self._piece(b"data: " + _encoded(value) + b"\n\n")
 
     async def silence(self) -> None:
-        """A comment, which clients ignore, so that nobody takes silence for death."""
+        """A comment, which clients ignore, so that silence is not taken for a broken connection."""
         await self._begin()
         await self._piece(b": keep-alive\n\n")
 

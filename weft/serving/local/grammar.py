@@ -1,7 +1,4 @@
-"""Upper bounds for the strings and arrays of a JSON Schema that has none.
-
-Knows JSON Schema keywords; knows nothing of models.
-"""
+"""JSON that fits a schema, or text of a grammar, enforced token by token with llguidance."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ NUMBER = _BEGIN | EXPONENT | frozenset(b"+.")
 
 
 class NumberScanner:
-    """`characters` is the length of that number so far; 0 outside a number."""
+    """`characters` is the length of the number that JSON text ends in; 0 outside a number."""
 
     def __init__(self) -> None:
         self.characters = 0

@@ -1,4 +1,4 @@
-"""The local model client: requests from any event loop, decoded together by one thread."""
+"""The client of a local model: requests from any event loop, decoded together by one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a local model is run. Knows nothing of torch."""
+"""How a local model is run, and what a diffusion model refuses. Loads no torch."""
 
 from __future__ import annotations
 

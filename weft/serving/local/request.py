@@ -1,7 +1,4 @@
-"""What every kind of local model reads of a request alike: sampling, prompt, room in the context.
-
-What does not fit is refused with the reason. Knows no rows.
-"""
+"""Sampling, prompt and room in the context, as every kind of local model reads a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request on its way between an event loop and the thread that runs the model."""
+"""One request between an event loop and the thread of a model; what that thread works on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ticket:
         """Hand an event to the asking loop. Callable from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        except RuntimeError:  # that loop is closed: nobody listens any more
+        except RuntimeError:  # that loop is closed, and with it the stream
             self.cancelled = True
 
     async def get(self) -> ModelEvent:

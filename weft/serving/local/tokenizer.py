@@ -1,6 +1,6 @@
-"""A tokenizer by its files alone: transformers, whose import takes seconds, is for all others.
+"""Text to token ids and back, by a model's own tokenizer and chat template; loads no weights.
 
-Has of transformers' tokenizers what `Tokens` and `Vocabulary` use, under the same names.
+A plain tokenizer is read from its files alone: importing transformers takes seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tokenizers.models import BPE
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
 from weft.core.values import Message
 from weft.serving.text import PlainText, Tokenized, only_blanks
+from weft.serving.text.prompt import wire_calls
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -303,14 +304,7 @@ class LocalTokenizer:
         if message.tool_call_id is not None:
             turn["tool_call_id"] = message.tool_call_id
         if message.tool_calls:
-            turn["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in message.tool_calls
-            ]
+            turn["tool_calls"] = wire_calls(message.tool_calls)
         return turn
 
 

@@ -1,7 +1,4 @@
-"""The tokens of one model as its logits and its grammars see them: bytes of single tokens.
-
-Knows nothing of requests that are running.
-"""
+"""The tokens of one model as bytes, for its logits and its grammars."""
 
 from __future__ import annotations
 

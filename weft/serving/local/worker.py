@@ -1,7 +1,4 @@
-"""The thread that owns a model. It lives while there is work and ends when there is none.
-
-Knows nothing of tensors: it moves tickets to the batcher and lets it step.
-"""
+"""The thread that owns a model, and the groups of requests that go to it together."""
 
 from __future__ import annotations
 
@@ -110,7 +107,10 @@ class ModelThread:
 
 
 class GroupAssembler:
-    """`submit` is given the tickets of a full group, in the order of its workers."""
+    """Keeps the workers of a group until all have come. Any thread may call it.
+
+    `submit` is given the tickets of a full group, in the order of its workers.
+    """
 
     def __init__(self, submit: Callable[..., None]) -> None:
         self._submit = submit

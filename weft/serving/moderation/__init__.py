@@ -1,4 +1,4 @@
-"""Answers that somebody reads before they are shown."""
+"""Answers that a judge reads before they are shown."""
 
 from weft.serving.moderation.judges import FunctionJudge, Judge, ModerationJudge
 from weft.serving.moderation.model import ModeratedModel

@@ -1,4 +1,4 @@
-"""Who says whether a text may be shown: a function, or another model. Knows no stream."""
+"""Judges of texts: a function, or another model."""
 
 from __future__ import annotations
 

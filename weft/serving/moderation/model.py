@@ -1,4 +1,4 @@
-"""A model whose answers are judged before they are shown, piece by piece. Knows no judge."""
+"""A model whose answers are judged before they are shown, piece by piece."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TOLD: Final = 200  # characters of an objection, which may be another prog
 
 
 class ModeratedModel:
-    """Implements `ModelClient` and `Startable` over `client`, which somebody else closes.
+    """Implements `ModelClient` and `Startable` over `client`, which the caller closes.
 
     What was written is held back until at least `every` tokens wait, and then shown if `judge` has
     no objection to prompt and answer as one text; the end of an answer is always judged. None: a

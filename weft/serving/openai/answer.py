@@ -1,4 +1,4 @@
-"""What a server counted of an answer's drafts, in weft's words; does no I/O."""
+"""One streamed answer put together from its chunks, counted, and checked against its schema."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a server that fills canvases in is told otherwise than one that writes on; does no I/O.
+"""A model request as the JSON body that a server takes.
 
-Which it is, its metrics say. How it fills, weft's plugin in it decides.
+A vLLM server of a diffusion model gets decoder, temperature and seed in arguments of weft's plugin;
+one that drafts gets the name of the program's node.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, Tool
 from weft.decoding.options import PLAIN_NAMES, format_decoder
 from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
+from weft.serving.text.prompt import wire_calls
 
 _ELSEWHERE: Final = {"temperature": TEMPERATURE, "seed": SEED}
 _PLAIN: Final = "sequential"
@@ -215,14 +217,7 @@ def _message(message: Message) -> Body:
     wire: Body = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["content"] = message.content or None
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        wire["tool_calls"] = wire_calls(message.tool_calls)
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id
     return wire

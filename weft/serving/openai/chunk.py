@@ -1,4 +1,4 @@
-"""The wire format of a streamed answer, checked; does not know what the pieces add up to.
+"""The wire format of a streamed answer, checked.
 
 One shape serves chat chunks, text completion chunks, and a whole answer from a server that does
 not stream. Fields this program does not read are ignored.

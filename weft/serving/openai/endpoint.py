@@ -1,4 +1,4 @@
-"""Where a model is reached, and with what credentials; opens nothing."""
+"""Where a model is reached, with what credentials, and what it costs."""
 
 from __future__ import annotations
 

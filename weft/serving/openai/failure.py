@@ -14,10 +14,8 @@ from email.utils import parsedate_to_datetime
 
 import anyio
 import httpx2
-import openai
 
 from weft.core.errors import (
-    CapabilityError,
     ContextLengthExceeded,
     InternalError,
     ModelError,
@@ -32,7 +30,6 @@ from weft.serving.openai.endpoint import Endpoint
 
 _TOLD_CHARS = 300
 _LONGEST_DELAY_S = 600.0  # A server must not put a program to sleep for good.
-_OTHER_DIALECT = "Invalid grammar specification"
 _TOO_LONG = re.compile(
     r"maximum context length[^.\"]{0,80}|context_length_exceeded"
     r"|exceeds the (?:available context size|model's context length)[^.\"]{0,80}"
@@ -48,14 +45,10 @@ def convert(error: Exception, endpoint: Endpoint, models: Sequence[str]) -> Weft
     match error:
         case WeftError():
             return error
-        case openai.APIStatusError():
-            return status_error(
-                endpoint, error.status_code, error.response.text, error.response.headers, models
-            )
+        case httpx2.HTTPStatusError(response=answer):
+            return status_error(endpoint, answer.status_code, answer.text, answer.headers, models)
         case StreamError():
             return status_error(endpoint, error.status, str(error), {}, models)
-        case openai.APIConnectionError():
-            return _connection_error(error.__cause__ or error, endpoint)
         case httpx2.HTTPError() | httpx2.StreamError() | OSError() | anyio.EndOfStream():
             return _connection_error(error, endpoint)
         case anyio.ClosedResourceError() | anyio.BrokenResourceError():
@@ -93,19 +86,6 @@ def status_error(
             hint="shorten the prompt, or ask for a shorter answer",
         )
     return ModelRequestError(said)
-
-
-def of_grammar(error: WeftError) -> WeftError:
-    """The error of a request with a grammar: where the server's engine reads another dialect, that
-    is what is wrong, and not the grammar.
-    """
-    if not isinstance(error, ModelRequestError) or _OTHER_DIALECT not in error.message:
-        return error
-    return CapabilityError(
-        error.message,
-        hint="grammars are for llguidance: start vLLM with"
-        " --structured-outputs-config.backend guidance, as `weft serve` does",
-    )
 
 
 def _connection_error(error: BaseException, endpoint: Endpoint) -> ModelUnavailable:

@@ -1,4 +1,4 @@
-"""How one client words requests and reads answers where the server does neither."""
+"""The model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from weft.core.errors import CapabilityError, ModelError, ModelUnavailable
+from weft.core.errors import (
+    CapabilityError,
+    ModelError,
+    ModelRequestError,
+    ModelUnavailable,
+    WeftError,
+)
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import StreamedAnswer, check_schema, parse_output
 from weft.serving.openai.body import body_of, check_extra, filled, labelled
 from weft.serving.openai.endpoint import Endpoint, Price
-from weft.serving.openai.failure import of_grammar
 from weft.serving.openai.server import (
     Server,
     ServerMetrics,
-    caches_prefixes,
-    counts_denoising,
-    counts_drafts,
     parse_metrics,
     recognise,
     vllm_version,
@@ -73,6 +75,7 @@ class TextDialect:
 
 
 _DRAIN_S = 0.25
+_OTHER_DIALECT = "Invalid grammar specification"
 
 
 class OpenAIModel:
@@ -115,7 +118,7 @@ class OpenAIModel:
         check_extra(extra_body or {})
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
-        # The client library takes half a second to import: only its users wait, and not in a run.
+        # HTTP takes a while to import: only its users wait, and not in a run.
         from weft.serving.openai.tokenizer import ServerTokenizer
         from weft.serving.openai.transport import Transport
 
@@ -237,7 +240,7 @@ class OpenAIModel:
         except Exception as error:  # noqa: BLE001 (a border: nothing foreign may pass)
             failed = self._transport.failure(error, self._server.models if self._server else ())
             if request is not None and request.grammar is not None:
-                failed = of_grammar(failed)
+                failed = _grammar_failure(failed)
             if self._closed:
                 failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
             raise failed from None
@@ -267,13 +270,7 @@ class OpenAIModel:
             server = replace(server, kind=kind, version=version)
         if server.kind == "vllm":
             page = await transport.find(endpoint.root_url("metrics")) or b""
-            server = replace(
-                server,
-                prefix_caching=caches_prefixes(page),
-                metrics=parse_metrics(page) is not None,
-                drafts=counts_drafts(page),
-                diffuses=counts_denoising(page),
-            )
+            server = server.with_metrics(page)
         return server
 
 
@@ -292,6 +289,17 @@ def _counted(answer: StreamedAnswer) -> Iterator[None]:
     except ModelError as error:
         error.usage = answer.usage
         raise
+
+
+def _grammar_failure(error: WeftError) -> WeftError:
+    """Where the server's engine reads another dialect, that is wrong, and not the grammar."""
+    if not isinstance(error, ModelRequestError) or _OTHER_DIALECT not in error.message:
+        return error
+    return CapabilityError(
+        error.message,
+        hint="grammars are for llguidance: start vLLM with"
+        " --structured-outputs-config.backend guidance, as `weft serve` does",
+    )
 
 
 async def _drain(payloads: AsyncGenerator[bytes, None]) -> None:

@@ -1,4 +1,9 @@
-"""The text, reasoning and ids of one answer, kept together while they arrive."""
+"""Text, reasoning, token ids and tool calls of one answer while they arrive.
+
+Servers differ in tool calls: an index, an id or a name may be missing, come late, once or with
+every piece, or be shared by calls that are different; a call may come whole or byte by byte; a
+piece may hold again what has come already.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,7 @@ class StreamedOutput:
         """`most`: how many of the largest log probabilities there are to be for each token."""
         self._splitter = splitter
         self._most = most
-        self._waiting_ids: list[int] = []
-        self._waiting_logprobs: list[float] = []
-        self._waiting_largest: list[tuple[float, ...]] = []
+        self._given = (0, 0, 0)  # of ids, logprobs, largest: what came with a piece
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._token_ids: list[int] = []
@@ -57,15 +60,10 @@ class StreamedOutput:
     def take(self, choice: WireChoice) -> list[Piece]:
         """What one part of the answer adds."""
         part = choice.delta or choice.message or _NOTHING
-        ids = choice.token_ids or ()
-        logprobs = choice.logprobs.values() if choice.logprobs else ()
-        largest = choice.logprobs.largest(self._most) if choice.logprobs else ()
-        self._token_ids += ids
-        self._logprobs += logprobs
-        self._largest += largest
-        self._waiting_ids += ids
-        self._waiting_logprobs += logprobs
-        self._waiting_largest += largest
+        self._token_ids += choice.token_ids or ()
+        if choice.logprobs:
+            self._logprobs += choice.logprobs.values()
+            self._largest += choice.logprobs.largest(self._most)
         pieces: list[Piece] = [ReasoningDelta(part.thought)] if part.thought else []
         pieces += self._splitter.feed(part.content or choice.text or "")
         if self._splitter.holding:
@@ -78,13 +76,13 @@ class StreamedOutput:
 
     def _with_ids(self, pieces: list[Piece]) -> list[Piece]:
         """`pieces` with the ids that waited, in the first one that can carry them."""
-        ids, logprobs = tuple(self._waiting_ids), tuple(self._waiting_logprobs)
+        id_count, logprob_count, largest_count = self._given
+        ids = tuple(self._token_ids[id_count:])
+        logprobs = tuple(self._logprobs[logprob_count:])
         if not ids and not logprobs:
             return pieces
-        largest = tuple(self._waiting_largest)
-        self._waiting_ids.clear()
-        self._waiting_logprobs.clear()
-        self._waiting_largest.clear()
+        largest = tuple(self._largest[largest_count:])
+        self._given = (len(self._token_ids), len(self._logprobs), len(self._largest))
         for at, piece in enumerate(pieces):
             match piece:
                 case TextDelta():

@@ -1,7 +1,9 @@
-"""What an endpoint says about itself, and what follows from it; does no I/O.
+"""What an endpoint says about itself, and what follows from it.
 
 The protocol itself promises streaming, tools and JSON schemas. Everything else is an extension
-that a server is credited with only when it is recognised.
+that a server is credited with only when it is recognised. vLLM's metrics are read line by line and
+not by `prometheus_client`'s parser: that raises at the first line without sense, and a bare
+installation does not have it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, ValidationError
@@ -113,6 +115,19 @@ class Server:
             extra_fields=tuple(sorted(_PROTOCOL | _EXTENSIONS.get(self.kind, frozenset()))),
         )
 
+    def with_metrics(self, page: bytes) -> Server:
+        """With what a vLLM server's metrics say: those of drafts are counted where it drafts, those
+        of denoising steps where its model is a diffusion model.
+        """
+        text = page.decode("utf-8", "replace")
+        return replace(
+            self,
+            prefix_caching=_PREFIX_CACHING.search(text) is not None,
+            metrics=parse_metrics(page) is not None,
+            drafts=_DRAFTS.search(text) is not None,
+            diffuses=_DENOISES.search(text) is not None,
+        )
+
     def _filling(self, priority: bool) -> Capabilities:
         """Of vLLM's path for diffusion models."""
         return Capabilities(
@@ -167,23 +182,6 @@ def vllm_version(answer: bytes | None) -> tuple[int, int] | None:
         return None
     numbers = _NUMBERS.match(version)
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0) if version else None
-
-
-def caches_prefixes(metrics: bytes | None) -> bool:
-    """True when a vLLM server's metrics say that its prefix cache is on."""
-    if metrics is None:
-        return False
-    return _PREFIX_CACHING.search(metrics.decode("utf-8", "replace")) is not None
-
-
-def counts_drafts(metrics: bytes | None) -> bool:
-    """True when a vLLM server's metrics count drafts, which only servers that draft do."""
-    return metrics is not None and _DRAFTS.search(metrics.decode("utf-8", "replace")) is not None
-
-
-def counts_denoising(metrics: bytes | None) -> bool:
-    """True when a vLLM server's metrics count denoising steps: its model is a diffusion model."""
-    return metrics is not None and _DENOISES.search(metrics.decode("utf-8", "replace")) is not None
 
 
 class _Version(BaseModel, extra="forbid"):

@@ -1,14 +1,18 @@
-"""Server-sent events out of bytes, however they were cut; does not know what the events mean."""
+"""HTTP to one endpoint: pages, and answers as server-sent events; knows bytes, not what they say.
+
+What a server sends is bounded before it is held: a page, one event, never the whole stream. That,
+closing a stream at any point, and headers that are ours alone are why this is no client library.
+Nothing is asked again here: the engine decides about retries.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from typing import Any
 
 import httpx2
-from openai import AsyncAPIResponse, AsyncOpenAI
 
 from weft.core.call_context import trace_headers
 from weft.core.errors import ModelOutputError, ModelUnavailable, WeftError
@@ -82,12 +86,6 @@ class EventParser:
 _MAX_BODY_BYTES = 4 * 2**20
 _MAX_EVENT_BYTES = 4 * 2**20
 _NO_PAGE = frozenset({404, 405, 501})
-_OUR_HEADERS = frozenset(
-    {"host", "accept", "connection", "content-type", "content-length", "user-agent"}
-    | {"x-request-id", "x-weft-timeout-ms"}
-    # The client library reads its own notes back from the request.
-    | {"x-stainless-raw-response"}
-)
 
 
 class Transport:
@@ -105,12 +103,6 @@ class Transport:
             follow_redirects=False,
             trust_env=not endpoint.loopback,
             event_hooks={"request": [self._authorise], "response": [_guard]},
-        )
-        self._client = AsyncOpenAI(
-            api_key="set by _authorise",
-            base_url=endpoint.base_url,
-            http_client=self._http,
-            max_retries=0,
         )
 
     async def get(self, url: str) -> bytes | None:
@@ -149,35 +141,22 @@ class Transport:
 
         Opens nothing before the first event is asked for.
         """
-        opening: AbstractAsyncContextManager[AsyncAPIResponse[Any]]
-        if "prompt" in body:
-            opening = self._client.completions.with_streaming_response.create(
-                model=body["model"],
-                prompt=body["prompt"],
-                stream=True,
-                extra_body=body,
-                extra_headers=headers,
-            )
-        else:
-            opening = self._client.chat.completions.with_streaming_response.create(
-                model=body["model"],
-                messages=body["messages"],
-                stream=True,
-                extra_body=body,
-                extra_headers=headers,
-            )
-        async with opening as response, aclosing(_payloads(response.http_response)) as payloads:
-            async for payload in payloads:
-                yield payload
+        path = "completions" if "prompt" in body else "chat/completions"
+        async with self._http.stream(
+            "POST", self._endpoint.url(path), json={**body, "stream": True}, headers=headers
+        ) as response:
+            if not response.is_success:
+                await response.aread()
+                response.raise_for_status()
+            async with aclosing(_payloads(response)) as payloads:
+                async for payload in payloads:
+                    yield payload
 
     async def aclose(self) -> None:
         """Close all connections; streams that are still open break."""
-        await self._client.close()
+        await self._http.aclose()
 
     async def _authorise(self, request: httpx2.Request) -> None:
-        """Only our own headers leave: the client library would add some from the environment."""
-        for name in request.headers.keys() - _OUR_HEADERS:
-            del request.headers[name]
         # Compressed bytes would outgrow every limit on their way to us.
         request.headers["accept-encoding"] = "identity"
         if self._endpoint.api_key:

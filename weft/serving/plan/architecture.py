@@ -1,4 +1,4 @@
-"""One weight matrix of a layer: its size, and how tensor parallelism cuts it. Knows no hardware."""
+"""The shape of a decoder-only transformer: matrices, parameters, KV cache, number formats."""
 
 from __future__ import annotations
 

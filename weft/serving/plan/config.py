@@ -1,4 +1,8 @@
-"""Reads `config.json` as Hugging Face writes it into an `Architecture`. Reads no weights."""
+"""Architectures from `config.json` files of Hugging Face, and of well-known models by name.
+
+The figures of those are of the models' public config.json files on the hub, under the repository
+that each entry names: a plan needs no files.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What devices can do, from their makers' data sheets; every figure is dense, never sparse.
 
 `memory_bytes` is what the driver reports, which differs from the rounded figure on the box. How
-much of the rest is reached in practice is `Efficiency`, kept apart. Knows no model.
+much of the rest is reached in practice is `Efficiency`. `EngineLimits` are vLLM's defaults there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How long ranks talk to each other. Sizes in bytes, times in seconds. Knows no model.
+"""How long one forward pass takes: a roofline for each kind of work, and communication.
 
-Ring formulas as in Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-Operations in MPICH" (2005).
+The roofline model (Williams, Waterman and Patterson, 2009): work takes the longer of its arithmetic
+and its memory traffic. Ring formulas of communication as in Thakur, Rabenseifner and Gropp,
+"Optimization of Collective Communication Operations in MPICH" (2005).
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class _Products:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _PipelineStage:
     """Everything of one pipeline stage that depends on neither queue nor batch."""
 
     layers: int
@@ -140,7 +141,7 @@ class StepTime:
         through = sum(t * n for t, n in times) + (self._layout.pp - 1) * sending
         return max(through, parts * (max(t for t, _ in times) + sending))
 
-    def _stage_s(self, stage: _Stage, batch: ForwardBatch) -> float:
+    def _stage_s(self, stage: _PipelineStage, batch: ForwardBatch) -> float:
         tokens = batch.prefill_tokens + batch.decodes
         seconds = self._cost.step_s + self._cost.layer_s * stage.layers
         seconds += self._cost.sequence_s * batch.sampled
@@ -163,7 +164,7 @@ class StepTime:
             touched * products.weights_s + tokens * products.token_bytes_s,
         )
 
-    def _attention_s(self, stage: _Stage, batch: ForwardBatch) -> float:
+    def _attention_s(self, stage: _PipelineStage, batch: ForwardBatch) -> float:
         """Scores and sums: arithmetic for prompts, mostly reading the KV cache for decodes."""
         seconds = stage.layers * batch.prefill_pairs * self._pair_s
         if not batch.decodes:
@@ -175,7 +176,7 @@ class StepTime:
             seconds += stage.windowed * within * self._context_s
         return seconds
 
-    def _talk_s(self, stage: _Stage, tokens: float, batch: ForwardBatch) -> float:
+    def _talk_s(self, stage: _PipelineStage, tokens: float, batch: ForwardBatch) -> float:
         """Sums over tensor ranks after attention and after the MLP; tokens to spread experts."""
         layout, size = self._layout, tokens * self._token_bytes
         if layout.tp == 1 and layout.expert_ranks == 1:
@@ -204,7 +205,7 @@ class StepTime:
         read = model.kv_elements(tp) * self._scheme.kv_bytes / self._bandwidth
         self._context_s = max(decode / flops, read)
 
-    def _stage(self, number: int) -> _Stage:
+    def _stage(self, number: int) -> _PipelineStage:
         model = self._model
         layers = self._layout.stages(model.layers)[number]
         matrices = [matrix for n in layers for matrix in model.layer(n)]
@@ -212,7 +213,7 @@ class StepTime:
         kinds = [[m for m in matrices if m.role == role] for role in roles]
         experts = [m for m in matrices if m.role == "experts"]
         last = number == self._layout.pp - 1
-        return _Stage(
+        return _PipelineStage(
             layers=len(layers),
             windowed=model.windowed_layers * len(layers) // model.layers,
             expert_layers=sum(model.has_experts(n) for n in layers),

@@ -1,4 +1,7 @@
-"""How one model is cut over devices, and what forbids a cut. Knows no device and no time."""
+"""How one model is cut over devices, what forbids a cut, and what each rank must hold.
+
+The constants for activations follow the buffers that vLLM's own profile run fills.
+"""
 
 from __future__ import annotations
 

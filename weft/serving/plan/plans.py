@@ -1,4 +1,7 @@
-"""What became of simulated requests, in figures. Knows no engine."""
+"""Every way to deploy a model on some devices: rejected with a reason, or simulated and ranked.
+
+A plan is also the command that starts it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""A request inside the simulated engine. Knows no time of its own."""
+"""Iteration-level simulation of continuous batching, as vLLM's scheduler does it.
+
+The idea is that of APEX (Lin et al., "APEX: An Extensible and Dynamism-Aware Simulator for
+Automated Parallel Execution in LLM Serving", 2024): walk through the engine's iterations and ask a
+model of the hardware how long each takes. Between two events (an arrival, a prompt, a finished
+request, a full cache) all iterations decode the same sequences, and their durations grow linearly
+with the context, so that they are summed in closed form instead of one by one.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +65,12 @@ _Prefix = tuple[str | None, int]  # its name, and its whole blocks in tokens
 
 
 class SimulatedCache:
-    """Who holds how much. Mutates the jobs' `own_tokens` and `holds_prefix`."""
+    """The KV cache of one replica, in tokens. Mutates `own_tokens` and `holds_prefix` of requests.
+
+    Every sequence is charged one block more than its tokens, which bounds the blocks that it only
+    partly fills. Shared prefixes are charged once while they are used; after that they stay
+    for the next one as long as there is room, as free blocks keep their content in vLLM.
+    """
 
     def __init__(self, capacity_tokens: int, block_tokens: int) -> None:
         self.capacity_tokens = capacity_tokens
@@ -182,12 +194,12 @@ class SimulatedReplica:
                 self._decode(until_s)
 
     def _make_room(self) -> bool:
-        """Preempt until every decode's next token fits. Whether nobody had to go."""
-        nobody = True
+        """Preempt until every decode's next token fits. Whether that took none."""
+        kept_all = True
         while self._decodes > self.cache.free_tokens:
             self._preempt(self._running.popitem()[0])
-            nobody = False
-        return nobody
+            kept_all = False
+        return kept_all
 
     def _preempt(self, job: SimulatedRequest) -> None:
         self.preemptions += 1

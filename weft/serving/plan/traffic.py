@@ -1,4 +1,7 @@
-"""The requests a deployment has to answer, and what they may take. Knows no file and no device."""
+"""The requests a deployment has to answer and the times it promises; drawn, or read from a file.
+
+A file holds JSON lines of requests, or one JSON object of statistics.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Tracing:
         with optional_packages("spans"):
             from opentelemetry import propagate, trace
         provider = trace.get_tracer_provider()
-        if isinstance(provider, trace.ProxyTracerProvider):  # nobody has set one
+        if isinstance(provider, trace.ProxyTracerProvider):  # none is set
             provider = _provider(env)
         self._tracer = provider.get_tracer("weft", version("weft"))
         carried = {key.lower(): env[key] for key in ("TRACEPARENT", "TRACESTATE") if key in env}

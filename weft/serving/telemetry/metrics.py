@@ -1,9 +1,10 @@
-"""What the fleets of this process did and do, for Prometheus. Counts survive the fleets."""
+"""Prometheus metrics of runs and fleets, and a port of this machine that serves them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 from prometheus_client import (
@@ -106,50 +107,33 @@ class RunMetrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = own = registry or CollectorRegistry()
         own.register(FleetCollector())
-        self.runs = Counter("weft_runs", "Runs that have ended.", ["flow", "status"], registry=own)
-        self.active = Gauge("weft_runs_active", "Runs under way.", ["flow"], registry=own)
-        self.run_seconds = Histogram(
-            "weft_run_seconds", "How long runs took.", ["flow"], buckets=_SECONDS, registry=own
+        counter, gauge = partial(Counter, registry=own), partial(Gauge, registry=own)
+        histogram = partial(Histogram, buckets=_SECONDS, registry=own)
+        self.runs = counter("weft_runs", "Runs that have ended.", ["flow", "status"])
+        self.active = gauge("weft_runs_active", "Runs under way.", ["flow"])
+        self.run_seconds = histogram("weft_run_seconds", "How long runs took.", ["flow"])
+        self.nodes = counter("weft_nodes", "Nodes that have ended.", ["flow", "kind", "status"])
+        self.running = gauge("weft_nodes_running", "Nodes that have begun and not ended.", ["flow"])
+        self.node_seconds = histogram(
+            "weft_node_seconds", "From a node's first attempt to its end.", ["flow", "kind"]
         )
-        self.nodes = Counter(
-            "weft_nodes", "Nodes that have ended.", ["flow", "kind", "status"], registry=own
+        self.retries = counter("weft_retries", "Attempts repeated.", ["flow", "kind"])
+        self.recalled = counter(
+            "weft_nodes_recalled", "Nodes that an earlier process had ended.", ["flow"]
         )
-        self.running = Gauge(
-            "weft_nodes_running", "Nodes that have begun and not ended.", ["flow"], registry=own
-        )
-        self.node_seconds = Histogram(
-            "weft_node_seconds",
-            "From a node's first attempt to its end.",
-            ["flow", "kind"],
-            buckets=_SECONDS,
-            registry=own,
-        )
-        self.retries = Counter("weft_retries", "Attempts repeated.", ["flow", "kind"], registry=own)
-        self.recalled = Counter(
-            "weft_nodes_recalled",
-            "Nodes that an earlier process had ended.",
-            ["flow"],
-            registry=own,
-        )
-        self.asking = Gauge(
-            "weft_questions", "Questions that wait for a person.", ["flow"], registry=own
-        )
-        self.tokens = Counter(
-            "weft_tokens", "Tokens that models took.", ["flow", "kind"], registry=own
-        )
-        self.requests = Counter("weft_model_requests", "Model calls.", ["flow"], registry=own)
-        self.money = Counter("weft_money_usd", "US dollars spent.", ["flow"], registry=own)
-        self.forwards = Counter(
+        self.asking = gauge("weft_questions", "Questions that wait for a person.", ["flow"])
+        self.tokens = counter("weft_tokens", "Tokens that models took.", ["flow", "kind"])
+        self.requests = counter("weft_model_requests", "Model calls.", ["flow"])
+        self.money = counter("weft_money_usd", "US dollars spent.", ["flow"])
+        self.forwards = counter(
             "weft_decoder_forwards",
             "Passes of models that wrote several tokens each.",
             ["flow", "decoder"],
-            registry=own,
         )
-        self.decoded = Counter(
+        self.decoded = counter(
             "weft_decoder_tokens",
             "Tokens that came several a pass: drafted and accepted, or filled in.",
             ["flow", "decoder"],
-            registry=own,
         )
 
     def listener(self) -> Callable[[Event | CallEvent], None]:

@@ -1,4 +1,9 @@
-"""What calls and their answers are in OpenTelemetry's words. Pure; holds no text of anybody."""
+"""A run as OpenTelemetry spans: the run, its nodes, their calls of models and tools.
+
+Names and attributes follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.*`);
+what they have no word for is `weft.*`. What people, models or tools wrote is left out unless
+`content` asks for it: messages of errors, too.
+"""
 
 from __future__ import annotations
 
@@ -375,7 +380,7 @@ def _enter(inside: Context | None) -> None:
     """
     try:
         asyncio.current_task()
-    except RuntimeError:  # nobody's task: what is listened to has been recorded
+    except RuntimeError:  # no task: what is listened to has been recorded
         return
     inside = Context() if inside is None else inside
     carrier: dict[str, str] = {}

@@ -1,4 +1,11 @@
-"""What is found in an answer's text; does not know how."""
+"""How models spell tool calls in plain text, and the calls in such a text.
+
+hermes   `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`: Hermes, Qwen
+json     `{"name": ..., "parameters": {...}}` at the beginning of a line: Llama 3
+mistral  `[TOOL_CALLS][{...}, ...]` or `[TOOL_CALLS]name[ARGS]{...}`: Mistral
+
+JSON is cut into its parts without rewriting them: numbers and escapes stay as they are.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Tokenized:
 
 def only_blanks(spelling: str) -> bool:
     """Whether a token is a run of blanks: some tokenizers list those beside their special tokens.
-    Nobody can forge anything with them, and code would be longer without.
+    They cannot forge anything, and code would be longer without.
     """
     return not spelling.strip().strip("\u2581")
 

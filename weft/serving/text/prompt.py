@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from weft.core.ports.model import ModelRequest
 from weft.core.values import Message, ToolCall, ToolSpec
@@ -35,6 +36,18 @@ def spell(request: ModelRequest, spelling: FormatName) -> ModelRequest:
         tool_choice="auto",
         schema=None if offered else request.schema,
     )
+
+
+def wire_calls(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
+    """Tool calls as OpenAI's protocol and chat templates have them."""
+    return [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
 
 
 def _with_system(messages: list[Message], section: str) -> list[Message]:

@@ -1,4 +1,9 @@
-"""How much of a text's end may be the beginning of something."""
+"""Splits an answer's text into reasoning, text and tool calls while it arrives.
+
+A call comes out whole, as soon as its last bracket has come. What begins like a call and is none,
+or breaks off, is text. Blank space before and after a call belongs to the call. Every character is
+read a bounded number of times.
+"""
 
 from __future__ import annotations
 

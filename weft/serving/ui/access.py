@@ -1,4 +1,9 @@
-"""The secret in the page's address. Whoever has it sees every run and may answer and cancel."""
+"""The key of the page, and the middleware that lets requests in.
+
+Other programs and web pages on this machine must neither read runs nor act on them: what is below
+`/api` needs the key in a header that no foreign page can send, and the host has to be ours, against
+DNS rebinding. There is no cookie: cookies are sent to every port of a host.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the page is told of a run by what knows runs, in plain values."""
+"""A run as a whole: where its time went, its inputs and its outputs.
+
+`RunReaders` finds them; every answer is bounded but for a download.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value of any kind as text, a piece at a time, so that the beginning of a huge one is cheap."""
+"""Responses of the page's server: JSON, downloads, errors; and values of any kind as text."""
 
 from __future__ import annotations
 

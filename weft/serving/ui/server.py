@@ -1,4 +1,4 @@
-"""The page's own files. They hold nothing of any run, so they need no key."""
+"""The page's server: its endpoints as one ASGI application, its own files, its socket."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _HOST: Final = "127.0.0.1"
 
 
 class UiServer:
-    """Shows the runs of `journal` to who has the `url`. Whoever opened the journal closes it.
+    """Shows the runs of `journal` to who has the `url`. The caller closes the journal.
 
         server = UiServer(journal, readers)
         await server.serve(lambda: print(server.url))

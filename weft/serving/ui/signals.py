@@ -1,6 +1,7 @@
-"""Calls that must not be repeated and whose end nobody knows, as the page shows them.
+"""What a person at the page may do: answer a question, cancel, say what became of a call.
 
-Which calls these are is told from outside: it knows neither runs nor what goes on with them.
+It goes into the journal as a signal; the process that has the run takes it from there. Which calls
+are undecided is told from outside.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HELD: Final = frozenset(("running", "asking"))
 
 
 class UndecidedCall(Protocol):
-    """A call that somebody has to say something of before its run can go on."""
+    """A call whose outcome a person must give before its run can go on."""
 
     @property
     def called(self) -> NumberedRecord:
@@ -60,7 +61,7 @@ class EffectEndpoints:
         return JsonReply({"calls": told, "count": len(found)})
 
     def letter(self, run: RunId, node: NodeId | None, body: dict[str, Any]) -> Letter:
-        """What a person says of one call, for whoever resumes the run. Raises: `UiRefusal`."""
+        """What a person says of one call, for who resumes the run. Raises: `UiRefusal`."""
         said, seq = body.get("value"), body.get("call")
         if said not in ("done", "repeat") or type(seq) is not int or node is None:
             raise UiRefusal(400, "a confirmation names its node and call, and says done or repeat")

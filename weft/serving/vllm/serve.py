@@ -1,7 +1,4 @@
-"""Ends servings from another process, and waits until they are really gone.
-
-Knows the registry and signals; the supervisor does the work while it lives.
-"""
+"""What `weft serve`, `weft ps` and `weft stop` do. Prints nothing."""
 
 from __future__ import annotations
 
@@ -15,21 +12,15 @@ from dataclasses import replace
 
 from weft.core.errors import ServeError, StartError
 from weft.serving.vllm.client.demand import until_ready
-from weft.serving.vllm.launch.command import Launch
+from weft.serving.vllm.launch.command import Launch, maker, resolve_spec
 from weft.serving.vllm.launch.engine import installed_engine
+from weft.serving.vllm.launch.machine import refuse_windows
 from weft.serving.vllm.launch.ray import ray_commands
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import registry
 from weft.serving.vllm.supervise.detached import SupervisionTerms, entry_for, start
-from weft.serving.vllm.supervise.processes import (
-    Identity,
-    end_leftovers,
-    end_marked,
-    gone,
-    refuse_windows,
-)
+from weft.serving.vllm.supervise.processes import Identity, end_leftovers, end_marked, gone
 from weft.serving.vllm.supervise.registry import ServingEntry
-from weft.serving.vllm.supervise.replica_process import checked, maker
 from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 _POLL_S = 0.05
@@ -106,7 +97,7 @@ def serve(
     `show` gets lines for people, `ready` the entry once every replica is up.
     Raises: `StartError`, `EngineMissing`, `SpecError`, `ModelNotFound`, `ServeError`.
     """
-    wanted = checked(spec)
+    wanted = resolve_spec(spec)
     make = maker(wanted, terms.drain_s)
     entry = entry_for(registry.new_id(wanted.name), wanted, terms, Identity.own())
     return asyncio.run(ServerSupervisor(entry, make, show=show, ready=ready).run())
@@ -117,7 +108,7 @@ def serve_detached(spec: ServeSpec, terms: SupervisionTerms, show: Show) -> Serv
 
     Raises: as `serve`.
     """
-    wanted = checked(spec)
+    wanted = resolve_spec(spec)
     end_leftovers()
     with registry.locked():
         entry = start(wanted, terms)
@@ -137,7 +128,7 @@ def across_machines(spec: ServeSpec) -> str:
     Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
     """
     engine = installed_engine()
-    return ray_commands(checked(spec), replace(engine, distribution="vllm", platform="cuda"))
+    return ray_commands(resolve_spec(spec), replace(engine, distribution="vllm", platform="cuda"))
 
 
 def launches(spec: ServeSpec, terms: SupervisionTerms) -> list[Launch]:
@@ -145,7 +136,7 @@ def launches(spec: ServeSpec, terms: SupervisionTerms) -> list[Launch]:
 
     Raises: as `serve`, but starts nothing.
     """
-    wanted = checked(spec)
+    wanted = resolve_spec(spec)
     make = maker(wanted, terms.drain_s)
     first = wanted.port
     return [make(first + n if first else 0, n) for n in range(wanted.replicas)]

@@ -153,4 +153,4 @@ class PullProgress(Protocol):
 
 
 def silent(stage: Stage, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""

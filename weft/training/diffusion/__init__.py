@@ -1,4 +1,1 @@
-"""Trainings of diffusion models, and of what helps them.
-
-Knows nothing of how they are decoded.
-"""
+"""Trainings of diffusion models, and of what helps them."""

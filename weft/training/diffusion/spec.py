@@ -1,21 +1,21 @@
-"""What is asked of a training of diffusion models, what comes of it, and the folder it works in.
-
-Knows no kind of training.
-"""
+"""Trainings of diffusion models by name: the job, its result, and the folder it works in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import torch
+
 from weft.core.errors import InputError
 from weft.decoding.diffusion.models.folder import FindModel
+from weft.decoding.network.options import model_threads
 from weft.training.devices import check_device
-from weft.training.frame import Schedule, TrainingNews
+from weft.training.frame import BatchT, Schedule, StepProgress, Trainer, TrainingNews
 
 CHECKPOINT: Final = "checkpoint.safetensors"
 CONFIG: Final = "config.json"
@@ -65,13 +65,13 @@ class TrainingListener:
 
 
 TrainFn = Callable[[DiffusionTrainingJob, bool, TrainingListener], DiffusionTrainingResult | None]
-"""Given an order, and whether to go on with one that was stopped. None: stopped again."""
+"""Given an job, and whether to go on with one that was stopped. None: stopped again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainerSpec:
     """`settings` are whole numbers with their defaults; `schedule` suits them. `takes`: what of an
-    order's variant, model, data and device it has a use for.
+    job's variant, model, data and device it has a use for.
 
     `train` raises `InputError`, `CapabilityError` for a model it is not for, and `OSError`.
     """
@@ -83,32 +83,32 @@ class DiffusionTrainerSpec:
     train: TrainFn
     takes: frozenset[str] = frozenset({"model"})
 
-    def scheduled(self, order: DiffusionTrainingJob) -> Schedule:
+    def scheduled(self, job: DiffusionTrainingJob) -> Schedule:
         """Raises: `InputError` for values that cannot be."""
         try:
-            return replace(self.schedule, **order.schedule)  # type: ignore[arg-type]
+            return replace(self.schedule, **job.schedule)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             raise InputError(str(error)) from error
 
-    def set_to(self, order: DiffusionTrainingJob) -> dict[str, int]:
+    def set_to(self, job: DiffusionTrainingJob) -> dict[str, int]:
         """All settings. Raises: `InputError` for others, or below 0, and for what it cannot use."""
         for name in ("variant", "model", "data"):
-            if getattr(order, name) is not None and name not in self.takes:
+            if getattr(job, name) is not None and name not in self.takes:
                 raise InputError(f"{self.name} has no use for a {name}", hint=f"leave --{name} out")
-        if order.device != "cpu" and "device" not in self.takes:
+        if job.device != "cpu" and "device" not in self.takes:
             raise InputError(f"{self.name} is trained on the CPU", hint="leave --device out")
-        for name, value in order.settings.items():
+        for name, value in job.settings.items():
             if name not in self.settings:
                 there = ", ".join(sorted(self.settings)) or "none"
                 raise InputError(f"{self.name} has no setting {name!r}", hint=f"there is {there}")
             if value < 0:
                 raise InputError(f"{name} must be a whole number from 0, not {value!r}")
-        return {**self.settings, **order.settings}
+        return {**self.settings, **job.settings}
 
 
-def open_folder(order: DiffusionTrainingJob, resume: bool) -> None:
+def open_folder(job: DiffusionTrainingJob, resume: bool) -> None:
     """Make the folder, unless something of value is there. Raises: `InputError`, `OSError`."""
-    out = order.out
+    out = job.out
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
     if (out / CONFIG).exists():
@@ -117,8 +117,47 @@ def open_folder(order: DiffusionTrainingJob, resume: bool) -> None:
         there = "no training to go on with" if resume else "a training that has not ended"
         hint = "without --resume one begins" if resume else "--resume goes on with it"
         raise InputError(f"{out} holds {there}", hint=hint)
-    check_device(order.device)
+    check_device(job.device)
     out.mkdir(parents=True, exist_ok=True)
+
+
+def prepare(job: DiffusionTrainingJob, schedule: Schedule, resume: bool) -> None:
+    """Open the folder, and set threads and seed. Raises: as `open_folder`."""
+    open_folder(job, resume)
+    torch.set_num_threads(job.threads or model_threads())
+    torch.manual_seed(schedule.seed)
+
+
+def run_steps(
+    trainer: Trainer[BatchT],
+    listener: TrainingListener,
+    on_step: Callable[[StepProgress], None] = lambda _progress: None,
+) -> list[float] | None:
+    """The steps that are left, then a checkpoint, because measuring takes a while, too.
+
+    The loss of the last step, if there was one; None when `listener.stop` said so.
+    """
+    losses: list[float] = []
+
+    def tell(progress: StepProgress) -> None:
+        losses[:] = [progress.loss]
+        on_step(progress)
+        listener.on_news(progress)
+
+    if not trainer.run(tell, listener.stop):
+        return None
+    trainer.keep()
+    return losses
+
+
+def finish(
+    kind: str, job: DiffusionTrainingJob, steps: int, losses: list[float], lines: Iterable[str]
+) -> DiffusionTrainingResult:
+    """Of a folder that is complete: its checkpoint goes."""
+    (job.out / CHECKPOINT).unlink(missing_ok=True)
+    return DiffusionTrainingResult(
+        kind, job.out, steps, losses[0] if losses else None, tuple(lines)
+    )
 
 
 _HERE: Final = "weft.training.diffusion."
@@ -131,6 +170,11 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """By name: the module, which has `KIND`."""
+
+
+def all_kinds() -> list[DiffusionTrainerSpec]:
+    """All of them, by name."""
+    return [kind_of(name) for name in sorted(KINDS)]
 
 
 def kind_of(name: str) -> DiffusionTrainerSpec:

@@ -1,8 +1,8 @@
 """Training of a DFlash network on the features of a frozen target (arXiv 2602.06036).
 
-Blocks are drawn at many places of a text at once. The goal of a slot is the law of the target at
-its position, over the tokens that are drafted at all; near slots count more, for without them the
-far ones are never reached.
+Blocks are drawn at many places of a text at once. The goal of a slot is the distribution of the
+target at its position, over the tokens that are drafted at all; near slots count more, for without
+them the far ones are never reached.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    DFLASH_SIZES,
     DFlash,
     DFlashAttend,
     DFlashShape,
 )
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
+from weft.training.drafters.features import (
+    FeatureObjective,
+    draft_vocabulary,
+    layer_sizes,
+    soft_cross_entropy,
+)
 from weft.training.drafters.spec import DrafterSpec, TrainedWeights
 from weft.training.frame import Schedule
 from weft.training.teacher import Teacher
@@ -47,8 +52,8 @@ class BlockGuesses:
     learnt: torch.Tensor
 
 
-class DFlashObjective:
-    """Learns to draft `tokens` [draft vocabulary] from the layers `taps`, at `places` of a text."""
+class DFlashObjective(FeatureObjective[DFlash]):
+    """Implements `DrafterObjective`: learns to draft blocks at `places` of a text."""
 
     def __init__(
         self,
@@ -58,23 +63,17 @@ class DFlashObjective:
         tokens: torch.Tensor,
         places: int,
     ) -> None:
-        device = teacher.device
-        self.module = module.to(device)
-        self._teacher = teacher
-        self._taps = taps
-        self._tokens = tokens.to(device)
+        super().__init__(teacher, module, taps, tokens)
         self._places = places
-        self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool, device=device)
-        self._drafted[self._tokens] = True
 
-    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
         falling = _FALLING ** torch.arange(self.module.shape.block - 1, device=self._tokens.device)
         wrong = torch.zeros((), device=self._tokens.device)
         total = torch.zeros((), device=self._tokens.device)
         with mixed_precision(self._tokens.device):
-            for guessed in self._guessed(batch, self._places, chance):
+            for guessed in self._guessed(batch, self._places, rng):
                 weights = guessed.learnt * falling
-                found = -(guessed.goals.softmax(-1) * guessed.logits.log_softmax(-1)).sum(-1)
+                found = soft_cross_entropy(guessed.goals, guessed.logits)
                 wrong = wrong + (found * weights).sum()
                 total = total + weights.sum()
         # where no text is long enough, the loss is zero and so are its gradients
@@ -85,24 +84,17 @@ class DFlashObjective:
         right = torch.zeros(self.module.shape.block - 1)
         blocks = 0
         texts, longest, places = _MEASURED
-        chance = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
             with mixed_precision(self._tokens.device):
-                for guessed in self._guessed(batch, places, chance):
+                for guessed in self._guessed(batch, places, rng):
                     hits = (self._tokens[guessed.logits.argmax(-1)] == guessed.tokens).int()
                     right += hits.cumprod(-1).sum(0).cpu()
                     blocks += len(hits)
-        shape = self.module.shape
-        settings = {
-            **{name: getattr(shape, name) for name in DFLASH_SIZES},
-            **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
-            "held_out_chains": [round(float(share), 4) for share in right / max(blocks, 1)],
-        }
-        tensors = {name: value.half() for name, value in self.module.state_dict().items()}
-        return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+        return self.weights(right / max(blocks, 1))
 
     def _guessed(
-        self, batch: TokenBatch, places: int, chance: np.random.Generator
+        self, batch: TokenBatch, places: int, rng: np.random.Generator
     ) -> Iterator[BlockGuesses]:
         """Of every text in which the answer goes on for a block somewhere."""
         states = self._teacher.states(batch, {*self._taps, self._teacher.layers})
@@ -113,7 +105,7 @@ class DFlashObjective:
             fitting = np.arange(max(answer - 1, 1), end - ahead)
             if begun[text] and len(fitting):
                 some = min(places, len(fitting))
-                at = torch.from_numpy(chance.choice(fitting, some, replace=False))
+                at = torch.from_numpy(rng.choice(fitting, some, replace=False))
                 yield self._of(batch.tokens[text], at, states, text)
 
     def _of(
@@ -124,11 +116,11 @@ class DFlashObjective:
         known = int(at.max())
         features = torch.cat([states[tap][text, :known] for tap in self._taps], dim=-1)
         remembered = self.module.remembered(
-            features, self.module.turns(torch.arange(known, device=device))
+            features, self.module.shape.rotation(torch.arange(known, device=device))
         )
         positions = at[:, None] + torch.arange(block)
         attend = _attend(remembered, at, block)
-        turns = self.module.turns(positions.flatten().to(device))
+        turns = self.module.shape.rotation(positions.flatten().to(device))
         embedded = self._teacher.embed(tokens[at].tolist())
         logits = self._teacher.head(self.module(embedded, turns, attend), self._tokens)
         final = states[self._teacher.layers][text]
@@ -166,28 +158,14 @@ def _attend(
 def _begin(
     teacher: Teacher, corpus: Corpus, settings: Mapping[str, int], seed: int
 ) -> DFlashObjective:
-    config = teacher.model.config.get_text_config()
-    rope = getattr(config, "rope_parameters", None) or {}
-    heads = config.num_attention_heads
     taps = spread_taps(teacher.layers, _TAPS)
     try:
-        shape = DFlashShape(
-            width=teacher.width,
-            block=settings["block"],
-            taps=len(taps),
-            layers=settings["layers"],
-            heads=heads,
-            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
-            head_dim=getattr(config, "head_dim", None) or teacher.width // heads,
-            inner=settings["inner"],
-            theta=int(rope.get("rope_theta", 10_000)),
-        )
+        sizes = layer_sizes(teacher, taps, settings["inner"])
+        shape = DFlashShape(block=settings["block"], layers=settings["layers"], **sizes)
     except ValueError as error:
         raise InputError(f"no network can be trained for this model: {error}") from error
     torch.manual_seed(seed)
-    tokens = corpus.frequent(
-        min(settings["vocabulary"], teacher.vocabulary_size), teacher.vocabulary_size
-    )
+    tokens = draft_vocabulary(teacher, corpus, settings)
     return DFlashObjective(teacher, DFlash(shape), taps, tokens, settings["places"])
 
 

@@ -1,7 +1,7 @@
 """Training of an EAGLE layer on the features of a frozen target (EAGLE-3, arXiv 2503.01840).
 
 Unrolled as it drafts: after the first step it reads its own states. The goal of every step is the
-law of the target, over the tokens that are drafted at all; there is no goal for states.
+distribution of the target, over the tokens that are drafted at all; there is no goal for states.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ from typing import Final
 import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from torch.nn.utils.rnn import pad_sequence
 
 from weft.core.errors import InputError
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    EAGLE_SIZES,
     EagleLayer,
     EagleShape,
 )
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
+from weft.training.drafters.features import (
+    FeatureObjective,
+    draft_vocabulary,
+    layer_sizes,
+    soft_cross_entropy,
+)
 from weft.training.drafters.spec import DrafterSpec, TrainedWeights
 from weft.training.frame import Schedule
-from weft.training.teacher import Teacher
+from weft.training.teacher import Teacher, TeacherStates
 
 _FALLING: Final = 0.8
 """Weight of a step against the one before."""
 _MEASURED: Final = (4, 512)
 """Texts at once, tokens of each."""
-_KEPT_TOKENS: Final = 250_000
-"""Of so many the states are kept, so that the target reads each text once."""
 
 
 class UnrolledAttention:
@@ -75,8 +77,8 @@ class UnrolledAttention:
         return found
 
 
-class EagleObjective:
-    """Learns to draft `tokens` [draft vocabulary], `steps` in a row, from the layers `taps`."""
+class EagleObjective(FeatureObjective[EagleLayer]):
+    """Implements `DrafterObjective`: learns to draft `steps` tokens in a row."""
 
     def __init__(
         self,
@@ -86,23 +88,16 @@ class EagleObjective:
         tokens: torch.Tensor,
         steps: int,
     ) -> None:
-        device = teacher.model.device
-        self.module = module.to(device)
-        self._teacher = teacher
-        self._taps = taps
-        self._tokens = tokens.to(device)
-        self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool, device=device)
-        self._drafted[self._tokens] = True
+        super().__init__(teacher, module, taps, tokens)
         self._steps = steps
-        self._kept: dict[bytes, tuple[torch.Tensor, torch.Tensor]] = {}
-        self._room = _KEPT_TOKENS
+        self._states = TeacherStates(teacher, (*taps, teacher.layers))
 
-    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
-        del chance  # all of every text is learnt from
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
+        del rng  # all of every text is learnt from
         total = torch.zeros((), device=self._tokens.device)
         with mixed_precision(total.device):
             for step, (logits, goals, learnt) in enumerate(self._unroll(batch)):
-                wrong = -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+                wrong = soft_cross_entropy(goals, logits)
                 total = total + _FALLING**step * (wrong * learnt).sum() / learnt.sum().clamp(min=1)
         return total
 
@@ -118,15 +113,7 @@ class EagleObjective:
                     hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
                     wanted &= hits & _shifted(batch.answered, step + 2)
                     right[step] += int(wanted.sum())
-        shape = self.module.shape
-        taps = {f"tap_{number}": tap for number, tap in enumerate(self._taps)}
-        settings = {
-            **{name: getattr(shape, name) for name in EAGLE_SIZES},
-            **taps,
-            "held_out_chains": [round(float(share), 4) for share in right / max(seen, 1)],
-        }
-        tensors = {name: value.half() for name, value in self.module.state_dict().items()}
-        return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+        return self.weights(right / max(seen, 1))
 
     def _unroll(
         self, batch: TokenBatch
@@ -135,7 +122,9 @@ class EagleObjective:
 
         Row i has read the features up to position i and guesses token i + 2, then the next ones.
         """
-        features, final = self._states(batch)
+        known = self._states.of(batch)
+        features = torch.cat([known[tap] for tap in self._taps], dim=-1)
+        final = known[self._teacher.layers]
         texts, time = batch.tokens.shape
         embedding = self._teacher.model.get_input_embeddings()
         attend = UnrolledAttention(texts)
@@ -143,37 +132,13 @@ class EagleObjective:
         places = torch.arange(time - 1, device=self._tokens.device).repeat(texts)
         for step in range(self._steps):
             tokens = embedding(_shifted(batch.tokens, step + 1).flatten())
-            states = self.module(tokens, states, self.module.turns(places + step), attend)
+            states = self.module(tokens, states, self.module.shape.rotation(places + step), attend)
             logits = self._teacher.head(self.module.ready(states), self._tokens)
             with torch.no_grad():
                 goals = self._teacher.head(_shifted(final, step + 1), self._tokens)
             wanted = _shifted(batch.tokens, step + 2)
             learnt = _shifted(batch.answered, step + 2) & self._drafted[wanted]
             yield logits.unflatten(0, (texts, -1)), goals, learnt
-
-    def _states(self, batch: TokenBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features [texts, time, taps * width] and what the head reads, as the target had them."""
-        rows = [
-            self._of(tokens[there]) for tokens, there in zip(batch.tokens, batch.there, strict=True)
-        ]
-        features, final = (
-            pad_sequence(of, batch_first=True).float() for of in zip(*rows, strict=True)
-        )
-        return features, final
-
-    def _of(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The states of one text, read by itself: the same whatever stands beside it."""
-        key = tokens.cpu().numpy().tobytes()
-        if key not in self._kept:
-            there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
-            alone = TokenBatch(tokens[None], there, there)
-            states = self._teacher.states(alone, {*self._taps, self._teacher.layers})
-            features = torch.cat([states[tap][0] for tap in self._taps], dim=-1).bfloat16()
-            if self._room < len(tokens):
-                self._kept, self._room = {}, _KEPT_TOKENS
-            self._kept[key] = (features, states[self._teacher.layers][0].bfloat16())
-            self._room -= len(tokens)
-        return self._kept[key]
 
 
 def _shifted(of: torch.Tensor, by: int) -> torch.Tensor:
@@ -186,26 +151,13 @@ def _shifted(of: torch.Tensor, by: int) -> torch.Tensor:
 def _begin(
     teacher: Teacher, corpus: Corpus, settings: Mapping[str, int], seed: int
 ) -> EagleObjective:
-    config = teacher.model.config.get_text_config()
-    rope = getattr(config, "rope_parameters", None) or {}
-    heads = config.num_attention_heads
     taps = usual_taps(teacher.layers)
     try:
-        shape = EagleShape(
-            width=teacher.width,
-            taps=len(taps),
-            heads=heads,
-            kv_heads=getattr(config, "num_key_value_heads", None) or heads,
-            head_dim=getattr(config, "head_dim", None) or teacher.width // heads,
-            inner=settings["inner"],
-            theta=int(rope.get("rope_theta", 10_000)),
-        )
+        shape = EagleShape(**layer_sizes(teacher, taps, settings["inner"]))
     except ValueError as error:
         raise InputError(f"no layer can be trained for this model: {error}") from error
     torch.manual_seed(seed)
-    tokens = corpus.frequent(
-        min(settings["vocabulary"], teacher.vocabulary_size), teacher.vocabulary_size
-    )
+    tokens = draft_vocabulary(teacher, corpus, settings)
     return EagleObjective(teacher, EagleLayer(shape), taps, tokens, settings["unrolled"])
 
 

@@ -1,7 +1,7 @@
-"""Training of hidden transfer's maps (arXiv 2404.12022): the target's own law is the goal.
+"""Training of hidden transfer's maps (arXiv 2404.12022): the target's own distribution is the goal.
 
-A row that enters a layer with a map of an earlier token's state should lead to the law that the
-target has at the row's position, once it has read the true tokens up to there.
+A row that enters a layer with a map of an earlier token's state should lead to the distribution
+that the target has at the row's position, once it has read the true tokens up to there.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class HiddenTransferObjective:
         self._layer = layer
         self._places = places
 
-    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
-        places = draw_anchors(batch, self.module.offsets, self._places, chance)
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
+        places = draw_anchors(batch, self.module.offsets, self._places, rng)
         guessed, goal = self._laws(batch, places)
         apart = kl_div(guessed, goal, reduction="none", log_target=True).sum(-1)
         learnt = places.drawn.repeat_interleave(self.module.offsets, dim=1)
@@ -49,9 +49,9 @@ class HiddenTransferObjective:
         right = torch.zeros(self.module.offsets)
         seen = 0
         texts, longest, count = _MEASURED
-        chance = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
-            places = draw_anchors(batch, self.module.offsets, count, chance)
+            places = draw_anchors(batch, self.module.offsets, count, rng)
             guessed, goal = self._laws(batch, places)
             hits = (guessed.argmax(-1) == goal.argmax(-1)).unflatten(1, (-1, self.module.offsets))
             right += hits[places.drawn].sum(0).cpu()

@@ -1,15 +1,27 @@
-"""How often the guess of each rank was right, at each distance: what trees are built from."""
+"""Learnt rows that the frozen target reads as embeddings, somewhere in a text: PPD's and PaSS's.
+
+They follow there as they follow the last token of a draft. `RankAccuracy`, how often the guess of
+each rank was right at each distance, is what trees of drafts are built from.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
 
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
+from weft.training.drafters.spec import TrainedWeights
 from weft.training.teacher import Teacher
+
+RANKS: Final = 10
+_MEASURED_TEXTS: Final = 4
+_LONGEST: Final = 1024
 
 
 class RankAccuracy:
@@ -54,6 +66,13 @@ class FollowingRows:
     teacher: torch.Tensor
     wanted: torch.Tensor
     valid: torch.Tensor
+    count: int
+
+    @property
+    def distances(self) -> torch.Tensor:
+        """[texts, points * distances]: which learnt row stands there, of `count`."""
+        row = torch.arange(self.count, device=self.valid.device)
+        return row.repeat(self.valid.shape[1] // self.count).expand(self.valid.shape)
 
 
 def read_following(
@@ -61,14 +80,14 @@ def read_following(
     rows: torch.Tensor,
     batch: TokenBatch,
     points: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> FollowingRows:
     """Put `rows` [distances, width] after `points` random tokens of each answer, or of what comes
     right before it; every point by itself.
     """
     distances = len(rows)
     texts, time = batch.tokens.shape
-    at = _points(batch, points, chance)  # [texts, points]
+    at = _points(batch, points, rng)  # [texts, points]
     places = (at[:, :, None] + 1 + torch.arange(distances)).flatten(1)
     chain = torch.tril(torch.ones(distances, distances, dtype=torch.bool))
     own = torch.block_diag(*[chain] * points).bool()
@@ -83,7 +102,7 @@ def read_following(
     # the token of a place, and the one after it, which is what is guessed there
     valid = (places <= time - 2) & batch.there.gather(1, inside + 1)
     known = past.hidden.gather(1, inside[:, :, None].expand(-1, -1, rows.shape[1]))
-    return FollowingRows(student, known, batch.tokens.gather(1, inside + 1), valid)
+    return FollowingRows(student, known, batch.tokens.gather(1, inside + 1), valid, distances)
 
 
 def first_rows(teacher: Teacher, corpus: Corpus, distances: int, seed: int) -> torch.nn.Parameter:
@@ -95,12 +114,63 @@ def first_rows(teacher: Teacher, corpus: Corpus, distances: int, seed: int) -> t
     return torch.nn.Parameter(embedded.mean(0) + _NOISE * embedded.std() * noise)
 
 
-def _points(batch: TokenBatch, points: int, chance: np.random.Generator) -> torch.Tensor:
+def _points(batch: TokenBatch, points: int, rng: np.random.Generator) -> torch.Tensor:
     """[texts, points]: places from the last of the prompt to the second last of the text."""
     drawn = []
     ends, answers = batch.there.sum(1).tolist(), batch.answered.sum(1).tolist()
     for end, answer in zip(ends, answers, strict=True):
         first = end - answer - 1
         choice = np.arange(max(first, 0), max(end - 1, first + 1, 1))
-        drawn.append(np.sort(chance.choice(choice, points, replace=len(choice) < points)))
+        drawn.append(np.sort(rng.choice(choice, points, replace=len(choice) < points)))
     return torch.from_numpy(np.stack(drawn))
+
+
+class LearnedRows(torch.nn.Module):  # type: ignore[misc]
+    """Rows that the target reads in the place of embeddings: [distances, width]."""
+
+    def __init__(self, rows: torch.nn.Parameter) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+class RowsObjective(ABC):
+    """Implements `DrafterObjective`: learns `rows` behind `points` of each text at a step.
+
+    `key` names them among settings and weights; the target is frozen.
+    """
+
+    key: str
+
+    def __init__(self, teacher: Teacher, rows: torch.nn.Parameter, points: int) -> None:
+        self.module = LearnedRows(rows)
+        self._teacher = teacher
+        self._points = points
+
+    @classmethod
+    def begin(
+        cls, teacher: Teacher, corpus: Corpus, settings: Mapping[str, int], seed: int
+    ) -> RowsObjective:
+        """See `DrafterSpec`."""
+        return cls(
+            teacher, first_rows(teacher, corpus, settings[cls.key], seed), settings["points"]
+        )
+
+    @abstractmethod
+    def wrong(self, seen: FollowingRows) -> torch.Tensor:
+        """How wrong the rows are, as one number."""
+
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
+        return self.wrong(read_following(self._teacher, self.module.rows, batch, self._points, rng))
+
+    def made(self, held_out: Corpus) -> TrainedWeights:
+        """With how often the text went on with each guess, by distance and rank."""
+        rows = self.module.rows
+        accuracy, rng = RankAccuracy(len(rows), RANKS), np.random.default_rng(0)
+        for batch in held_out.in_batches(_MEASURED_TEXTS, _LONGEST):
+            seen = read_following(self._teacher, rows, batch, self._points, rng)
+            for number in range(len(rows)):
+                chosen = seen.valid & (seen.distances == number)
+                guessed = self._teacher.head(seen.student[chosen])
+                accuracy.add(number, guessed, seen.wanted[chosen])
+        settings = {self.key: len(rows), "accuracy": accuracy.table()}
+        return TrainedWeights(settings, {self.key: rows.detach().half()})

@@ -50,8 +50,8 @@ class LexicalUnitsObjective:
         self._alpha = alpha
         self._places = places
 
-    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:
-        places = self._drawn(batch, chance)
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
+        places = self._drawn(batch, rng)
         with mixed_precision(places.anchors.device):
             past, _ = self._midway.read(batch)
             inside = self._inside(batch, past, places)
@@ -67,9 +67,9 @@ class LexicalUnitsObjective:
         right, inside = torch.zeros(2, self.module.count)
         seen = 0
         texts, longest, _ = _MEASURED
-        chance = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
-            places = self._drawn(batch, chance)
+            places = self._drawn(batch, rng)
             with mixed_precision(places.anchors.device):
                 past, _ = self._midway.read(batch)
                 units = self._inside(batch, past, places)
@@ -89,9 +89,9 @@ class LexicalUnitsObjective:
         tensors = {name: value.half() for name, value in self.module.state_dict().items()}
         return TrainedWeights(settings, tensors)
 
-    def _drawn(self, batch: TokenBatch, chance: np.random.Generator) -> AnchorRows:
+    def _drawn(self, batch: TokenBatch, rng: np.random.Generator) -> AnchorRows:
         # the last placeholder stands before the last token that is guessed
-        drawn = draw_anchors(batch, self.module.count + 1, self._places, chance)
+        drawn = draw_anchors(batch, self.module.count + 1, self._places, rng)
         return AnchorRows(drawn.anchors, drawn.drawn, self.module.count)
 
     def _inside(self, batch: TokenBatch, past: TeacherCache, places: AnchorRows) -> torch.Tensor:
@@ -99,15 +99,19 @@ class LexicalUnitsObjective:
         with torch.no_grad():
             steps = torch.arange(places.ahead + 1, device=places.anchors.device)
             positions = (places.anchors[..., None] + steps).flatten(1)
-            laws = self._teacher.head(at(past.hidden, positions)).softmax(-1)
-            true = laws.gather(-1, batch.tokens.gather(1, positions + 1)[..., None])[..., 0]
+            distributions = self._teacher.head(at(past.hidden, positions)).softmax(-1)
+            true = distributions.gather(-1, batch.tokens.gather(1, positions + 1)[..., None])[
+                ..., 0
+            ]
             sure = (true > self._alpha).unflatten(1, (-1, places.ahead + 1))
             return sure.cumprod(-1)[..., 1:].bool()
 
     def _guessed(
         self, batch: TokenBatch, past: TeacherCache, places: AnchorRows
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log laws of the placeholders, [texts, rows, vocabulary], and the true tokens there."""
+        """Log distributions of the placeholders, [texts, rows, vocabulary], and the true tokens
+        there.
+        """
         texts, count = places.anchors.shape
         rows = self.module.rows.repeat(count, 1).expand(texts, -1, -1)
         hidden = self._midway.onwards(past, rows, places, entering=self._corrected)

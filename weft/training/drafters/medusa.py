@@ -12,12 +12,11 @@ from torch.nn.functional import cross_entropy
 from weft.decoding.speculative.drafters.trained.medusa import MedusaHeads
 from weft.training.corpus import Corpus, TokenBatch
 from weft.training.devices import mixed_precision
-from weft.training.drafters.learned_rows import RankAccuracy
+from weft.training.drafters.learned_rows import RANKS, RankAccuracy
 from weft.training.drafters.spec import DrafterSpec, TrainedWeights
 from weft.training.frame import Schedule
 from weft.training.teacher import Teacher, TeacherStates
 
-RANKS: Final = 10
 _FADE: Final = 0.8
 """What a head's loss counts, of that of the head before it."""
 _MEASURED_TEXTS: Final = 4
@@ -25,7 +24,7 @@ _LONGEST: Final = 1024
 
 
 class MedusaObjective:
-    """Implements `Course`. Head k learns the token k + 1 places after the last one that was read.
+    """Implements `DrafterObjective`. Head k learns the token k + 1 places after the last one read.
 
     Only the `tokens` that answers use most are guessed; a text's other tokens are not learnt.
     """
@@ -38,7 +37,7 @@ class MedusaObjective:
         self._number = torch.full((teacher.vocabulary_size,), -1, device=teacher.device)
         self._number[self._tokens] = torch.arange(len(tokens), device=teacher.device)
 
-    def loss(self, batch: TokenBatch, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         losses = []
         for head, logits, wanted in self._guesses(batch):
             wrong = cross_entropy(logits, wanted, ignore_index=-1, reduction="sum")
@@ -57,7 +56,8 @@ class MedusaObjective:
 
     def _guesses(self, batch: TokenBatch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
         """By head: its logits [places, tokens], and which of them came [places], -1 for others."""
-        hidden = self._states.last(batch)
+        with mixed_precision(self._tokens.device):
+            hidden = self._states.of(batch)[self._teacher.layers]
         for head in range(len(self.module.into)):
             # the state of place t is the target's word on t + 1, and this head's on t + 2 + head
             ahead = 2 + head

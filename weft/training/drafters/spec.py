@@ -70,6 +70,11 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 """By name: the module."""
 
 
+def all_kinds() -> list[DrafterSpec]:
+    """All of them, by name."""
+    return [kind_of(name) for name in sorted(KINDS)]
+
+
 def kind_of(name: str) -> DrafterSpec:
     """The kind of that name. Raises: `InputError` with those there are."""
     if name not in KINDS:

@@ -1,1 +1,1 @@
-"""What is made of workflows: `ask`, `think`, the gateway, the MCP server, the UI."""
+"""What is made of workflows: questions, models, tools, servers, pages."""

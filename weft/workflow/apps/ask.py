@@ -22,8 +22,9 @@ from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow import Flow
 from weft.workflow.plans import flow_of
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
-from weft.workflow.runtime.results.question import ANSWER, AskSettings, run_blocking
-from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.options import AskSettings
+from weft.workflow.runtime.results.result import ANSWER
+from weft.workflow.runtime.run import FlowRun, run_blocking
 
 
 async def ask(
@@ -126,7 +127,7 @@ def ask_sync(question: str, **given: Any) -> Answer:
 
     Raises: what `ask` raises, and `BuildError` inside an event loop.
     """
-    return run_blocking(lambda: ask(question, **given), "ask")
+    return run_blocking(lambda: ask(question, **given), "weft.ask")
 
 
 def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declared) -> Flow:

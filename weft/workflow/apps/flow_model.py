@@ -1,4 +1,4 @@
-"""A conversation as the inputs of a workflow. Runs nothing."""
+"""A workflow as a model: a chat comes in, the workflow runs, its answer streams out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 from weft.core.errors import InputError, ModelUnavailable
-from weft.core.events import Event, Listener, NodeFinished, NodeRerouted
+from weft.core.events import Listener, NodeRerouted
 from weft.core.ports import (
     Capabilities,
     ModelClient,
@@ -16,7 +16,7 @@ from weft.core.ports import (
     TextDelta,
 )
 from weft.core.values import Completion, FinishReason, Message
-from weft.workflow.apps.served import RecordingOptions, check_unattended, served_run
+from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.inputs import CheckedInputs, check_inputs_async
 from weft.workflow.document.spec.declarations import InputSpec
@@ -115,11 +115,8 @@ class FlowModel:
     Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
     counts: the workflow says how its models sample.
 
-    `models` are shared by all runs and closed by whoever gives them. `heard_by` makes a further
-    listener for each run. Runs that are recorded, as `kept` says, are told to `extra["began"]`,
-    a function of the run's id.
-
-    Raises: `BuildError` when the workflow is not right, or asks a person.
+    `models` and `kept` as in `ServedFlow`. `heard_by` makes a further listener for each run. A run
+    that is recorded is told to `extra["began"]`, a function of its id.
     """
 
     def __init__(
@@ -131,13 +128,10 @@ class FlowModel:
         heard_by: Callable[[], Listener] | None = None,
         kept: RecordingOptions | None = None,
     ) -> None:
-        flow.check()
-        check_unattended(flow, "a model")
+        self._served = ServedFlow(flow, models, kept, "a model")
         self._flow = flow
-        self._models = models
         self._progress = progress
         self._heard_by = heard_by
-        self._kept = kept or RecordingOptions()
         self.inputs = ChatInputs(flow.document)
         self._answer = answer_of(flow.document)
         self._speaker = speaker_of(flow.document)
@@ -167,9 +161,9 @@ class FlowModel:
         writers = set(self._writers)
         async with self._runs.start(lambda on: self._start(request, checked, on)) as heard:
             async for event in heard.events():
-                if self._progress and (line := self._line(event)):
-                    reasoning += line
-                    yield ReasoningDelta(line)
+                if self._progress and (line := self._served.ended(event)):
+                    reasoning += f"{line}\n"
+                    yield ReasoningDelta(f"{line}\n")
                 if isinstance(event, NodeRerouted) and event.node in writers:
                     writers.add(event.to)
                 if text := speech.heard(event):
@@ -199,26 +193,16 @@ class FlowModel:
         times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         others = () if self._heard_by is None else (self._heard_by(),)
-        run = self._flow.start(
+        run = self._served.start(
             inputs,
-            listeners=(listener, *others),
-            models=self._models,
-            journal=self._kept.journal,
-            durability=self._kept.when,
+            (listener, *others),
             deadline_s=min(times) if times else None,
             seed=None if seed is None else seed % _SEEDS,
-            run=served_run(self.model),
         )
         began = request.extra.get("began")
         if run.recorded and began is not None:
             began(run.id)
         return run
-
-    def _line(self, event: Event) -> str:
-        if not isinstance(event, NodeFinished) or event.node not in self._flow.nodes:
-            return ""
-        outcome = event.outcome
-        return f"{event.node} {'finished' if outcome.ok else outcome.status}\n"
 
     def _said(self, result: FlowResult) -> str:
         """The answer of a run. Raises: why there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +9,17 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from weft.core.errors import Cancelled, ToolResultError
-from weft.core.events import Event, NodeFinished
 from weft.core.ids import RunId
 from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema, ToolSpec
-from weft.workflow.apps.served import RecordingOptions, check_unattended, served_run
+from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.inputs import check_inputs_async
 from weft.workflow.document.spec.schemas import violation_async
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.results.result import FlowResult, check_result
+from weft.workflow.runtime.results.stream import RunStreams
 from weft.workflow.runtime.tools.toolset import Toolset
 
 
@@ -51,12 +50,7 @@ FlowStep = FlowBegan | FlowProgress | FlowOutputs
 
 
 class FlowTool:
-    """Runs of `flow`, as many at once as are asked for, each with its own arguments.
-
-    `models` are shared by all runs and closed by whoever gives them; `kept`: which are recorded.
-
-    Raises: `BuildError` when the workflow is not right, or asks a person.
-    """
+    """Runs of `flow`, each with its own arguments; see `ServedFlow`."""
 
     def __init__(
         self,
@@ -64,12 +58,9 @@ class FlowTool:
         models: ModelSource | Mapping[str, ModelClient],
         kept: RecordingOptions | None = None,
     ) -> None:
-        flow.check()
-        check_unattended(flow, "a tool")
+        self._served = ServedFlow(flow, models, kept, "a tool")
         self._flow = flow
-        self._models = models
-        self._kept = kept or RecordingOptions()
-        self._running: set[asyncio.Task[FlowResult]] = set()
+        self._runs = RunStreams(waits=False)  # who leaves may be in a hurry
         outputs = TypeChecker(flow.unit, Toolset()).outputs()
         self.spec = ToolSpec(flow.name, flow.description, _parameters(flow), outputs)
 
@@ -78,40 +69,22 @@ class FlowTool:
 
         Raises: `InputError`, `ToolResultError`, and why there is no result.
         """
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        run = self._flow.start(
-            await check_inputs_async(self._flow.document, arguments),
-            listeners=(events.put_nowait,),
-            models=self._models,
-            journal=self._kept.journal,
-            durability=self._kept.when,
-            run=served_run(self._flow.name),
-        )
-        task = asyncio.create_task(run.wait())
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        task.add_done_callback(lambda _: events.put_nowait(None))
+        inputs = await check_inputs_async(self._flow.document, arguments)
         ended, nodes = 0, len(self._flow.nodes)
-        try:
-            if run.recorded:
-                yield FlowBegan(run.id)
-            while (event := await events.get()) is not None:
-                if isinstance(event, NodeFinished) and event.node in self._flow.nodes:
+        async with self._runs.start(lambda hear: self._served.start(inputs, (hear,))) as stream:
+            if stream.run.recorded:
+                yield FlowBegan(stream.run.id)
+            async for event in stream.events():
+                if line := self._served.ended(event):
                     ended += 1
-                    how = "finished" if event.outcome.ok else event.outcome.status
-                    yield FlowProgress(ended, nodes, f"{event.node} {how}")
-            if task.cancelled():
+                    yield FlowProgress(ended, nodes, line)
+            if stream.cancelled:
                 raise Cancelled(f"{self._flow.name} was ended")
-            yield FlowOutputs(await self._outputs(task.result()))
-        finally:
-            task.cancel()  # it is waited for in `aclose`: who leaves may be in a hurry
+            yield FlowOutputs(await self._outputs(stream.result))
 
     async def aclose(self) -> None:
         """End all runs, and wait for that."""
-        for task in self._running:
-            task.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
+        await self._runs.aclose()
 
     async def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
         """The outputs of a run, all of them. Raises: why one is not there."""

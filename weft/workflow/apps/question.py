@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.errors import InputError
+from weft.core.errors import BuildError, InputError
 from weft.core.events import Outcome
-from weft.core.ids import RunId
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.ports.journal import Journal
 from weft.core.values import ToolSpec
@@ -20,11 +19,11 @@ from weft.workflow.document.secrets import redactor_of
 from weft.workflow.flow import Flow
 from weft.workflow.history.recorded_workflow import question_notes
 from weft.workflow.history.resume import claim_run, resume_run
-from weft.workflow.runtime.journals import open_journal
+from weft.workflow.runtime.journals import journal_or_own
 from weft.workflow.runtime.models.factory import ModelSource
-from weft.workflow.runtime.options import RunSettings
+from weft.workflow.runtime.options import AskSettings, RunSettings
 from weft.workflow.runtime.recording import PriorRun
-from weft.workflow.runtime.results.question import ANSWER, AskSettings, no_answer_reason
+from weft.workflow.runtime.results.result import ANSWER, no_answer_reason
 from weft.workflow.runtime.run import FlowRun
 
 CHAT = "chat"
@@ -53,39 +52,28 @@ class QuestionFlow:
         `RunBusy`, and `InputError` when the run asked something else.
         """
         said = settings or AskSettings()
-        if said.journal is not None or (said.durability == "none" and said.resume is None):
-            return self._started(models, said, said.journal, None)
-        own = open_journal()
-        try:
-            return self._started(models, said, own, own)
-        except BaseException:
-            own.close()
-            raise
+        if said.models is not None or said.tools is not None:
+            hint = "give them to `ask` or `think` itself"
+            raise BuildError("settings of a question have no models and no tools", hint=hint)
+        given = {**said.given(), "models": models, "tools": self.tools}
+        if said.durability == "none" and said.resume is None:
+            return self._begun(given, said.journal, None)
+        with journal_or_own(said.journal) as (journal, own):
+            if said.resume is not None:
+                return self._resumed(given, journal, own, said.resume)
+            return self._begun(given, journal, own)
 
-    def _started(
-        self, models: ModelSource, said: AskSettings, journal: Journal | None, own: Journal | None
+    def _begun(
+        self, given: Mapping[str, Any], journal: Journal | None, own: Journal | None
     ) -> FlowRun:
-        given: dict[str, Any] = {
-            "listeners": said.listeners,
-            "models": models,
-            "tools": self.tools,
-            "clock": said.clock,
-            "concurrency": said.concurrency,
-            "deadline_s": said.deadline_s,
-            "budget": said.budget,
-            "durability": said.durability,
-        }
-        if said.resume is not None and journal is not None:
-            return self._resumed(journal, said.resume, own, given)
         unit = self.flow.unit
         notes = question_notes(unit.folder, self.specs)
-        run = None if said.run is None else RunId(said.run)
         past = None if own is None else PriorRun(NO_HISTORY, redactor_of(unit), own=own)
-        whole = RunSettings(**given, run=run, journal=journal, notes=notes)
-        return FlowRun(unit, self.inputs, whole, past)
+        settings = RunSettings(**{**given, "journal": journal, "notes": notes})
+        return FlowRun(unit, self.inputs, settings, past)
 
     def _resumed(
-        self, journal: Journal, run: str, own: Journal | None, given: Mapping[str, Any]
+        self, given: Mapping[str, Any], journal: Journal, own: Journal | None, run: str
     ) -> FlowRun:
         taken = claim_run(journal, run, unit=self.flow.unit)
         if dict(taken.inputs) != dict(self.inputs):

@@ -23,8 +23,9 @@ from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
 from weft.workflow.runtime.models.strategies import check_thinking, check_typed
 from weft.workflow.runtime.models.think import no_thought, refuse_thinker
-from weft.workflow.runtime.results.question import ANSWER, AskSettings, run_blocking
-from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.options import AskSettings
+from weft.workflow.runtime.results.result import ANSWER
+from weft.workflow.runtime.run import FlowRun, run_blocking
 
 DEFAULT_STRATEGY = "sample"
 
@@ -125,7 +126,7 @@ def think_sync(question: str | Question, **given: Any) -> Thought:
 
     Raises: what `think` raises, and `BuildError` inside an event loop.
     """
-    return run_blocking(lambda: think(question, **given), "think")
+    return run_blocking(lambda: think(question, **given), "weft.think")
 
 
 def _said(options: ThinkOptions) -> dict[str, Any]:

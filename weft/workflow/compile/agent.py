@@ -1,4 +1,4 @@
-"""What a document says about an agent, as its options."""
+"""Node functions of model nodes with an agent: its tool calls are nodes inside the node."""
 
 from __future__ import annotations
 

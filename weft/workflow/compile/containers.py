@@ -1,4 +1,4 @@
-"""Joins: of several nodes, and of the items of a map."""
+"""Node functions that hold or join other nodes: map, branch, loop, included workflow, join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thought comes to as the value of a node: its answer. Knows no strategy."""
+"""Node functions that ask a language model: render the prompt, stream the answer, check it."""
 
 from __future__ import annotations
 

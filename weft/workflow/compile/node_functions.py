@@ -1,4 +1,4 @@
-"""Works that call Python: tools, plain functions, reducers."""
+"""Node functions of tools, plain functions, reducers, and of warming a model's prompt prefix."""
 
 from __future__ import annotations
 

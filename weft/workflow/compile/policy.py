@@ -1,4 +1,4 @@
-"""What names mean at the place where nodes are made: a value that is there, or a node's to come."""
+"""Name bindings of a node's place; failure, time and budget settings as the engine's policy."""
 
 from __future__ import annotations
 

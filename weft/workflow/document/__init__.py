@@ -1,4 +1,4 @@
-"""The typed document: what a workflow file says, as frozen values. Runs and resolves nothing."""
+"""A workflow file, from text to a checked unit. Runs nothing."""
 
 from weft.workflow.document.spec.document import ToolDocument, WorkflowDocument, json_schema
 from weft.workflow.document.spec.nodes import BaseNode, Block, Body, NodeSpec

@@ -1,4 +1,4 @@
-"""A workflow for drawing: nodes and lines, with the bodies of nodes as groups inside them."""
+"""A workflow for drawing: nodes and edges, bodies as groups; also as Mermaid text."""
 
 from __future__ import annotations
 

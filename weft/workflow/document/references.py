@@ -1,4 +1,7 @@
-"""Which names exist at a place of a document. Knows no templates and no types."""
+"""Checks that every name in a document means something, and that no node waits for itself.
+
+Knows no types and imports no tools. Raises the first defect through `Unit.fail`.
+"""
 
 from __future__ import annotations
 

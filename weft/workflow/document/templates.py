@@ -1,4 +1,4 @@
-"""Which templates a node has, and what each of them may refer to. Resolves no name."""
+"""Which templates a node has, and which names each may refer to."""
 
 from __future__ import annotations
 

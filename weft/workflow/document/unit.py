@@ -1,6 +1,6 @@
-"""A document with its surroundings: where it stands, what it includes, what exists only in Python.
+"""A document with its surroundings: its folder, what it includes, what exists only in Python.
 
-Runs nothing. Turns defects into errors that name their place.
+Turns defects into errors that name their position.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A document as a YAML file that reads well: short things on one line, prompts as blocks."""
+"""A document as a YAML file: short things on one line, prompts as blocks."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,10 +27,10 @@ from weft.workflow.flow.builder import FlowBuilder
 from weft.workflow.flow.handle import Handle
 from weft.workflow.flow.python_values import document_value, schema_of
 from weft.workflow.runtime.compiled import check_connected, check_unit
-from weft.workflow.runtime.journals import open_journal
+from weft.workflow.runtime.journals import journal_or_own
 from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
 from weft.workflow.runtime.results.result import FlowResult
-from weft.workflow.runtime.run import FlowRun
+from weft.workflow.runtime.run import FlowRun, run_blocking
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -255,28 +254,17 @@ class Flow(FlowBuilder):
         """
         from weft.workflow.history.resume import claim_run, resume_run
 
-        own = None if settings.get("journal") is not None else open_journal()
-        journal = settings.get("journal") or own
-        assert journal is not None
-        try:
+        with journal_or_own(settings.get("journal")) as (journal, own):
             taken = claim_run(
                 journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
             )
             for note in taken.story.losses.notes:
                 _logger.warning("%s: %s", taken.run, note)
             return resume_run(taken, own=own, **settings)
-        except BaseException:
-            if own is not None:
-                own.close()
-            raise
 
     def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
         """Like `run`, where no event loop runs. Raises: also `BuildError` where one does."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.run(inputs, **values))
-        raise BuildError("run_sync inside an event loop", hint="write: await flow.run(...)")
+        return run_blocking(lambda: self.run(inputs, **values), "flow.run")
 
     def coerce_inputs(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Texts, as from a command line, by the types that the inputs declare.

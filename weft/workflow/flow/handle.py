@@ -9,12 +9,22 @@ Knows only the text of an expression. A handle has no value, and says so when it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from weft.core.ids import is_name
 
 _USE = "it has a value only in a run"
+
+
+def _operator(sign: str, *, turned: bool = False) -> Callable[[Expression, object], Expression]:
+    """The method for an operator; `turned`: the other operand is on the left."""
+
+    def method(self: Expression, other: object) -> Expression:
+        left, right = (other, self) if turned else (self, other)
+        return Expression(f"{_operand(left)} {sign} {_operand(right)}", owner_of(self))
+
+    return method
 
 
 class Expression:
@@ -37,73 +47,21 @@ class Expression:
             raise TypeError(f"{self!r} cannot be formatted with {spec!r}: {_USE}")
         return str(self)
 
-    def _with(self, operator: str, other: object, *, turned: bool = False) -> Expression:
-        left, right = _operand(self), _operand(other)
-        return Expression(
-            f"{right} {operator} {left}" if turned else f"{left} {operator} {right}", self._owner
-        )
-
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._with("==", other)
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._with("!=", other)
-
+    __eq__ = _operator("==")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
     __hash__ = object.__hash__
-
-    def __lt__(self, other: object) -> Expression:
-        return self._with("<", other)
-
-    def __le__(self, other: object) -> Expression:
-        return self._with("<=", other)
-
-    def __gt__(self, other: object) -> Expression:
-        return self._with(">", other)
-
-    def __ge__(self, other: object) -> Expression:
-        return self._with(">=", other)
-
-    def __and__(self, other: object) -> Expression:
-        return self._with("and", other)
-
-    def __rand__(self, other: object) -> Expression:
-        return self._with("and", other, turned=True)
-
-    def __or__(self, other: object) -> Expression:
-        return self._with("or", other)
-
-    def __ror__(self, other: object) -> Expression:
-        return self._with("or", other, turned=True)
+    __lt__, __le__ = _operator("<"), _operator("<=")
+    __gt__, __ge__ = _operator(">"), _operator(">=")
+    __and__, __rand__ = _operator("and"), _operator("and", turned=True)
+    __or__, __ror__ = _operator("or"), _operator("or", turned=True)
+    __add__, __radd__ = _operator("+"), _operator("+", turned=True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", turned=True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", turned=True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", turned=True)
+    __mod__ = _operator("%")
 
     def __invert__(self) -> Expression:
         return Expression(f"not {_operand(self)}", self._owner)
-
-    def __add__(self, other: object) -> Expression:
-        return self._with("+", other)
-
-    def __radd__(self, other: object) -> Expression:
-        return self._with("+", other, turned=True)
-
-    def __sub__(self, other: object) -> Expression:
-        return self._with("-", other)
-
-    def __rsub__(self, other: object) -> Expression:
-        return self._with("-", other, turned=True)
-
-    def __mul__(self, other: object) -> Expression:
-        return self._with("*", other)
-
-    def __rmul__(self, other: object) -> Expression:
-        return self._with("*", other, turned=True)
-
-    def __truediv__(self, other: object) -> Expression:
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: object) -> Expression:
-        return self._with("/", other, turned=True)
-
-    def __mod__(self, other: object) -> Expression:
-        return self._with("%", other)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be tested here: {_USE}; use `when=` or `flow.branch`")

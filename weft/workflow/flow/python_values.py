@@ -1,4 +1,4 @@
-"""What a call in Python is given, sorted: options, arguments, other tools. Runs nothing."""
+"""Python functions, types and values as a document holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of one level while they are being written down in Python."""
+"""Nodes of one level while they are written in Python, and how they are named."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs that are recorded: gone on with, repeated, branched off, compared, carried elsewhere."""
+"""Recorded runs: resumed, replayed, forked, compared, exported."""

@@ -1,4 +1,4 @@
-"""Answers from outside: to questions of runs that another process has, or that nobody has now."""
+"""Open questions of recorded runs, and answers to them from outside."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether anything was built on what a node came to: then a word on it comes too late.
+"""What people say of calls that must not be repeated, bound to the calls that wait for it.
 
-Knows the nodes of a workflow by their names, and those of its run by their ids; no journal.
+A confirmation holds for no call that has not begun.
 """
 
 from __future__ import annotations

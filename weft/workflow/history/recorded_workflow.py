@@ -1,7 +1,4 @@
-"""What the record of a question says beside its workflow: where it was asked, with which tools.
-
-Such a workflow has no file of its own: it is read again from the record. Runs nothing.
-"""
+"""The workflow of a recorded run, from its file or from the record; its result and its notes."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ from weft.workflow.document.spec.nodes import CallNode, ModelNode, ReduceNode
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.history.run_history import RunHistory
 from weft.workflow.runtime.models.strategies import functions_in
-from weft.workflow.runtime.results.question import ANSWER
-from weft.workflow.runtime.results.result import FlowResult, flow_result, output_templates
+from weft.workflow.runtime.results.result import ANSWER, FlowResult, flow_result, output_templates
 
 _QUESTION: Final = "question"
 _FOLDER: Final = "folder"

@@ -1,4 +1,7 @@
-"""What stands for models, tools and their servers while a recorded run is repeated."""
+"""Repeats a recorded run without its models and tools, and compares.
+
+Containers, templates and plain functions run; models, tools and people answer from the record.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is recorded of one run, read once: how its nodes ended, what it asks, what it spent."""
+"""The record of one run, read once; and which run a text such as `last` means."""
 
 from __future__ import annotations
 

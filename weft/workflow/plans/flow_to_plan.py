@@ -1,7 +1,4 @@
-"""What a plan can say too: a path into a value, a condition on one. Read from Jinja's syntax tree.
-
-Evaluates nothing but literals.
-"""
+"""A workflow as a plan, where each of its nodes is something that a plan can say."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What PostgreSQL complains of, as typed errors that say what to do and show no password.
+"""Pooled connections to PostgreSQL, transactions that outlive them, and errors that say what to do.
 
-Does not repair anything.
+Keeps no state in a session, so that a pooler may give each transaction another one. Knows no table.
 """
 
 from __future__ import annotations

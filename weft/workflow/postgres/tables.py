@@ -1,7 +1,4 @@
-"""The tables of a journal in PostgreSQL, their version, and the way from each to the next.
-
-Does not know what is in them.
-"""
+"""The tables of a journal in PostgreSQL: migrations, queries, pruning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written to PostgreSQL for a run that this process has.
+"""What is written to PostgreSQL for a run that this process has, and signals to it.
 
 Whatever is written goes with the run's lease: see `leases.advance`.
 """

@@ -1,1 +1,1 @@
-"""One run of a compiled workflow: options, models, tools, journal, result."""
+"""One run of a workflow: its options, tools, models, record and results."""

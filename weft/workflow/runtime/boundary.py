@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.values import ToolSpec
-from weft.durability.calls import CallHistory, RecordingClient, RecordingTools
+from weft.durability.calls import CallLog, RecordingClient, RecordingTools
 from weft.workflow.document.tool_servers import ToolServer, open_source
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.composed import ComposedModels, is_composed
@@ -42,7 +42,7 @@ class BoundaryModels:
 
 
 def recorded_models(
-    inner: ModelSource, book: CallHistory, given: Container[str] = ()
+    inner: ModelSource, book: CallLog, given: Container[str] = ()
 ) -> BoundaryModels:
     """The models of `inner`, whose calls are written to `book`."""
 
@@ -68,7 +68,7 @@ class ReplayBoundary:
 class RecordingBoundary:
     """Implements `ToolBoundary`: calls of tools are written to `book`."""
 
-    def __init__(self, book: CallHistory) -> None:
+    def __init__(self, book: CallLog) -> None:
         self._book = book
 
     def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:

@@ -1,4 +1,8 @@
-"""Where results, and what is known of tools, are kept between runs when nobody gives a store."""
+"""Workflows checked and compiled once for all runs of them; the check of what a run needs.
+
+What is kept holds as long as tools, functions and files are what they were: each run asks for them
+anew, and compares.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where runs are recorded: the journal that somebody names, or the user's own.
-
-Knows which kinds of journals there are; opens nothing but the one that is asked for.
-"""
+"""Which journal runs are recorded in, and the pool that keeps the user's own open between runs."""
 
 from __future__ import annotations
 
@@ -9,7 +6,8 @@ import atexit
 import os
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +49,22 @@ def open_journal(
         said = f"there is no folder {path.parent} for a journal: {error.strerror}"
         raise StoreError(said, hint=hint) from error
     return SqliteJournal(path, to_read=to_read)
+
+
+@contextmanager
+def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | None]]:
+    """`given`, or the user's own; the second is what was opened here, which a run then closes.
+
+    It is closed here where no run comes of it. Raises: `StoreError`.
+    """
+    journal = open_journal() if given is None else given
+    own = journal if given is None else None
+    try:
+        yield journal, own
+    except BaseException:
+        if own is not None:
+            own.close()
+        raise
 
 
 def file_of_journal() -> Path | None:

@@ -1,9 +1,9 @@
-"""How a run differs from what its document says, and what of that is recorded. Runs nothing."""
+"""How a run differs from what its document says, and what of that is recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any, Final, TypedDict, get_args
 
@@ -63,7 +63,7 @@ class RunSettings:
     deadline_s: float | None = None
     budget: Budget | BudgetLimit | Mapping[str, object] | None = None
     seed: int | None = None
-    run: RunId | None = None
+    run: str | None = None
     journal: Journal | None = None
     durability: Durability | None = None
     journal_wait_s: float | None = None
@@ -79,6 +79,11 @@ class RunSettings:
         if isinstance(journal, str | PurePath):
             hint = f"weft.workflow.runtime.journals.open_journal({str(journal)!r}) opens it"
             raise BuildError("`journal` is a path, and not a journal", hint=hint)
+
+    def given(self) -> dict[str, Any]:
+        """The settings, by name, that are not left to the document."""
+        found = {each.name: getattr(self, each.name) for each in fields(RunSettings)}
+        return {name: value for name, value in found.items() if value not in (None, (), {})}
 
     @property
     def substitutes(self) -> bool:
@@ -123,6 +128,16 @@ class RunSettings:
             "journal_wait_s": self.journal_wait_s,
         }
         return {**self.notes, **{key: value for key, value in said.items() if value is not None}}
+
+
+@dataclass(frozen=True, slots=True)
+class AskSettings(RunSettings):
+    """Settings of a question's run; its models and tools are arguments of `ask` and `think`.
+
+    resume        a run that asked the same, to go on with: what is finished is not done again
+    """
+
+    resume: str | None = None
 
 
 def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class RunRecording:
         self._calls: CallLog | None = None
         try:
             if past is not None and past.claim is not None and settings.run is not None:
-                self.run, self._claim = settings.run, past.claim
+                self.run, self._claim = RunId(settings.run), past.claim
             else:
                 header = self._header(unit, inputs, settings, compiled)
                 self.run, self._claim = _begun(journal, header, inputs, settings.run)
@@ -224,11 +224,11 @@ def _wall(clock: Clock | None) -> str:
 
 
 def _begun(
-    journal: Journal, header: RunHeader, inputs: Mapping[str, Any], named: RunId | None
+    journal: Journal, header: RunHeader, inputs: Mapping[str, Any], named: str | None
 ) -> tuple[RunId, Claim]:
     """A run that begins: as it is `named`, else with the first id that is free."""
     if named is not None:
-        return named, journal.begin(replace(header, run=named))
+        return RunId(named), journal.begin(replace(header, run=RunId(named)))
     ids = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
     first = next(ids)
     if not journal.taken([first]):  # mostly: one question is enough

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import asyncio
+from collections.abc import Callable, Container, Coroutine, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft.core.calls import CallEvent
-from weft.core.errors import InputError, UnknownReference
+from weft.core.errors import BuildError, InputError, UnknownReference
 from weft.core.events import Listener, NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from weft.agents.agent import Answer
     from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
+
+T = TypeVar("T")
 
 
 class FlowRun:
@@ -118,7 +121,7 @@ class FlowRun:
         if recording is not None:
             run = recording.run
         else:
-            run = settings.run or run_id(graph.name, self._inputs)
+            run = RunId(settings.run or run_id(graph.name, self._inputs))
         return Run(
             graph,
             options,
@@ -228,6 +231,19 @@ class FlowRun:
     def _close_record(self) -> None:
         if self._recording is not None:
             self._recording.close()
+
+
+def run_blocking(make: Callable[[], Coroutine[Any, Any, T]], call: str) -> T:
+    """What the coroutine of `call`, such as weft.ask, comes to, in an event loop of its own.
+
+    Raises: `BuildError` inside an event loop.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    name = call.rpartition(".")[2]
+    raise BuildError(f"{name}_sync inside an event loop", hint=f"write: await {call}(...)")
 
 
 def _models(

@@ -25,10 +25,10 @@ from weft.decoding.diffusion.caches.approximate import (
 )
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.denoising import denoise_text
 from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.sampling import CounterRng
 
 BLOCKS = ModelTraits(10, MASK, frozenset({8}), attention="block_causal", block=4)
@@ -126,7 +126,7 @@ def test_no_keys_of_another_token_are_seen(
     prompt = np.random.default_rng(seed).integers(0, 8, first).tolist()
     canvas = Canvas(prompt, length, MASK, limit=first + length + 6)
     adapter = Following(traits)
-    row = written(
+    row = denoise_text(
         adapter, canvas, plugs(policy, Restless(seed, moves), size, keep), CounterRng(seed)
     )
     assert row.over

@@ -12,18 +12,18 @@ from tests.decoding.diffusion.toy import END, MASK, TRAITS, Leftmost, Toy
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.guard.control_tokens import (
     ForeignSpan,
     folded,
-    forged,
+    forged_positions,
     neutralise,
     refuse_forged,
     spelled_out,
 )
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 IDS = st.integers(0, TRAITS.vocabulary - 1)
@@ -37,7 +37,7 @@ def test_no_prompt_makes_a_slot(prompt: list[int], length: int) -> None:
     canvas = Canvas(prompt, length, MASK)
     row = DenoisingRow(canvas, PLUGS, TRAITS, CounterRng(0), GREEDY)
     toy = Toy()
-    denoised([row], toy)
+    denoise_all([row], toy)
     assert canvas.ids[: len(prompt)].tolist() == prompt
     assert not canvas.ours[: len(prompt)].any()
     assert not canvas.undecided.any()
@@ -58,7 +58,7 @@ def test_control_tokens_are_found_in_foreign_text_and_nowhere_else(
         for at, token in enumerate(prompt)
         if token in CONTROL and any(one.start <= at < one.stop for one in foreign)
     ]
-    assert list(forged(prompt, foreign, CONTROL)) == expected
+    assert list(forged_positions(prompt, foreign, CONTROL)) == expected
     if expected:
         with pytest.raises(ModelRequestError, match="text of the tool holds control tokens"):
             refuse_forged(prompt, foreign, CONTROL)
@@ -81,7 +81,7 @@ def test_instead_of_a_control_token_stands_text() -> None:
 )
 def test_ranges_that_cannot_be_are_refused(foreign: list[ForeignSpan]) -> None:
     with pytest.raises(ValueError, match="foreign text"):
-        forged([1, 2, 3], foreign, CONTROL)
+        forged_positions([1, 2, 3], foreign, CONTROL)
     with pytest.raises(ValueError, match="no tokens"):
         ForeignSpan(2, 2)
 

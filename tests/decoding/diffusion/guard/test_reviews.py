@@ -8,12 +8,12 @@ from tests.decoding.diffusion.toy import END, MASK, TRAITS, Leftmost, Toy
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoise_all
 from weft.decoding.diffusion.guard.moderation import ModerationGuard, ModerationRecord, RefusalProbe
 from weft.decoding.diffusion.guard.priors import PriorLimits, literals, words_in
-from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.ports import DecoderConfig, Refusal
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 
@@ -65,7 +65,7 @@ def test_prompt_and_fill_are_judged_as_one_text_before_a_block_is_shown() -> Non
 
 def test_what_was_released_stays_and_the_block_refused_does_not_show() -> None:
     row = row_of(Objects("fg"), [], {})
-    denoised([row], Toy())
+    denoise_all([row], Toy())
     assert row.finish == "refused"
     assert decode(row.kept) == "cdef"
 
@@ -73,7 +73,7 @@ def test_what_was_released_stays_and_the_block_refused_does_not_show() -> None:
 def test_what_nobody_minds_is_released_block_by_block() -> None:
     moderator, notes = Objects("zz"), list[ModerationRecord]()
     row = row_of(moderator, notes, {1: 5, 6: 2})
-    denoised([row], Toy(token=lambda slot: slot % 7))
+    denoise_all([row], Toy(token=lambda slot: slot % 7))
     assert row.finish == "length"
     assert [note.filled for note in notes] == [3, 6]
     assert [note.block for note in notes] == [0, 1]
@@ -85,7 +85,7 @@ def test_what_nobody_minds_is_released_block_by_block() -> None:
 def test_a_judge_that_fails_lets_nothing_through() -> None:
     notes = list[ModerationRecord]()
     row = row_of(Objects("c", breaks=True), notes, {})
-    denoised([row], Toy())
+    denoise_all([row], Toy())
     assert row.finish == "refused"
     assert [note.verdict for note in notes] == ["the moderator failed"]
 
@@ -93,7 +93,7 @@ def test_a_judge_that_fails_lets_nothing_through() -> None:
 def test_records_tell_priors_apart_and_hold_no_text() -> None:
     notes = list[ModerationRecord]()
     for literals_ in ({1: 5}, {2: 5}, {1: 6}, {1: 5}, {}):
-        denoised([row_of(Objects("zz"), notes, literals_)], Toy())
+        denoise_all([row_of(Objects("zz"), notes, literals_)], Toy())
     first = [note for note in notes if note.block == 0]
     assert len({note.prior for note in first}) == 4
     assert first[0].prior == first[3].prior
@@ -164,13 +164,17 @@ def test_a_schema_without_end_is_refused() -> None:
 
 def test_the_first_look_sums_what_refusals_begin_with() -> None:
     """The toy writes `slot % 8` with logits of 9 less a tenth a slot."""
+
+    def reviewed(openings: tuple[tuple[int, ...], ...], model: Toy) -> Refusal | None:
+        look = RefusalProbe(openings, slots=4).begin([0, 1], model.traits, 0)
+        return look.review(model.forward([look.query])[0])
+
     toy = Toy()
-    likely = RefusalProbe(((2, 3), (4,)), slots=4)
-    assert likely.probability(toy, [0, 1], 0) > 0.99
-    assert likely.review(toy, [0, 1], 0) is not None
-    assert RefusalProbe(((3, 2),), slots=4).review(toy, [0, 1], 0) is None
-    ends = Toy(token=lambda _: END)
-    refusal = RefusalProbe((), slots=4).review(ends, [0, 1], 0)
+    look = RefusalProbe(((2, 3), (4,)), slots=4).begin([0, 1], toy.traits, 0)
+    assert look.probability(toy.forward([look.query])[0]) > 0.99
+    assert reviewed(((2, 3), (4,)), toy) is not None
+    assert reviewed(((3, 2),), toy) is None
+    refusal = reviewed((), Toy(token=lambda _: END))
     assert refusal is not None
     assert refusal.reason == "the model would refuse"
     assert all(query.scratch for queries in toy.passes for query in queries)

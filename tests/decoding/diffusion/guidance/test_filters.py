@@ -11,7 +11,7 @@ from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.denoising import denoise_text
 from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance, ForbiddenTokens
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.sampling import CounterRng
@@ -34,7 +34,7 @@ def test_the_second_reading_masks_the_prompt_and_keeps_nothing() -> None:
     plugs = DecoderConfig(
         Leftmost(2), Fours(), Everything(), AtEnd(), guidance=(ClassifierFreeGuidance(1.0),)
     )
-    row = written(toy, Canvas([1, 2, 3], 2, MASK), plugs, CounterRng(0))
+    row = denoise_text(toy, Canvas([1, 2, 3], 2, MASK), plugs, CounterRng(0))
 
     main, beside = toy.passes[0]
     assert beside.read.tolist() == [MASK] * 5

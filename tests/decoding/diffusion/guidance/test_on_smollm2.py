@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 from tests.decoding.diffusion.network.small import EXACT
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import DenoisingRow, written
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_text
 from weft.decoding.diffusion.models.loading import DiffusionModel, load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.network.network import Network
@@ -42,7 +42,7 @@ def before_training(smollm2: Path, folder: Path, block: int) -> DiffusionModel:
 def text(model: DiffusionModel, prompt: list[int], name: str, **options: str) -> DenoisingRow:
     plugs = decoder_config(name, model.traits, options)
     canvas = Canvas(prompt, TOKENS, model.traits.mask_id or 0)
-    return written(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
+    return denoise_text(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
 
 
 @pytest.mark.model
@@ -53,10 +53,10 @@ def test_flashdlm_from_end_to_end(smollm2: Path, smollm2_network: Network, tmp_p
     )
     causal = smollm2_network
     plain = list(prompt)
-    while len(plain) < len(prompt) + TOKENS and plain[-1] not in causal.habits.end_ids:
+    while len(plain) < len(prompt) + TOKENS and plain[-1] not in causal.generation.end_ids:
         read = causal.forward([Span(0, range(len(plain)), plain, 1)])[0]
         plain.append(int(read.logits[-1].argmax()))
-    answer = [token for token in plain[len(prompt) :] if token not in causal.habits.end_ids]
+    answer = [token for token in plain[len(prompt) :] if token not in causal.generation.end_ids]
 
     # blocks of one slot are what the model could do before: all of it passes
     single = before_training(smollm2, tmp_path / "single", 1)

@@ -21,7 +21,7 @@ from weft.core.errors import CapabilityError, ModelNotFound, SpecError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised, written
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all, denoise_text
 from weft.decoding.diffusion.guidance.supervisor import (
     AcceptanceRule,
     CausalSupervisor,
@@ -33,7 +33,7 @@ from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import Span
 from weft.decoding.sampling import CounterRng
@@ -103,7 +103,7 @@ def supervised(
     size: int = LENGTH,
 ) -> DenoisingRow:
     made = canvas or Canvas(PROMPT, LENGTH, small.MASK)
-    return written(drafting, made, plugs(network, rule, size), CounterRng(0))
+    return denoise_text(drafting, made, plugs(network, rule, size), CounterRng(0))
 
 
 def test_a_draft_that_it_would_write_passes_at_once(causal: Network) -> None:
@@ -224,7 +224,7 @@ def test_rows_do_not_depend_on_each_other(causal: Network) -> None:
     def rows(which: Sequence[int]) -> list[DenoisingRow]:
         made = [Canvas(prompts[at], LENGTH, small.MASK, row=at) for at in which]
         found = [DenoisingRow(one, settings, TRAITS, CounterRng(0), GREEDY) for one in made]
-        denoised(found, drafting)
+        denoise_all(found, drafting)
         return found
 
     together = rows([0, 1, 2])
@@ -256,7 +256,7 @@ def test_two_threads_may_share_a_network(causal: Network) -> None:
 
     def text(prompt: Sequence[int]) -> list[tuple[int, int]]:
         made = Canvas(prompt, LENGTH, small.MASK)
-        return written(drafting, made, settings, CounterRng(0)).counters.order
+        return denoise_text(drafting, made, settings, CounterRng(0)).counters.order
 
     wanted = [text(prompt) for prompt in prompts]
     with ThreadPoolExecutor(2) as pool:
@@ -323,7 +323,9 @@ def test_the_preset_on_two_networks(tiny_path: Path) -> None:
     texts = {}
     for rule in ("exact", "relative", "dynamic"):
         chosen = decoder_config("flashdlm", traits, {"supervisor": folder, "rule": rule})
-        row = written(NetworkAdapter(drafter, traits), Canvas(PROMPT, 11, 0), chosen, CounterRng(0))
+        row = denoise_text(
+            NetworkAdapter(drafter, traits), Canvas(PROMPT, 11, 0), chosen, CounterRng(0)
+        )
         assert row.counters.commits >= row.counters.kept > 0
         assert row.counters.passes["supervisor"] > 0
         texts[rule] = row.counters.order

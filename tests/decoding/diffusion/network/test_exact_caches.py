@@ -38,12 +38,12 @@ from weft.decoding.diffusion.caches.approximate import (
 )
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import DenoisingRow, written
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_text
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng
 
@@ -78,7 +78,7 @@ def canvas(row: int = 0, first: int = 6, length: int = 13) -> Canvas:
 
 def run(net: Network, traits: ModelTraits, made: DecoderConfig) -> tuple[DenoisingRow, Recording]:
     adapter = recording(net, traits)
-    return written(adapter, canvas(), made, CounterRng(0)), adapter
+    return denoise_text(adapter, canvas(), made, CounterRng(0)), adapter
 
 
 def predictions(adapter: Recording) -> list[NDArray[np.float32]]:
@@ -121,14 +121,14 @@ def test_all_caches_of_a_block_causal_model_are_exact(
 def test_a_pass_that_stores_a_block_writes_on(net: Network) -> None:
     predicting = BlockCausalCache(predicts=True)
     gauge = Gauge(NetworkAdapter(net, SHIFTED_BLOCKS))
-    row = written(gauge, canvas(), plugs(predicting), CounterRng(0))
+    row = denoise_text(gauge, canvas(), plugs(predicting), CounterRng(0))
     assert gauge.error.largest < 1e-4
     assert gauge.error.predictions > 13  # those of the passes that store are among them
     assert row.counters.passes["persist"] == len(range(8, 19, 4))
     # of every later block, the first slot was written before a pass of its own
     one_by_one = ThresholdPolicy(1.0)
     adapter = NetworkAdapter(net, SHIFTED_BLOCKS)
-    slow = written(adapter, canvas(), plugs(predicting, one_by_one), CounterRng(0))
+    slow = denoise_text(adapter, canvas(), plugs(predicting, one_by_one), CounterRng(0))
     assert slow.counters.forwards == 13
 
 
@@ -179,7 +179,7 @@ def test_every_key_is_the_one_of_a_pass_over_all(
 ) -> None:
     made = network(dtype=torch.float64)
     twin = Twin(NetworkAdapter(made, traits), made)
-    written(twin, canvas(), plugs(policy, commit, keep=True), CounterRng(0))
+    denoise_text(twin, canvas(), plugs(policy, commit, keep=True), CounterRng(0))
     assert twin.far < 1e-12
 
 
@@ -189,7 +189,9 @@ def test_every_key_is_the_one_of_a_pass_over_all(
 def test_what_is_left_is_a_prefill_of_the_text(traits: ModelTraits) -> None:
     made = network(dtype=torch.float64)
     adapter = NetworkAdapter(made, traits)
-    row = written(adapter, canvas(length=14), plugs(BlockCausalCache(), keep=True), CounterRng(0))
+    row = denoise_text(
+        adapter, canvas(length=14), plugs(BlockCausalCache(), keep=True), CounterRng(0)
+    )
     assert row.canvas.length % 4 == 0
     tokens = row.canvas.ids
     fresh = Canvas(tokens, 0, MASK, row=1)
@@ -205,14 +207,14 @@ def test_what_is_left_is_a_prefill_of_the_text(traits: ModelTraits) -> None:
 def test_the_gauge_changes_nothing_and_sees_old_keys(net: Network) -> None:
     row, _ = run(net, FULL, plugs(PrefixCache(suffix=False)))
     gauge = Gauge(NetworkAdapter(net, FULL))
-    same = written(gauge, canvas(), plugs(PrefixCache(suffix=False)), CounterRng(0))
+    same = denoise_text(gauge, canvas(), plugs(PrefixCache(suffix=False)), CounterRng(0))
     assert same.kept.tolist() == row.kept.tolist()
     assert same.counters.forwards == row.counters.forwards
     assert gauge.error.largest > 0.01
     assert gauge.error.by_pass[0] < 1e-4  # a block begins with a pass over all
     assert 0 < gauge.error.flipped < 1
     none = Gauge(NetworkAdapter(net, FULL))
-    written(none, canvas(), plugs(NoCache()), CounterRng(0))
+    denoise_text(none, canvas(), plugs(NoCache()), CounterRng(0))
     assert none.error.largest < 1e-4
     assert none.error.flips == 0
     by_hand = NetworkAdapter(net, FULL)

@@ -19,7 +19,7 @@ from tests.decoding.diffusion.network.small import (
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
@@ -49,10 +49,10 @@ def begun(name: str, traits: ModelTraits, row: int) -> DenoisingRow:
 def test_rows_of_all_presets_share_passes(net: Network, kind: str) -> None:
     traits = KINDS[kind]
     rows = [begun(name, traits, number) for number, name in enumerate(ALONE)]
-    denoised(rows, NetworkAdapter(net, traits))
+    denoise_all(rows, NetworkAdapter(net, traits))
     for number, row in enumerate(rows):
         alone = begun(ALONE[number], traits, number)
-        denoised([alone], NetworkAdapter(net, traits))
+        denoise_all([alone], NetworkAdapter(net, traits))
         assert alone.kept.tolist() == row.kept.tolist(), ALONE[number]
         assert alone.counters == row.counters, ALONE[number]
         assert alone.over

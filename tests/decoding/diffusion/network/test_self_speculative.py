@@ -8,13 +8,13 @@ from tests.decoding.diffusion.network.small import BLOCKS, FULL, MASK, PROMPT, S
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 CASES: dict[str, tuple[ModelTraits, CachePolicy]] = {
@@ -40,7 +40,7 @@ def test_the_text_is_that_of_one_slot_a_pass(case: str, heat: float) -> None:
             )
             for n in range(3)
         ]
-        denoised(made, adapter)
+        denoise_all(made, adapter)
         for row in range(3):
             adapter.forget(row)
         return made

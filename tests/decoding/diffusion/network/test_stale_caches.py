@@ -22,10 +22,9 @@ from tests.decoding.diffusion.network.small import (
 )
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.catalogue import Options, decoder_config
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.preset import Options
 from weft.decoding.diffusion.query import RefreshCandidates
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng
@@ -69,11 +68,11 @@ def test_rows_are_written_as_if_they_were_alone(
 ) -> None:
     rows = [begun(name, options, traits, row) for row in range(3)]
     together = recording(net, traits)
-    denoised(rows, together)
+    denoise_all(rows, together)
     for number, row in enumerate(rows):
         alone = begun(name, options, traits, number)
         apart = recording(net, traits)
-        denoised([alone], apart)
+        denoise_all([alone], apart)
         assert alone.kept.tolist() == row.kept.tolist()
         assert alone.counters.order == row.counters.order
         assert alone.counters.passes == row.counters.passes
@@ -91,9 +90,9 @@ def test_rows_are_written_as_if_they_were_alone(
 def test_a_stale_cache_tells_its_error(net: Network, name: str) -> None:
     gauge = Gauge(NetworkAdapter(net, FULL))
     row = begun(name, CACHED[name], FULL, 0)
-    denoised([row], gauge)
+    denoise_all([row], gauge)
     none = begun("threshold", {}, FULL, 0)
-    denoised([none], NetworkAdapter(net, FULL))
+    denoise_all([none], NetworkAdapter(net, FULL))
     assert gauge.error.largest > 1e-3
     assert len(gauge.error.by_pass) == row.counters.forwards
     assert (

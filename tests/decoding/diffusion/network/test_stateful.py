@@ -16,7 +16,7 @@ from tests.decoding.diffusion.network.small import (
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
@@ -25,8 +25,8 @@ from weft.decoding.diffusion.policies.history import CreditPolicy, KlassPolicy, 
 from weft.decoding.diffusion.policies.remasking import RunningConfidencePolicy, WinoPolicy
 from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
 from weft.decoding.diffusion.ports import CachePolicy, CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
@@ -54,7 +54,7 @@ def texts(policy: CommitPolicy, traits: ModelTraits, cache: CachePolicy) -> list
         )
         for n in range(3)
     ]
-    denoised(rows, adapter)
+    denoise_all(rows, adapter)
     return rows
 
 
@@ -78,7 +78,7 @@ def test_rows_are_alike_alone_and_together(policy: CommitPolicy) -> None:
         plugs = DecoderConfig(policy, FixedBlocks(4), NoCache(), FirstTerminator())
         canvas = Canvas(PROMPT[: 3 + n], 10, MASK, row=n)
         alone = DenoisingRow(canvas, plugs, FULL, CounterRng(n), SamplingParams(1.0))
-        denoised([alone], adapter)
+        denoise_all([alone], adapter)
         assert alone.kept.tolist() == together.kept.tolist()
         assert alone.counters == together.counters
 
@@ -90,7 +90,7 @@ def test_a_model_of_noise_reads_mixtures_of_what_it_said() -> None:
         UniformStatePolicy(steps=4, calm=0.0, parts=3), FixedBlocks(4), NoCache(), FirstTerminator()
     )
     row = DenoisingRow(Canvas(PROMPT, 8, 0), plugs, NOISE, CounterRng(0), SamplingParams(0.0))
-    denoised([row], adapter)
+    denoise_all([row], adapter)
 
     soft = [query.soft for asked in adapter.passes for query in asked]
     assert [one is None for one in soft[:5]] == [True, False, False, False, True]

@@ -8,11 +8,10 @@ import pytest
 from tests.decoding.diffusion.network.small import FULL, MASK, PROMPT, SHIFTED_BLOCKS, network
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.catalogue import Options, decoder_config
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.preset import Options
 from weft.decoding.diffusion.query import Query
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
@@ -52,9 +51,9 @@ def test_a_preset_ends_and_writes_the_same_alone(
     name: str, options: Options, traits: ModelTraits, random_weights: Network
 ) -> None:
     together = texts(name, options, traits, [0, 1])
-    denoised(together, NetworkAdapter(random_weights, traits))
+    denoise_all(together, NetworkAdapter(random_weights, traits))
     alone = texts(name, options, traits, [1])
-    denoised(alone, NetworkAdapter(random_weights, traits))
+    denoise_all(alone, NetworkAdapter(random_weights, traits))
 
     assert alone[0].kept.tolist() == together[1].kept.tolist()
     assert alone[0].counters == together[1].counters

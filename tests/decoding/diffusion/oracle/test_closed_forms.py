@@ -7,7 +7,9 @@ from math import log
 import numpy as np
 import pytest
 
-from weft.decoding.diffusion.oracle import closed_forms, measures
+from evals.diffusion import closed_forms as forms
+from tests.decoding.diffusion.oracle import measures
+from weft.decoding.diffusion.oracle import closed_forms
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, random_question
 
@@ -38,7 +40,7 @@ def test_the_figures_of_the_notes() -> None:
         found = [closed_forms.one_step(operation, n) for operation in RANDOM]
         assert found == pytest.approx(figures, abs=6e-5)
     for n, nats in NATS.items():
-        lost = [closed_forms.correlation(operation, n) for operation in RANDOM]
+        lost = [forms.correlation(operation, n) for operation in RANDOM]
         assert lost == pytest.approx(nats, abs=6e-4)
 
 
@@ -47,7 +49,7 @@ def test_counting_comes_to_the_same(operation: str) -> None:
     for n in range(2, 7):
         asked_ = question(operation, n)
         assert measures.one_step(asked_) == pytest.approx(closed_forms.one_step(operation, n))
-        lost = closed_forms.correlation(operation, n)
+        lost = forms.correlation(operation, n)
         assert measures.correlation(asked_) == pytest.approx(lost, abs=1e-9)
 
 
@@ -58,7 +60,7 @@ def test_languages_without_a_closed_form_are_counted() -> None:
     with pytest.raises(KeyError):
         closed_forms.one_step("brackets", 3)
     with pytest.raises(KeyError):
-        closed_forms.correlation("brackets", 3)
+        forms.correlation("brackets", 3)
     for operation in DETERMINISTIC:
         assert measures.correlation(question(operation, 5)) == 0.0
 
@@ -74,17 +76,17 @@ def test_languages_without_a_closed_form_are_counted() -> None:
 def test_several_steps_of_the_notes(n: int, k: int, shuffle: float, replace: float) -> None:
     sizes = [k] * (n // k)
 
-    assert closed_forms.shuffle_in_steps(sizes) == pytest.approx(shuffle, abs=6e-5)
-    assert closed_forms.replace_in_steps(sizes) == pytest.approx(replace, abs=6e-5)
+    assert forms.shuffle_in_steps(sizes) == pytest.approx(shuffle, abs=6e-5)
+    assert forms.replace_in_steps(sizes) == pytest.approx(replace, abs=6e-5)
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [2, 2], [1, 3], [3, 1], [4], [2, 1, 1]])
 def test_several_steps_are_counted_over_all_orders(sizes: list[int]) -> None:
     shuffle, replace = question("shuffle", 4), question("replace_random", 4)
 
-    expected = closed_forms.shuffle_in_steps(sizes)
+    expected = forms.shuffle_in_steps(sizes)
     assert measures.random_order(shuffle, sizes) == pytest.approx(expected)
-    expected = closed_forms.replace_in_steps(sizes)
+    expected = forms.replace_in_steps(sizes)
     assert measures.random_order(replace, sizes) == pytest.approx(expected)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.decoding.diffusion.oracle.measures import answer_index, uniformity
 from weft.decoding.diffusion.oracle.languages import answer_table, random_answer, random_question
-from weft.decoding.diffusion.oracle.measures import answer_index, uniformity
 
 
 def test_places_are_those_of_the_table_whatever_the_names() -> None:

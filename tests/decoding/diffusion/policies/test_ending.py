@@ -18,7 +18,7 @@ from tests.decoding.diffusion.hostile import (
 )
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoise_all
 from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
 from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
 from weft.decoding.diffusion.policies.editing import IndelPolicy, TokenEditPolicy
@@ -31,9 +31,8 @@ from weft.decoding.diffusion.policies.remasking import (
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import AdaBlock, Daedal, FixedBlocks, SlowFast
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
@@ -46,9 +45,9 @@ POLICIES: tuple[CommitPolicy, ...] = (
     WinoPolicy(),
     WinoPolicy(draft=0.0, verify=1.0),
     RunningConfidencePolicy(),
-    RunningConfidencePolicy(step=3),
+    RunningConfidencePolicy(count=3),
     RemdmPolicy(rate=1.0, budget=100),
-    RemdmPolicy(step=2, rate=1.0, budget=3),
+    RemdmPolicy(count=2, rate=1.0, budget=3),
     TokenEditPolicy(0.7, 0.5),
     TokenEditPolicy(0.5, 0.0),
     TokenEditPolicy(0.5, None),
@@ -128,7 +127,7 @@ def test_noise_is_no_token_that_is_banned_and_is_all_replaced(seed: int, steps: 
         UniformStatePolicy(steps=steps), FixedBlocks(), NoCache(), FirstTerminator()
     )
     row = DenoisingRow(text, plugs, NOISE, CounterRng(seed), GREEDY)
-    denoised([row], Hostile(seed, traits=NOISE))
+    denoise_all([row], Hostile(seed, traits=NOISE))
 
     assert not text.undecided[: row.end].any()
     assert row.counters.forwards <= steps
@@ -152,8 +151,8 @@ def test_rows_do_not_depend_on_their_batch_mates(seed: int) -> None:
         ]
 
     together = made()
-    denoised(together, Hostile(seed))
+    denoise_all(together, Hostile(seed))
     for alone, other in zip(made(), together, strict=True):
-        denoised([alone], Hostile(seed))
+        denoise_all([alone], Hostile(seed))
         np.testing.assert_array_equal(alone.kept, other.kept)
         assert alone.counters == other.counters

@@ -14,14 +14,14 @@ from weft.core.errors import CapabilityError, SpecError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.denoising import denoise_all
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.languages import LANGUAGES, random_question, valid
 from weft.decoding.diffusion.policies import learn2pd
 from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, Learn2pdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import EndOfTextStop
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import EndOfTextStop
 
 DIGEST = "a" * 64
 TRAITS = ModelTraits(189, 3, frozenset({1}), digest=DIGEST)
@@ -46,7 +46,7 @@ def order(
 ) -> list[tuple[int, int]]:
     question = random_question(operation, n, np.random.default_rng(0))
     row = begun(question, plugs(judge), 0, room=3)
-    denoised([row], OracleAdapter())
+    denoise_all([row], OracleAdapter())
     return row.counters.order
 
 
@@ -62,7 +62,7 @@ def test_a_filter_that_thresholds_is_the_threshold(name: str) -> None:
             decoder_config("threshold", adapter.traits, {"block": 12, "threshold": 0.9}),
         ):
             row = begun(question, chosen, 0, room=0)
-            denoised([row], adapter)
+            denoise_all([row], adapter)
             rows.append(row)
         assert rows[0].counters.order == rows[1].counters.order
         assert rows[0].kept.tolist() == rows[1].kept.tolist()
@@ -93,7 +93,7 @@ def test_slots_behind_the_filter_are_not_judged() -> None:
         Learn2pdPolicy(thresholding(2, 0.5)), FixedBlocks(0), NoCache(), EndOfTextStop()
     )
     row = begun(question, short, 0, room=0)
-    denoised([row], OracleAdapter())
+    denoise_all([row], OracleAdapter())
     first = [slot for step, slot in row.counters.order if step == 0]
     assert first == [0, 1]
     assert row.counters.commits == length

@@ -24,7 +24,7 @@ from weft.decoding.diffusion.policies.fixed_pace import (
     FixedPacePolicy,
 )
 from weft.decoding.diffusion.ports import CommitPolicy
-from weft.decoding.diffusion.stats import SampledTokens, Stats, drawn_from, stats_of
+from weft.decoding.diffusion.stats import SampledTokens, Stats, compute_stats, sample_tokens
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 POLICIES: tuple[CommitPolicy, ...] = (
@@ -66,8 +66,8 @@ def looked(
     logits[:, 0] = np.maximum(logits[:, 0], -3e4)  # one token is always possible
     logits[:, MASK] = -np.inf
     shaping = SamplingParams(1.0 if hot else 0.0)
-    stats = stats_of(text, slots, logits, TRAITS.end_ids)
-    return stats, drawn_from(text, slots, logits, shaping, CounterRng(seed), fresh=True)
+    stats = compute_stats(text, slots, logits, TRAITS.end_ids)
+    return stats, sample_tokens(text, slots, logits, shaping, CounterRng(seed), fresh=True)
 
 
 @given(

@@ -12,14 +12,14 @@ from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.policies.ranking import Score
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng, SamplingParams
 
 END, MASK = 8, 9
@@ -64,7 +64,7 @@ def texts(
 ) -> DenoisingRow:
     plugs = DecoderConfig(policy, FixedBlocks(5), NoCache(), FirstTerminator())
     row = DenoisingRow(Canvas([1, 2], 9, MASK), plugs, Consistent.traits, CounterRng(seed), shaping)
-    denoised([row], Consistent(seed, spread))  # type: ignore[arg-type]
+    denoise_all([row], Consistent(seed, spread))  # type: ignore[arg-type]
     return row
 
 

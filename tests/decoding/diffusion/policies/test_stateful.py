@@ -118,7 +118,7 @@ def test_wino_drafts_no_more_than_its_cap() -> None:
 
 def test_running_confidence_opens_what_was_outrun() -> None:
     text = canvas(4)
-    work = RunningConfidencePolicy(step=1).begin(text, TRAITS)
+    work = RunningConfidencePolicy(count=1).begin(text, TRAITS)
     first = work.propose(*seen(text, [0.3, 0.6, 0.2, 0.5]), text)
     first.perform(text, MASK)
     text.step_in_block = 1
@@ -131,7 +131,7 @@ def test_running_confidence_opens_what_was_outrun() -> None:
 
 def test_remdm_makes_up_for_what_it_opens() -> None:
     text = canvas(4)
-    work = RemdmPolicy(step=1, rate=1.0, budget=1).begin(text, TRAITS)
+    work = RemdmPolicy(count=1, rate=1.0, budget=1).begin(text, TRAITS)
     opened = 0
     for step in range(4):
         text.step = text.step_in_block = step

@@ -11,9 +11,10 @@ from math import sqrt
 
 import pytest
 
+from evals.diffusion import closed_forms as forms
 from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
-from weft.decoding.diffusion.oracle import closed_forms, measures
-from weft.decoding.diffusion.oracle.measures import answer_index, uniformity
+from tests.decoding.diffusion.oracle import measures
+from tests.decoding.diffusion.oracle.measures import answer_index, uniformity
 from weft.decoding.diffusion.policies.confidence import (
     EntropyBoundPolicy,
     FactorPolicy,
@@ -137,8 +138,8 @@ def test_the_border_of_factor() -> None:
 def test_random_order_is_as_valid_as_its_closed_form(task: str, k: int) -> None:
     sizes = [k] * (6 // k)
     form = {
-        "shuffle": closed_forms.shuffle_in_steps,
-        "replace_random": closed_forms.replace_in_steps,
+        "shuffle": forms.shuffle_in_steps,
+        "replace_random": forms.replace_in_steps,
     }
     exact(task, 6, k, form[task](sizes))
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.catalogue import decoder_config
+from weft.decoding.diffusion.guidance import supervisor
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import distribution_of
 from weft.decoding.diffusion.oracle.language import read_question
 from weft.decoding.diffusion.policies import learn2pd
 from weft.decoding.diffusion.policies.learn2pd import FinalityFilter
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.presets import supervised
 
 _DIGEST: Final = "0" * 64
 _SLOTS: Final = 8
@@ -37,7 +37,7 @@ def plugs_with(
         return decoder_config(name, replace(traits, digest=_DIGEST), {"filter": str(folder)})
     if name == "flashdlm":
         reader = Reader()
-        monkeypatch.setattr(supervised, "supervisor_of", lambda *_: reader)
+        monkeypatch.setattr(supervisor, "supervisor_of", lambda *_: reader)
         return decoder_config(name, traits, {"supervisor": "any"})
     if name == "llada22":  # high index tokens, which short lists have no use for
         keep, delete, insert = (words.index_id(index) for index in (13, 14, 15))

@@ -15,7 +15,7 @@ import pytest
 from tests.decoding.diffusion.lists import SAMPLED, begun
 from tests.decoding.diffusion.presets.given import plugs_with
 from weft.decoding.diffusion.catalogue import NAMES
-from weft.decoding.diffusion.denoising import GREEDY, denoised
+from weft.decoding.diffusion.denoising import GREEDY, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.languages import random_question
@@ -35,7 +35,7 @@ def trace(plugs: DecoderConfig, adapter: OracleAdapter, how: str) -> dict[str, o
         begun(question, plugs, seed, SHAPINGS[how], adapter=adapter, room=2)
         for seed, question in enumerate(questions)
     ]
-    denoised(rows, adapter)
+    denoise_all(rows, adapter)
     return {
         str(question): {
             "answer": words.spelled(row.kept.tolist()),

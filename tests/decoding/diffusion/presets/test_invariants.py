@@ -9,7 +9,13 @@ from tests.decoding.diffusion.lists import ORACLE, SAMPLED, answered, begun, who
 from weft.core.errors import SpecError
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import NAMES, decoder_config, preset
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise, denoised, written
+from weft.decoding.diffusion.denoising import (
+    GREEDY,
+    DenoisingRow,
+    denoise,
+    denoise_all,
+    denoise_text,
+)
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
 from weft.decoding.diffusion.oracle.language import read_question
@@ -70,10 +76,10 @@ def test_rows_do_not_depend_on_their_batch(name: str) -> None:
     plugs = decoder_config(name, ORACLE.traits, {})
     questions = [random_question(task, 4, random) for task in ("shuffle", "insert_random", "sort")]
     together = [begun(q, plugs, seed, SAMPLED, room=1) for seed, q in enumerate(questions)]
-    denoised(together, ORACLE)
+    denoise_all(together, ORACLE)
     for seed, question in enumerate(questions):
         alone = begun(question, plugs, seed, SAMPLED, room=1)
-        denoised([alone], ORACLE)
+        denoise_all([alone], ORACLE)
         assert alone.kept.tolist() == together[seed].kept.tolist()
         assert alone.counters == together[seed].counters
 
@@ -90,14 +96,14 @@ def test_slots_of_one_at_a_time_make_every_preset_sequential(name: str) -> None:
             for one in ("sequential", name)
         ]
         if name not in ("llada", "dimple") and not name.startswith("dream"):
-            denoised(rows, ORACLE)
+            denoise_all(rows, ORACLE)
             assert rows[0].kept.tolist() == rows[1].kept.tolist()
             assert rows[0].counters == rows[1].counters
         greedy = [
             begun(question, decoder_config(one, ORACLE.traits, options))
             for one in (name, "sequential")
         ]
-        denoised(greedy, ORACLE)
+        denoise_all(greedy, ORACLE)
         assert greedy[0].kept.tolist() == greedy[1].kept.tolist()
         assert greedy[0].counters == greedy[1].counters
 
@@ -159,7 +165,7 @@ def test_literals_are_priors_that_dimple_fills_around() -> None:
     """A skeleton: the third name is given, and the rest agrees with it."""
     question = read_question(words.ids_of("shuffle <sep> Adam Mary Tom <sep>"))
     canvas = Canvas(question.prompt, 3, words.MASK, literals={2: words.ids_of("Adam")[0]})
-    row = written(ORACLE, canvas, decoder_config("dimple", ORACLE.traits, {}), CounterRng(0))
+    row = denoise_text(ORACLE, canvas, decoder_config("dimple", ORACLE.traits, {}), CounterRng(0))
 
     assert words.spelled(row.kept.tolist()) in ("Mary Tom Adam", "Tom Mary Adam")
     assert valid(question, row.kept.tolist())

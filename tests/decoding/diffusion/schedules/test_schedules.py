@@ -18,15 +18,14 @@ from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import denoised, written
+from weft.decoding.diffusion.denoising import denoise_all, denoise_text
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.language import read_question
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import BlockSchedule, DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.schedules.moving import AdaBlock, Daedal, SlowFast
+from weft.decoding.diffusion.schedules import AdaBlock, Daedal, FixedBlocks, SlowFast
 from weft.decoding.diffusion.stats import Stats
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 BLOCKS = ModelTraits(10, MASK, frozenset({END}), attention="block_causal", block=4)
@@ -221,7 +220,7 @@ def test_a_daedal_text_is_as_long_as_it_is() -> None:
     plugs = DecoderConfig(
         ThresholdPolicy(0.9), Daedal(start=4, size=4, more=4, tail=4), NoCache(), FirstTerminator()
     )
-    row = written(toy, Canvas([1], 40, MASK), plugs, CounterRng(0))
+    row = denoise_text(toy, Canvas([1], 40, MASK), plugs, CounterRng(0))
 
     assert row.kept.tolist() == [slot % 8 for slot in range(1, 11)]
     assert row.finish == "stop"
@@ -242,7 +241,7 @@ def test_the_delimiters_of_adablock_are_heeded() -> None:
     for text in ("adablock", f"adablock,delimiters={','.join(map(str, names))}"):
         spec = parse_decode(text)
         row = begun(question, decoder_config(spec.method, ORACLE.traits, dict(spec.options)), 0)
-        denoised([row], ORACLE)
+        denoise_all([row], ORACLE)
         passes[text] = row.counters.forwards
     plainly, with_items = passes.values()
     assert with_items > plainly

@@ -15,13 +15,13 @@ from tests.decoding.diffusion.toy import Toy
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised, written
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all, denoise_text
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.policies.editing import TokenEditPolicy
 from weft.decoding.diffusion.policies.fixed_pace import FixedPacePolicy as FixedPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import EndOfTextStop, FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import EndOfTextStop, FirstTerminator
 from weft.decoding.sampling import CounterRng
 
 PLUGS = DecoderConfig(ThresholdPolicy(0.0), FixedBlocks(), NoCache(), FirstTerminator())
@@ -115,7 +115,7 @@ def test_what_is_kept_is_what_stands_before_the_first_end(
     plugs = replace(
         PLUGS, commit=FixedPolicy(score="random"), schedule=FixedBlocks(blocks), stop=stop
     )
-    row = written(toy, Canvas([1, 1], 8, MASK), plugs, CounterRng(seed))
+    row = denoise_text(toy, Canvas([1, 1], 8, MASK), plugs, CounterRng(seed))
 
     assert row.kept.tolist() == [slot % 8 for slot in range(2, 2 + end)]
     assert row.finish == "stop"
@@ -131,13 +131,13 @@ def test_an_edit_takes_an_end_back() -> None:
     toy = Toy()
     toy.token = token
     plugs = replace(PLUGS, commit=TokenEditPolicy(0.0, 0.5))
-    row = written(toy, Canvas([1], 4, MASK), plugs, CounterRng(0))
+    row = denoise_text(toy, Canvas([1], 4, MASK), plugs, CounterRng(0))
 
     assert row.kept.tolist() == [1, 2, 3, 4]
     assert row.finish == "length"
     assert row.counters.edits == 1
     toy.passes.clear()
-    row = written(
+    row = denoise_text(
         toy, Canvas([1], 4, MASK), replace(plugs, commit=TokenEditPolicy(0.0, None)), CounterRng(0)
     )
     assert row.kept.tolist() == [1]
@@ -150,5 +150,5 @@ def test_no_end_is_ever_in_what_is_kept(seed: int) -> None:
         row = DenoisingRow(
             Canvas([1, 2], 7, MASK), replace(PLUGS, stop=stop), TRAITS, CounterRng(seed), GREEDY
         )
-        denoised([row], Hostile(seed))
+        denoise_all([row], Hostile(seed))
         assert END not in row.kept

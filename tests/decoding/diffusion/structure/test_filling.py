@@ -14,12 +14,12 @@ from evals.random_schemas import random_schema
 from tests.decoding.diffusion.structure.letters import END, lexicon
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.policies.confidence import ThresholdPolicy
 from weft.decoding.diffusion.ports import DecoderConfig
 from weft.decoding.diffusion.query import Query
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
 from weft.decoding.sampling import CounterRng, SamplingParams
@@ -60,7 +60,9 @@ class Noise:
 def begun(schema: object, traits: ModelTraits, row: int, room: int = 120) -> DenoisingRow:
     filling = StructureFiller(STRUCTURES.start(room=room, schema=schema), traits)  # type: ignore[arg-type]
     canvas = filling.canvas([40, 41, 42], row=row)
-    return DenoisingRow(canvas, filling.plugs(PLUGS), traits, CounterRng(row), SamplingParams(1.0))
+    return DenoisingRow(
+        canvas, filling.configure(PLUGS), traits, CounterRng(row), SamplingParams(1.0)
+    )
 
 
 def said(row: DenoisingRow) -> str:
@@ -72,7 +74,7 @@ def test_the_loop_fills_schemas(traits: ModelTraits) -> None:
     for seed in range(12):
         schema = random_schema(random.Random(seed), depth=2)
         row = begun(schema, traits, seed)
-        denoised([row], Noise(traits))
+        denoise_all([row], Noise(traits))
         assert not list(Draft202012Validator(schema).iter_errors(json.loads(said(row))))
         assert row.canvas.released == row.canvas.length
         assert MASK not in row.kept
@@ -93,10 +95,10 @@ SCHEMA = {
 @pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
 def test_a_row_does_not_depend_on_its_neighbours(traits: ModelTraits) -> None:
     together = [begun(SCHEMA, traits, row) for row in range(3)]
-    denoised(together, Noise(traits))
+    denoise_all(together, Noise(traits))
     for number, row in enumerate(together):
         alone = begun(SCHEMA, traits, number)
-        denoised([alone], Noise(traits))
+        denoise_all([alone], Noise(traits))
         assert said(alone) == said(row)
         assert alone.counters.forwards == row.counters.forwards
 
@@ -110,14 +112,14 @@ def test_text_costs_no_pass_and_values_share_them() -> None:
     }
     row = begun(schema, TRAITS[0], 0, room=600)
     adapter = Noise(TRAITS[0])
-    denoised([row], adapter)
+    denoise_all([row], adapter)
     assert len(row.kept) > 300
     assert adapter.passes <= 10
 
 
 def test_nothing_of_the_prompt_moves() -> None:
     row = begun(SCHEMA, TRAITS[0], 1)
-    denoised([row], Noise(TRAITS[0]))
+    denoise_all([row], Noise(TRAITS[0]))
     assert row.canvas.ids[:3].tolist() == [40, 41, 42]
     assert row.canvas.first == 3
     with pytest.raises(ValueError, match="part of the prompt"):
@@ -127,7 +129,7 @@ def test_nothing_of_the_prompt_moves() -> None:
 @pytest.mark.parametrize("traits", TRAITS, ids=["full", "block_causal"])
 def test_the_trace_is_as_it_was(traits: ModelTraits) -> None:
     row = begun(SCHEMA, traits, 5)
-    denoised([row], Noise(traits))
+    denoise_all([row], Noise(traits))
     trace = {
         "text": said(row),
         "order": [list(pair) for pair in row.counters.order],

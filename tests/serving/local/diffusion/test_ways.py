@@ -42,10 +42,10 @@ def test_answers_in_a_batch_are_those_alone(play: Playing, name: str) -> None:
 def test_a_way_is_made_once_and_the_last_few_are_kept() -> None:
     """Clients of a gateway may ask for as many as there are numbers."""
     ways = DiffusionDecoders(ModelTraits(10, 9, frozenset({8})))
-    first, second = ways.way(Lossy("factor")), ways.way(Lossy("klass"))
+    first, second = ways.decoder(Lossy("factor")), ways.decoder(Lossy("klass"))
     for number in range(1, 31):
-        ways.way(Lossy("factor", (("factor", float(number)),)))
-    assert ways.way(Lossy("factor")) is first
-    ways.way(Lossy("factor", (("factor", 31.0),)))
-    assert ways.way(Lossy("factor")) is first
-    assert ways.way(Lossy("klass")) is not second
+        ways.decoder(Lossy("factor", (("factor", float(number)),)))
+    assert ways.decoder(Lossy("factor")) is first
+    ways.decoder(Lossy("factor", (("factor", 31.0),)))
+    assert ways.decoder(Lossy("factor")) is first
+    assert ways.decoder(Lossy("klass")) is not second

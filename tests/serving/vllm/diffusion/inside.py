@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
     }
     from weft.serving.vllm.diffusion.models import Qwen3Canvas
 
-    said["models"] = Qwen3Canvas.get_model_state_cls().__name__
+    said["state"] = Qwen3Canvas.get_model_state_cls().__name__
     print(json.dumps(said))
 
 

@@ -16,15 +16,15 @@ from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import NAMES
 from weft.decoding.diffusion.models.folder import describe
-from weft.decoding.diffusion.stats import drawn_from, stats_of
+from weft.decoding.diffusion.stats import compute_stats, sample_tokens
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.serving.vllm.diffusion.batch import cut
 from weft.serving.vllm.diffusion.decoder import (
     DecoderRequest,
     ServedCanvas,
     decoder_request_of,
-    plugs_inside,
     served_as,
+    served_config,
 )
 from weft.serving.vllm.diffusion.sampler import DevicePredictions
 from weft.serving.vllm.launch.diffusion import diffusion_support
@@ -74,8 +74,8 @@ def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shi
     expected[:, MASK] = -np.inf
     np.testing.assert_array_equal(logits, expected)
     stats, drawn = said.seen(canvas, slots, CounterRng(0))
-    here = stats_of(canvas, slots, expected, traits.end_ids)
-    drawn_here = drawn_from(canvas, slots, expected, SamplingParams(0.0), CounterRng(0))
+    here = compute_stats(canvas, slots, expected, traits.end_ids)
+    drawn_here = sample_tokens(canvas, slots, expected, SamplingParams(0.0), CounterRng(0))
     for name in ("slots", "open", "top_ids"):
         np.testing.assert_array_equal(getattr(stats, name), getattr(here, name))
     for name in ("top_p", "entropy", "p_end"):
@@ -101,7 +101,7 @@ def test_every_preset_is_either_served_inside_or_refused_with_a_reason() -> None
     outcome: dict[str, str] = {}
     for name in NAMES:
         try:
-            plugs_inside(DecoderRequest(name), served)
+            served_config(DecoderRequest(name), served)
             outcome[name] = "served"
         except (SpecError, CapabilityError) as error:
             outcome[name] = str(error)

@@ -18,7 +18,7 @@ from tests.serving.vllm.diffusion.runner import Runner, Sampling, Text, row, tab
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.models import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.query import Query
@@ -64,7 +64,7 @@ def locally(
     canvas = Canvas(prompt, most, MASK)
     shaping = SamplingParams(asked.temperature)
     denoising = DenoisingRow(canvas, plugs, traits, CounterRng(asked.seed), shaping)
-    denoised([denoising], Table(traits, seed))
+    denoise_all([denoising], Table(traits, seed))
     return denoising
 
 
@@ -305,7 +305,7 @@ def test_a_network_writes_the_same_inside(
     plugs = decoder_config(asked.decode, traits, dict(asked.options))
     canvas = Canvas(prompt, 24, p.MASK)
     here = DenoisingRow(canvas, plugs, traits, CounterRng(0), SamplingParams(0.0))
-    denoised([here], NetworkAdapter(model.network, traits))
+    denoise_all([here], NetworkAdapter(model.network, traits))
     runner = Runner(ServedCanvas(traits, "sequential", block), held_as_read(reference, block))
     sampling = Sampling({"weft_decode": decoder}, 24, all_stop_token_ids=set(traits.end_ids))
     text = runner.add("a", 0, prompt, sampling)

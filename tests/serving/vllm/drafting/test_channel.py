@@ -40,7 +40,7 @@ def ear(tmp_path: Path) -> Iterator[DraftChannelServer]:
 def heard(ear: DraftChannelServer, count: int) -> list[Text]:
     """So many texts, or as many as come while patience lasts."""
     texts: list[Text] = []
-    until(lambda: len(texts) >= count, lambda: texts.extend(ear.heard()))
+    until(lambda: len(texts) >= count, lambda: texts.extend(ear.received()))
     return texts
 
 
@@ -163,7 +163,7 @@ def test_only_so_many_connections_and_texts_at_once(
                 peer.sendall(to_line("a", [number, 1, 2]))
         until(lambda: ear.dropped > 0, lambda: None)
         assert ear.dropped > 0
-        assert 256 <= len(list(ear.heard())) <= 800
+        assert 256 <= len(list(ear.received())) <= 800
     finally:
         for peer in peers:
             peer.close()

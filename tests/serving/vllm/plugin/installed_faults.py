@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
-from weft.serving.vllm.plugin import register
-from weft.serving.vllm.plugin.repair import LOG, Repair
+from weft.serving.vllm.plugin import LOG, Repair, register
 from weft.serving.vllm.plugin.repairs import ChunkedSeed, EmptyTopK, PipelineBuffer, TokenExpansion
 
 REPAIRS: tuple[Repair, ...] = (TokenExpansion(), EmptyTopK(), PipelineBuffer(), ChunkedSeed())

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin import mend
 from weft.serving.vllm.plugin.repairs import TokenExpansion, expand_batch_to_tokens, expands
 
 HOME = "vllm.v1.sample.rejection_sampler"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin import mend
 from weft.serving.vllm.plugin.repairs import PipelineBuffer
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from weft.serving.vllm import plugin
-from weft.serving.vllm.plugin.repair import LOG, mend
+from weft.serving.vllm.plugin import LOG, mend
 
 
 class Fault:
@@ -150,7 +150,6 @@ def test_registering_loads_no_repair_and_no_torch() -> None:
     assert answer.stdout.decode().split() == [
         "weft.serving.vllm",
         "weft.serving.vllm.plugin",
-        "weft.serving.vllm.plugin.repair",
     ]
 
 

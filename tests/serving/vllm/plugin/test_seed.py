@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin import mend
 from weft.serving.vllm.plugin.repairs import ChunkedSeed
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from weft.serving.vllm.plugin.repair import mend
+from weft.serving.vllm.plugin import mend
 from weft.serving.vllm.plugin.repairs import EmptyTopK
 
 HOME = "vllm.v1.sample.ops.topk_topp_sampler"

@@ -16,7 +16,8 @@ from tests.serving.vllm.fake_weft import QUICK
 from tests.serving.vllm.supervise.test_supervisor import Running, play
 from tests.serving.vllm.supervise.watching import port_of
 from weft.core.errors import StartError
-from weft.serving.vllm.launch.ports import HeldPort, is_loopback, reachable
+from weft.serving.hosts import is_loopback, reachable
+from weft.serving.vllm.launch.ports import HeldPort
 from weft.serving.vllm.supervise import replica
 from weft.serving.vllm.supervise.guarded_process import each_line
 from weft.serving.vllm.supervise.log import LogFile
@@ -94,7 +95,7 @@ def test_another_port_is_tried_when_somebody_came_between(
         running.supervisor.stop()
 
     # the robber answers nothing
-    said, error = play(scene, care=replace(QUICK, timeout_s=1.0))
+    said, error = play(scene, health=replace(QUICK, timeout_s=1.0))
     Robbed.robbers[0].close()
     assert error is None
     assert any("trying another" in line for line in said)

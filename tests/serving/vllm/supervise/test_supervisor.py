@@ -41,7 +41,7 @@ Scene = Callable[["Running"], Awaitable[None]]
 class Running:
     """A supervisor under test, and what it said."""
 
-    def __init__(self, spec: ServeSpec, terms: SupervisionTerms, care: HealthPolicy) -> None:
+    def __init__(self, spec: ServeSpec, terms: SupervisionTerms, health: HealthPolicy) -> None:
         self.said: list[str] = []
         self.ready = asyncio.Event()
         self.id = f"fake-{secrets.token_hex(4)}"  # another run of the tests may be near
@@ -51,7 +51,7 @@ class Running:
             launch,
             show=self.said.append,
             ready=lambda _: self.ready.set(),
-            care=care,
+            health=health,
         )
 
     def entry(self) -> ServingEntry:
@@ -80,12 +80,12 @@ def play(
     scene: Scene,
     spec: ServeSpec | None = None,
     terms: SupervisionTerms | None = None,
-    care: HealthPolicy = QUICK,
+    health: HealthPolicy = QUICK,
 ) -> tuple[list[str], BaseException | None]:
     """Run a supervisor and a scene beside it; what was said and what it raised."""
 
     async def main() -> tuple[list[str], BaseException | None]:
-        running = Running(spec or ServeSpec("fake"), terms or SupervisionTerms(drain_s=60), care)
+        running = Running(spec or ServeSpec("fake"), terms or SupervisionTerms(drain_s=60), health)
         serving = asyncio.create_task(running.supervisor.run())
         last: ServingEntry | None = None
         try:
@@ -214,7 +214,7 @@ def test_a_crash_loop_is_given_up(state: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_replica_that_is_given_up_leaves_the_other(state: Path) -> None:
-    care = replace(QUICK, restarts=lambda: RestartPolicy(first_s=0.01, most=1))
+    health = replace(QUICK, restarts=lambda: RestartPolicy(first_s=0.01, most=1))
 
     async def scene(running: Running) -> None:
         for lives_before in range(2):
@@ -229,7 +229,7 @@ def test_one_replica_that_is_given_up_leaves_the_other(state: Path) -> None:
         assert await running.asked(replica=0)
         running.supervisor.stop()
 
-    said, error = play(scene, ServeSpec("fake", replicas=2), care=care)
+    said, error = play(scene, ServeSpec("fake", replicas=2), health=health)
     assert error is None
     assert any("given up" in line for line in said)
 
@@ -239,7 +239,7 @@ def test_a_hung_server_is_restarted(
 ) -> None:
     hang = tmp_path / "hang"
     many = partial(RestartPolicy, first_s=0.02, most=1_000)
-    care = replace(QUICK, timeout_s=0.5, restarts=many)
+    health = replace(QUICK, timeout_s=0.5, restarts=many)
     monkeypatch.setenv("FAKE_HANG", str(hang))
 
     async def scene(running: Running) -> None:
@@ -249,7 +249,7 @@ def test_a_hung_server_is_restarted(
         await running.until(lambda e: e.status == "ready")
         running.supervisor.stop()
 
-    said, error = play(scene, care=care)
+    said, error = play(scene, health=health)
     assert error is None
     assert any("did not answer" in line for line in said)
 

@@ -17,7 +17,7 @@ from tests.decoding.diffusion.network import small
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.catalogue import decoder_config
-from weft.decoding.diffusion.denoising import written
+from weft.decoding.diffusion.denoising import denoise_text
 from weft.decoding.diffusion.models import is_diffusion, tokenizer_folder
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
@@ -140,7 +140,7 @@ def test_it_writes(converted: Made, chat_model: Path) -> None:
     [text] = corpora.DocumentSource(corpora.ConversationEncoder(chat_model)).held_out(1)
     plugs = decoder_config(model.preset, model.traits, {})
     canvas = Canvas(text.tokens[: text.answer].tolist(), 9, model.traits.mask_id or 0)
-    row = written(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
+    row = denoise_text(NetworkAdapter(model.network, model.traits), canvas, plugs, CounterRng(0))
 
     assert row.counters.commits > 0
     assert model.traits.mask_id not in row.kept

@@ -107,7 +107,7 @@ def test_the_folder_is_a_diffusion_model(made: Path, variant: str) -> None:
 
 def test_the_twin_is_a_causal_model(made: Path) -> None:
     assert not is_diffusion(made / "ar")
-    assert Network.load(made / "ar", FLOAT32).habits.end_ids == {words.EOS}
+    assert Network.load(made / "ar", FLOAT32).generation.end_ids == {words.EOS}
 
 
 def test_it_begins_with_another_s_weights(made: Path, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from weft.decoding.diffusion.oracle.languages import LANGUAGES, answer_table, ra
 from weft.training.diffusion.list_model.questions import (
     ListSource,
     QuestionMix,
-    drawn_answer,
-    drawn_question,
-    held_out,
+    draw_answer,
+    draw_question,
+    is_held_out,
 )
 
 
@@ -22,7 +22,7 @@ def test_answers_that_are_drawn_are_valid_and_are_all_of_them(name: str) -> None
     chance = np.random.default_rng(1)
     for _ in range(3):
         question = random_question(name, 3, chance)
-        drawn = {drawn_answer(question, chance) for _ in range(250)}
+        drawn = {draw_answer(question, chance) for _ in range(250)}
         assert all(valid(question, answer) for answer in drawn)
         assert drawn == {tuple(row) for row in answer_table(question).tolist()}
 
@@ -30,7 +30,7 @@ def test_answers_that_are_drawn_are_valid_and_are_all_of_them(name: str) -> None
 def test_answers_are_equally_likely() -> None:
     chance = np.random.default_rng(2)
     question = random_question("replace_random", 4, chance)
-    counts = Counter(drawn_answer(question, chance) for _ in range(4000))
+    counts = Counter(draw_answer(question, chance) for _ in range(4000))
     assert len(counts) == 4
     expected = 1000.0
     chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
@@ -39,18 +39,18 @@ def test_answers_are_equally_likely() -> None:
 
 def test_what_is_held_out_is_never_learnt() -> None:
     chance = np.random.default_rng(3)
-    seen = [drawn_question("sort", 4, chance) for _ in range(60)]
-    unseen = [drawn_question("sort", 4, chance, unseen=True) for _ in range(60)]
-    assert not any(held_out(question) for question in seen)
-    assert all(held_out(question) for question in unseen)
-    share = np.mean([held_out(random_question("copy", 4, chance)) for _ in range(2000)])
+    seen = [draw_question("sort", 4, chance) for _ in range(60)]
+    unseen = [draw_question("sort", 4, chance, unseen=True) for _ in range(60)]
+    assert not any(is_held_out(question) for question in seen)
+    assert all(is_held_out(question) for question in unseen)
+    share = np.mean([is_held_out(random_question("copy", 4, chance)) for _ in range(2000)])
     assert 0.07 < share < 0.13
 
 
 def test_order_does_not_decide_what_is_held_out() -> None:
-    question = drawn_question("copy", 5, np.random.default_rng(4), unseen=True)
+    question = draw_question("copy", 5, np.random.default_rng(4), unseen=True)
     turned = type(question)("reverse", question.items[::-1])
-    assert held_out(turned)
+    assert is_held_out(turned)
 
 
 def test_a_batch_is_questions_with_valid_answers_and_ends() -> None:
@@ -66,7 +66,7 @@ def test_a_batch_is_questions_with_valid_answers_and_ends() -> None:
         ):
             question = read_question(tokens[~(answer | end)].tolist())
             operations.add(question.operation)
-            assert not held_out(question)
+            assert not is_held_out(question)
             assert valid(question, tokens[answer].tolist())
             assert (tokens[end] == words.EOS).all()
     assert operations >= {"copy", "sort", "insert_index", "shuffle"}

@@ -1,4 +1,7 @@
-"""No cache: every pass reads all that can be seen. What the others are measured against."""
+"""Caches that change no prediction: none at all, and finished blocks that are never read again.
+
+Block diffusion (BD3LM, arXiv 2503.09573), SDAR, LLaDA2, Fast-dLLM v2 (arXiv 2509.26328).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.tracking import NEVER, CachedSlots, front, reach
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.ports import CacheFeed
+from weft.decoding.diffusion.ports import CacheFeed, CachePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,11 @@ class NoCache:
         return False
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> NoCacheSession:
-        """See `CachePolicy`."""
         return NoCacheSession(traits)
 
 
 class NoCacheSession:
-    """Implements `Caching` and remembers nothing."""
+    """Implements `CacheSession` and remembers nothing."""
 
     def __init__(self, traits: ModelTraits) -> None:
         self._traits = traits
@@ -42,7 +44,7 @@ class NoCacheSession:
         return CacheFeed(np.arange(end, dtype=np.int64), end, "whole")
 
     def note(self, canvas: Canvas, action: Action) -> None:
-        """See `Caching`."""
+        """See `CacheSession`."""
 
     def persist(self, _canvas: Canvas, _following: range) -> CacheFeed | None:
         return None
@@ -76,7 +78,6 @@ class BlockCausalCache:
         return not self.within
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> BlockCausalSession:
-        """See `CachePolicy`."""
         if traits.attention == "full":
             raise CapabilityError(
                 "a model whose slots all see each other has no finished blocks to keep",
@@ -88,7 +89,7 @@ class BlockCausalCache:
 
 
 class BlockCausalSession:
-    """Implements `Caching`.
+    """Implements `CacheSession`.
 
     `settled` are the slots [slots] that were last read as what stands before a window. A causal
     encoder reads them otherwise than those in it, so the same tokens do not tell.
@@ -115,7 +116,7 @@ class BlockCausalSession:
         self.keys.note(action)
 
     def persist(self, canvas: Canvas, following: range) -> CacheFeed | None:
-        """See `Caching`. Nothing is owed while a block is unfinished; at the end, what is whole."""
+        """Nothing is owed while a block is unfinished; at the end, what is whole."""
         end = reach(canvas, self._traits)
         if following and (self._settings.joined or following.start < end):
             return None
@@ -155,3 +156,8 @@ class BlockCausalSession:
         """Slots before `begin` are read as what stands before the window."""
         self.keys.read(canvas, slots, whole=whole)
         self.settled[slots] = slots < begin
+
+
+def exact_cache(traits: ModelTraits) -> CachePolicy:
+    """The best one that changes no prediction: none, where all slots see each other."""
+    return NoCache() if traits.attention == "full" else BlockCausalCache(joined=True)

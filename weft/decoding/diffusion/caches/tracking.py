@@ -1,11 +1,13 @@
-"""What the cache of one row holds: of every slot, which token was read there and when.
+"""What the cache of one row holds, and the frame of caches that read a set of slots again.
 
-Knows no keys, only that they were computed.
+Knows no keys, only that they were computed, from which tokens and when.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,22 @@ from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
 from weft.decoding.diffusion.ports import CacheFeed
 
 NEVER = -1
+
+
+def front(canvas: Canvas, traits: ModelTraits) -> int:
+    """The first slot that reads what is written in the window: of its block, where there are."""
+    start = canvas.window.start
+    return start // traits.block * traits.block if traits.block else start
+
+
+def reach(canvas: Canvas, traits: ModelTraits) -> int:
+    """The slot after the last that the window sees."""
+    if traits.attention == "full":
+        return canvas.length
+    stop = min(canvas.window.stop, canvas.length)  # a deletion may have left less
+    if traits.attention == "causal_encoder":
+        return stop
+    return min(canvas.length, -(-stop // traits.block) * traits.block)
 
 
 class CachedSlots:
@@ -66,38 +84,40 @@ class CachedSlots:
         self.tokens[slots[slots < len(self.tokens)]] = NEVER
 
 
-def front(canvas: Canvas, traits: ModelTraits) -> int:
-    """The first slot that reads what is written in the window: of its block, where there are."""
-    start = canvas.window.start
-    return start // traits.block * traits.block if traits.block else start
+class SelectiveCache(ABC):
+    """Implements `CachePolicy`: settings of a cache that reads some slots again, and trusts all the
+    others until their tokens change.
+    """
 
+    predicts: ClassVar[bool] = False
 
-def reach(canvas: Canvas, traits: ModelTraits) -> int:
-    """The slot after the last that the window sees."""
-    if traits.attention == "full":
-        return canvas.length
-    stop = min(canvas.window.stop, canvas.length)  # a deletion may have left less
-    if traits.attention == "causal_encoder":
-        return stop
-    return min(canvas.length, -(-stop // traits.block) * traits.block)
+    @property
+    def exact(self) -> bool:
+        """Whether all is read in every pass."""
+        return False
 
+    def begin(self, _canvas: Canvas, traits: ModelTraits) -> SelectiveCacheSession:
+        return SelectiveCacheSession(lambda canvas, keys: self.stale(canvas, keys, traits), traits)
 
-SelectStale = Callable[[Canvas, CachedSlots], Bits | None]
-"""The slots to read again, [slots]; None: all."""
+    @abstractmethod
+    def stale(self, canvas: Canvas, keys: CachedSlots, traits: ModelTraits) -> Bits | None:
+        """[slots] that are read beside the window and what has changed; None: all."""
 
 
 class SelectiveCacheSession:
-    """Implements `Caching`: `again` says what is read beside the window and what has changed."""
+    """Implements `CacheSession`."""
 
-    def __init__(self, again: SelectStale, traits: ModelTraits) -> None:
+    def __init__(
+        self, stale: Callable[[Canvas, CachedSlots], Bits | None], traits: ModelTraits
+    ) -> None:
         self.keys = CachedSlots()
-        self._again = again
+        self._stale = stale
         self._traits = traits
 
     def plan(self, canvas: Canvas) -> CacheFeed:
         self.keys.fit(canvas.length)
-        again = self._again(canvas, self.keys)
-        bits = np.ones(canvas.length, dtype=np.bool_) if again is None else again
+        stale = self._stale(canvas, self.keys)
+        bits = np.ones(canvas.length, dtype=np.bool_) if stale is None else stale
         bits = bits | self.keys.changed(canvas)
         bits[front(canvas, self._traits) : canvas.window.stop] = True
         end = reach(canvas, self._traits)

@@ -1,6 +1,7 @@
-"""Which tokens of a prompt somebody else wrote, and that none of them is a control token.
+"""Control tokens in foreign text: ids in a prompt, and spellings that only look like one.
 
-Knows ids. A mask in a prompt is never a slot of the answer (`Canvas`): this is the second wall.
+A mask in a prompt is never a slot of the answer (`Canvas`): this is the second wall. What is
+tokenised is the text as it came; a tokenizer that normalises makes a token of a look-alike.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ForeignSpan:
             raise ValueError(f"no tokens from {self.start} to {self.stop}")
 
 
-def forged(
+def forged_positions(
     prompt: Sequence[int], foreign: Sequence[ForeignSpan], control: frozenset[int]
 ) -> tuple[int, ...]:
     """The positions of `control` tokens (mask, end of text, roles, edits) in foreign text.
@@ -54,7 +55,7 @@ def refuse_forged(
     prompt: Sequence[int], foreign: Sequence[ForeignSpan], control: frozenset[int]
 ) -> None:
     """Nothing where foreign text is text. Raises: `ModelRequestError`, naming places, no text."""
-    found = forged(prompt, foreign, control)
+    found = forged_positions(prompt, foreign, control)
     if found:
         sources = sorted(
             {one.source for one in foreign for at in found if one.start <= at < one.stop}
@@ -78,45 +79,24 @@ def neutralise(
     """
     if control & set(instead):
         raise ValueError("a control token instead of a control token")
-    places = set(forged(prompt, foreign, control))
+    places = set(forged_positions(prompt, foreign, control))
     out: list[int] = []
     for at, token in enumerate(prompt):
         out.extend(instead if at in places else [token])
     return tuple(out)
 
 
-_SAME: Final = str.maketrans(
-    {
-        "\u2039": "<",
-        "\u203a": ">",
-        "\u2329": "<",
-        "\u232a": ">",
-        "\u27e8": "<",
-        "\u27e9": ">",
-        "\u276e": "<",
-        "\u276f": ">",
-        "\u3008": "<",
-        "\u3009": ">",
-        "\u01c0": "|",
-        "\u2223": "|",
-        "\u2758": "|",
-        "\u2502": "|",
-        "\u00a6": "|",
-        "\u05c0": "|",
-        "\u0430": "a",
-        "\u0441": "c",
-        "\u0455": "s",
-        "\u043a": "k",
-        "\u043c": "m",
-        "\u0435": "e",
-        "\u043e": "o",
-        "\u0456": "i",
-        "\u0442": "t",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2581": "_",
-    }
-)
+_ALIKE: Final = {
+    "<": "\u2039\u2329\u27e8\u276e\u3008",
+    ">": "\u203a\u232a\u27e9\u276f\u3009",
+    "|": "\u01c0\u2223\u2758\u2502\u00a6\u05c0",
+    "-": "\u2013\u2014",
+    "_": "\u2581",
+}
+_CYRILLIC: Final = "\u0430\u0441\u0455\u043a\u043c\u0435\u043e\u0456\u0442"
+_SAME: Final = str.maketrans(_CYRILLIC, "acskmeoit") | {
+    ord(char): ord(plain) for plain, chars in _ALIKE.items() for char in chars
+}
 
 
 def folded(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Prompt and answer are judged as one text before a block is released.
+"""What is judged before it is shown: prompt and answer as one text, and what a model would refuse.
 
-A fill that is harmless alone may complete something that is not. Knows no judge: that is a port.
+A fill that is harmless alone may complete something that is not; a model that would refuse, or say
+nothing, is not led around that by text put into its mouth.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.ports import Refusal
 from weft.decoding.diffusion.query import Query
@@ -50,8 +51,8 @@ class ModerationRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModerationGuard:
-    """A `Guard`. `decode` turns ids into text, special tokens spelt out or left out; `note` gets a
-    record of each review. A judge that fails lets nothing through.
+    """An `OutputGuard`. `decode` turns ids into text, special tokens spelt out or left out; `note`
+    gets a record of each review. A judge that fails lets nothing through.
     """
 
     moderator: Moderator
@@ -63,7 +64,7 @@ class ModerationGuard:
 
 
 class ModerationSession:
-    """Implements `Guarding` for one canvas."""
+    """Implements `GuardSession` for one canvas."""
 
     def __init__(self, settings: ModerationGuard, canvas: Canvas) -> None:
         self._settings = settings
@@ -75,7 +76,6 @@ class ModerationSession:
         self._reviews = 0
 
     def review(self, canvas: Canvas, end: int) -> Refusal | None:
-        """See `Guarding`."""
         text = self._settings.decode(canvas.ids[:end].tolist())
         try:
             objection = self._settings.moderator.objection(text)
@@ -126,16 +126,6 @@ class RefusalProbe:
         wanted = np.arange(canvas.first, stop, dtype=np.int64)
         query = Query(canvas, np.arange(stop), wanted, stop, scratch=True, kind="look")
         return RefusalQuery(self, query, traits.end_ids)
-
-    def probability(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> float:
-        """Of a refusal. Costs a pass; the row's cache is left as it was."""
-        look = self.begin(prompt, adapter.traits, row)
-        return look.probability(adapter.forward([look.query])[0])
-
-    def review(self, adapter: ModelAdapter, prompt: Sequence[int], row: int) -> Refusal | None:
-        """A refusal where the model would have given one."""
-        look = self.begin(prompt, adapter.traits, row)
-        return look.review(adapter.forward([look.query])[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Classifier-free guidance: away from what would be written without a prompt.
-
-A second reading of the whole text in each pass. Knows no model.
-"""
+"""Guidance of logits: away from what would be written without a prompt, and forbidden tokens."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class ClassifierFreeGuidance:
             raise ValueError(f"a scale of {self.scale}")
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> _ClassifierFreeSession:
-        """See `Guidance`. Raises: `CapabilityError` for a model without a mask."""
+        """See `GuidancePolicy`. Raises: `CapabilityError` for a model without a mask."""
         if traits.mask_id is None:
             raise CapabilityError(
                 "a model without a mask cannot be asked what it would write without a prompt",
@@ -40,7 +37,7 @@ class ClassifierFreeGuidance:
 
 
 class _ClassifierFreeSession:
-    """Implements `Guiding`."""
+    """Implements `GuidanceSession`."""
 
     def __init__(self, scale: float, mask_id: int) -> None:
         self._scale, self._mask = scale, mask_id
@@ -81,12 +78,11 @@ class ForbiddenTokens:
     tokens: frozenset[int]
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _ForbiddenTokensSession:
-        """See `Guidance`."""
         return _ForbiddenTokensSession(sorted(self.tokens))
 
 
 class _ForbiddenTokensSession:
-    """Implements `Guiding`."""
+    """Implements `GuidanceSession`."""
 
     def __init__(self, tokens: list[int]) -> None:
         self._tokens = tokens

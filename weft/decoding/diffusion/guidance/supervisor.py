@@ -1,4 +1,8 @@
-"""When a supervisor lets a drafted token pass, by its own prediction there. Knows no model."""
+"""A causal model reads what a diffusion model drafts, and lets the part pass that it finds likely.
+
+FlashDLM's guided diffusion (arXiv 2505.21467). The supervisor never writes: a text is a mixture of
+both models' judgement in tokens of the diffusion model alone.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,6 @@ class ExactAcceptance:
     """The token that the supervisor would write itself, the lowest id of equals."""
 
     def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
-        """See `AcceptanceRule`."""
         return int(logits.argmax()) == token
 
 
@@ -58,7 +61,6 @@ class RelativeAcceptance:
             raise ValueError(f"nothing passes {self}")
 
     def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
-        """See `AcceptanceRule`."""
         likelier = int((logits > logits[token]).sum())
         ratio = np.exp(np.float64(logits[token]) - np.float64(logits.max()))
         return likelier < self.top and bool(ratio >= self.share)
@@ -80,7 +82,6 @@ class DynamicAcceptance:
             raise ValueError(f"nothing passes {self}")
 
     def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
-        """See `AcceptanceRule`."""
         weights = np.exp(logits.astype(np.float64) - logits.max())
         law = weights / weights.sum()
         entropy = -float((law[law > 0] * np.log(law[law > 0])).sum())
@@ -131,7 +132,7 @@ _PAIR: Final = ModelPair("supervisor", "diffusion model")
 
 @dataclass(frozen=True, slots=True)
 class CausalSupervisor:
-    """Implements `Verifier`: of what is proposed, the longest prefix passes that `network` accepts.
+    """A `VerifierPolicy`: of what is proposed, the longest prefix passes that `network` accepts.
 
     Texts are written from left to right with it, without gaps. Vocabularies may be padded to
     different sizes: nothing passes from a token on that the supervisor does not know.
@@ -154,7 +155,7 @@ class CausalSupervisor:
 
 
 class CausalSupervisorSession:
-    """Implements `Verifying`. Keys and values of what has passed stay in the supervisor's cache."""
+    """Keys and values of what has passed stay in the supervisor's cache."""
 
     def __init__(self, network: SharedNetwork, rule: AcceptanceRule, traits: ModelTraits) -> None:
         self.passes = 0

@@ -1,6 +1,6 @@
 """Published diffusion models, and weft's own, as networks: their configs, weights and traits.
 
-Knows no decoding. Importing it imports no torch: `load` does, when it is called.
+Importing it imports no torch: `load` does, when it is called.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a few trained tensors change in a base model: one safetensors file, merged when it is read.
 
 Low-rank updates (LoRA, arXiv 2106.09685), whole parameters, and single rows of the embedding.
-Knows no training.
 """
 
 from __future__ import annotations

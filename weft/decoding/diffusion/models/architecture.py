@@ -1,6 +1,7 @@
-"""A published config as the transformers config that its layers have. Knows no weights.
+"""A published config as the transformers config of its layers, and whether the weights fit it.
 
-Only what is named here is taken over, and each value within bounds: a config is foreign input.
+A config is foreign input: only what is named here is taken over, each value within bounds, and the
+headers of the weights are compared before any memory is taken for what it claims.
 """
 
 from __future__ import annotations
@@ -111,11 +112,7 @@ def _transformers_config(
         ) from error
 
 
-CLASSES: Final = {
-    "llama": LlamaForCausalLM,
-    "qwen2": Qwen2ForCausalLM,
-    "qwen3": Qwen3ForCausalLM,
-}
+CLASSES: Final = {"llama": LlamaForCausalLM, "qwen2": Qwen2ForCausalLM, "qwen3": Qwen3ForCausalLM}
 _SINGLE: Final = "model.safetensors"
 _INDEX: Final = "model.safetensors.index.json"
 _LARGEST_INDEX_BYTES: Final = 1 << 25

@@ -1,6 +1,7 @@
-"""What is known of a published family of models: whose shape it has, its names and its habits.
+"""The families of published models, as rows of a table.
 
-Knows no files and no torch.
+LLaDA (arXiv 2502.09992), Dream (2508.15487), DiffuCoder (2506.20639), Dimple (2505.16990), SDAR
+(2510.06303), Fast-dLLM v2 (2509.26328), LLaDA2 (2512.15745); Tiny-A2D is of the library dllm.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""A model folder's JSON files, read with bounds: each value is checked where it is taken.
-
-Knows no model: which keys there are is for who asks.
-"""
+"""A model folder's JSON files, read with bounds: each value is checked where it is taken."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -68,39 +66,36 @@ class ConfigFields:
             return []
         return [part for part in value if isinstance(part, dict)]
 
+    def _value(self, key: str, default: object) -> object:
+        value = self._values.get(key)
+        return default if value is None else value
+
     def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
         """A whole number from `low` to `high`; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.wrong(key, f"no whole number from {low} to {high}")
         return value
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
         """A finite number from `low` to `high`; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not fine or not math.isfinite(value) or not low <= value <= high:  # type: ignore[arg-type, operator]
+        value = self._value(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = math.nan
+        if not math.isfinite(value) or not low <= value <= high:
             raise self.wrong(key, f"no number from {low} to {high}")
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, "neither true nor false")
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string of at most 200 characters; `default` where it is not there."""
-        value = self._values.get(key)
-        if value is None and default is not None:
-            return default
+        value = self._value(key, default)
         if not isinstance(value, str) or len(value) > 200:
             raise self.wrong(key, "no short text")
         return value
@@ -146,3 +141,10 @@ class ConfigFields:
             f"{self.path}: {self._within}{key} is {cut}: {why}",
             hint="the folder's files must be those that were published with the model",
         )
+
+
+def write_config(folder: Path, values: Mapping[str, object]) -> None:
+    """Write the folder's config.json, all of it or none. Raises: `OSError`."""
+    beside = folder / f".{CONFIG}.{os.getpid()}"
+    beside.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")
+    beside.replace(folder / CONFIG)

@@ -1,4 +1,4 @@
-"""Whether a folder holds a diffusion model, and whose tokenizer it uses. Knows no torch."""
+"""What a model folder says without its weights: family, tokenizer, special tokens, traits."""
 
 from __future__ import annotations
 
@@ -155,16 +155,11 @@ def traits_of(
         vocabulary=vocabulary,
         mask_id=mask,
         end_ids=ends - {mask},
-        banned=_unnamed(config, vocabulary) | _unreadable(folder, family, vocabulary) | {mask},
+        banned=_unnamed(config, vocabulary) | unreadable(folder, family, vocabulary) | {mask},
         attention=attention,
         block=block,
         shifted=family.shifted,
     )
-
-
-def unreadable(folder: Path, family: ModelFamily, vocabulary: int) -> frozenset[int]:
-    """Tokens of a prompt that stand for what this model cannot read here."""
-    return _unreadable(folder, family, vocabulary)
 
 
 def _own(folder: Path, config: ConfigFields, vocabulary: int) -> ModelTraits:
@@ -242,7 +237,8 @@ def _unnamed(config: ConfigFields, vocabulary: int) -> frozenset[int]:
     return frozenset(range(max(named, vocabulary - _MOST_UNNAMED), vocabulary))
 
 
-def _unreadable(folder: Path, family: ModelFamily, vocabulary: int) -> frozenset[int]:
+def unreadable(folder: Path, family: ModelFamily, vocabulary: int) -> frozenset[int]:
+    """Tokens of a prompt that stand for what this model cannot read here."""
     return frozenset(special_ids(folder, family.unreadable, vocabulary).values())
 
 
@@ -265,29 +261,17 @@ def describe(path: Path, *, find: FindModel | None = None) -> ModelDescription:
     config = ConfigFields.read(path / CONFIG)
     family = family_in(config)
     own = config.within(OWN)
-    if "base" in own:
-        if find is None:
-            raise CapabilityError(
-                f"{path}: an adapter of {own.text('base')}, and no whole model",
-                hint="`use: local` runs it in this process; elsewhere, merge it with its base",
-            )
-        return _adapter(path, config, family, find)
+    if "base" in own and find is None:
+        raise CapabilityError(
+            f"{path}: an adapter of {own.text('base')}, and no whole model",
+            hint="`use: local` runs it in this process; elsewhere, merge it with its base",
+        )
     if family.body is None:
         raise CapabilityError(
             f"{path}: a {family.model_type} model is not run here", hint=family.refusal or None
         )
-    vocabulary = config.whole(family.key(config, "vocab_size"), 2, 1 << 20)
-    traits = traits_of(path, config, family, vocabulary)
-    return ModelDescription(family, family.body, traits, own.text("preset", family.preset))
-
-
-def _adapter(
-    path: Path, config: ConfigFields, family: ModelFamily, find: FindModel
-) -> ModelDescription:
-    own = config.within(OWN)
     base = base_of(path, own, find)
-    if base is None or family.body is None:
-        raise own.wrong("base", "no base of an adapter")
-    vocabulary = ConfigFields.read(base / CONFIG).whole("vocab_size", 2, 1 << 20)
+    sizes = config if base is None else ConfigFields.read(base / CONFIG)
+    vocabulary = sizes.whole(family.key(sizes, "vocab_size"), 2, 1 << 20)
     traits = traits_of(path, config, family, vocabulary)
     return ModelDescription(family, family.body, traits, own.text("preset", family.preset))

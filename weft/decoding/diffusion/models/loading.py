@@ -1,4 +1,7 @@
-"""Whether a base is the model that an adapter was trained on. Knows no adapter's tensors."""
+"""A folder as a network that fills canvases: its layers, weights and traits.
+
+Runs no code that comes with a model, and reads no pickles.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _TARGET: Final = "target"
 
 
 class BaseModelTarget:
-    """A model of transformers as a `Target`, before anything in it is changed."""
+    """A model of transformers as a `FingerprintedModel`, before anything in it is changed."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config.get_text_config()
@@ -51,7 +54,6 @@ class BaseModelTarget:
         self._model = model
 
     def embed(self, tokens: Sequence[int]) -> torch.Tensor:
-        """See `Target`."""
         with torch.inference_mode():
             ids = torch.tensor(tokens, dtype=torch.int64, device=self._model.device)
             embedded: torch.Tensor = self._model.get_input_embeddings()(ids)

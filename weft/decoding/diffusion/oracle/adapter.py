@@ -1,6 +1,6 @@
-"""Exact marginals of the uniform distribution over the answers that agree with a canvas.
+"""A model that is never wrong: predictions are exact marginals over the valid answers.
 
-Knows tables of answers only.
+What goes wrong with it is the policy's doing.
 """
 
 from __future__ import annotations

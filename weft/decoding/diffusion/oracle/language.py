@@ -1,4 +1,4 @@
-"""A question of a list language and its prompt, `op [args] SEP x1 .. xn SEP`. Knows no answers."""
+"""A list language, and a question of it with its prompt: `op [args] SEP x1 .. xn SEP`."""
 
 from __future__ import annotations
 

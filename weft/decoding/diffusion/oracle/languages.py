@@ -1,4 +1,4 @@
-"""All list languages by name, and what their questions and answers must look like."""
+"""All list languages by name: what their questions must look like, and their valid answers."""
 
 from __future__ import annotations
 

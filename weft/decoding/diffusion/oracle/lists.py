@@ -1,12 +1,12 @@
 """The list operations of ParallelBench (arXiv 2510.04767), from their definitions.
 
 The items of a question are distinct. `shuffle` takes the unchanged list for an answer too: all n!
-orders are equally likely. Knows no canvas.
+orders are equally likely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from math import factorial
 from typing import Final
@@ -25,24 +25,15 @@ def _names_and_new(question: ListQuestion) -> Answer:
     return *question.items, question.arguments[-1]
 
 
-def _same(question: ListQuestion) -> int:
-    return len(question.items)
+def _items_and(more: int) -> Callable[[ListQuestion], int]:
+    return lambda question: len(question.items) + more
 
 
-def _more(question: ListQuestion) -> int:
-    return len(question.items) + 1
+def _exactly(count: int) -> Callable[[ListQuestion], int]:
+    return lambda _: count
 
 
-def _less(question: ListQuestion) -> int:
-    return len(question.items) - 1
-
-
-def _one(_: ListQuestion) -> int:
-    return 1
-
-
-def _two(_: ListQuestion) -> int:
-    return 2
+_SAME, _MORE, _LESS, _ONE, _TWO = *map(_items_and, (0, 1, -1)), *map(_exactly, (1, 2))
 
 
 def _codes(question: ListQuestion) -> AnswerPattern:
@@ -178,47 +169,40 @@ def _orders(question: ListQuestion) -> int:
 
 
 LISTS: Final = (
-    ListLanguage("copy", False, _same, _one, _names, _copy, _copies),
-    ListLanguage("reverse", False, _same, _one, _names, _reverse, _reverses),
-    ListLanguage("sort", False, _same, _one, _names, _sort, _sorts),
+    ListLanguage("copy", False, _SAME, _ONE, _names, _copy, _copies),
+    ListLanguage("reverse", False, _SAME, _ONE, _names, _reverse, _reverses),
+    ListLanguage("sort", False, _SAME, _ONE, _names, _sort, _sorts),
     ListLanguage(
         "replace_index",
         False,
-        _same,
-        _one,
+        _SAME,
+        _ONE,
         _names_and_new,
         _replace_index,
         _replaces_there,
         ("place", "item"),
     ),
     ListLanguage(
-        "remove_index", False, _less, _one, _names, _remove_index, _removes_there, ("place",)
+        "remove_index", False, _LESS, _ONE, _names, _remove_index, _removes_there, ("place",)
     ),
     ListLanguage(
         "insert_index",
         False,
-        _more,
-        _one,
+        _MORE,
+        _ONE,
         _names_and_new,
         _insert_index,
         _inserts_there,
         ("gap", "item"),
     ),
-    ListLanguage("shuffle", True, _same, _orders, _names, _shuffle, _shuffles),
+    ListLanguage("shuffle", True, _SAME, _orders, _names, _shuffle, _shuffles),
     ListLanguage(
-        "replace_random",
-        True,
-        _same,
-        _same,
-        _names_and_new,
-        _replace_random,
-        _replaces,
-        ("item",),
+        "replace_random", True, _SAME, _SAME, _names_and_new, _replace_random, _replaces, ("item",)
     ),
     ListLanguage(
-        "insert_random", True, _more, _more, _names_and_new, _insert_random, _inserts, ("item",)
+        "insert_random", True, _MORE, _MORE, _names_and_new, _insert_random, _inserts, ("item",)
     ),
-    ListLanguage("remove_random", True, _less, _same, _names, _remove_random, _removes),
-    ListLanguage("choose_any", True, _one, _same, _names, _choose_any, _chooses),
-    ListLanguage("pair_match", True, _two, _same, _names, _pair_match, _matches),
+    ListLanguage("remove_random", True, _LESS, _SAME, _names, _remove_random, _removes),
+    ListLanguage("choose_any", True, _ONE, _SAME, _names, _choose_any, _chooses),
+    ListLanguage("pair_match", True, _TWO, _SAME, _names, _pair_match, _matches),
 )

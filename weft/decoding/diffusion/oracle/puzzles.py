@@ -1,7 +1,4 @@
-"""Answers that hold together: Latin squares, parity, brackets, sentences from given words.
-
-Knows no canvas.
-"""
+"""Answers that hold together: Latin squares, parity, brackets, sentences from given words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The tokens of the list languages: one id for each operation, index, bracket, name and word.
 
-Shared by the oracle and by the trained list model. Knows no rules: which answers are valid is
-`languages`.
+Shared by the oracle and by the trained list model.
 """
 
 from __future__ import annotations
@@ -14,24 +13,10 @@ def _all(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-OPERATIONS: Final = (
-    "copy",
-    "reverse",
-    "sort",
-    "replace_index",
-    "remove_index",
-    "insert_index",
-    "shuffle",
-    "replace_random",
-    "insert_random",
-    "remove_random",
-    "choose_any",
-    "pair_match",
-    "latin_row",
-    "latin_square",
-    "parity",
-    "brackets",
-    "words_to_sentence",
+OPERATIONS: Final = _all(
+    "copy reverse sort replace_index remove_index insert_index shuffle replace_random "
+    "insert_random remove_random choose_any pair_match latin_row latin_square parity brackets "
+    "words_to_sentence"
 )
 """In the order of their ids."""
 

@@ -1,6 +1,7 @@
-"""How much writing slots together may differ from writing them one by one.
+"""Together what provably hardly depends on each other, the rest one by one, and a look back.
 
-Knows predictions only. What it proves, it proves for a model whose predictions fit together.
+What it may do follows from the predictions at hand; what it proves, it proves for a model whose
+predictions fit together.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import SLACK, reaches
-from weft.decoding.diffusion.policies.ranking import Rows, ranked
+from weft.decoding.diffusion.policies.ranking import Rows, rank_rows
 from weft.decoding.diffusion.policies.remasking import shadow_probabilities
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.diffusion.stats import SLACK, SampledTokens, Stats, reaches
 
 
 def variation_bounds(
@@ -124,7 +124,7 @@ class _AdaptiveSession:
 
     def _chosen(self, stats: Stats) -> tuple[Rows, Rows]:
         """What is written now, and which of it on the word of a certificate."""
-        rows = ranked(stats.confidence, stats.open)
+        rows = rank_rows(stats.confidence, stats.open)
         doubt = np.maximum(1.0 - stats.confidence[rows], 0.0)
         sure = int((doubt <= self._risk + SLACK).sum())
         bound = variation_bounds(doubt[:sure], stats.entropy[rows[:sure]])

@@ -1,7 +1,4 @@
-"""Write, and overwrite what was written when the model changes its mind (token editing).
-
-Knows no control tokens: slots are neither inserted nor deleted.
-"""
+"""Policies that overwrite what was written when the model changes its mind (LLaDA2.1, LLaDA2.2)."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.decoding.diffusion.action import NOTHING, Action, SlotTokens
+from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.policies.ranking import surest
+from weft.decoding.diffusion.policies.ranking import confident_rows
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.diffusion.stats import SampledTokens, Stats, reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +50,33 @@ class _TokenEditSession:
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if canvas.block != self._block:
             self._block, self._reviews = canvas.block, self._settings.reviews
-        chosen = stats.open & reaches(stats.confidence, self._settings.write)
-        if not chosen.any():
-            chosen = surest(stats, 1)
+        chosen = confident_rows(stats, self._settings.write)
         commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
         if self._settings.edit is None:
             return Action(commit=commit)
-        edit = self._edits(stats, canvas, self._settings.edit)
+        changed = _changed(stats, canvas, self._settings.edit)
+        edit = SlotTokens.of(stats.slots[changed], stats.top_ids[changed, 0])
         if stats.open.any():
             return Action(commit=commit, edit=edit, again=self._reviews > 0)
         self._reviews -= 1
         return Action(edit=edit, again=len(edit) > 0 and self._reviews > 0)
 
-    def _edits(self, stats: Stats, canvas: Canvas, threshold: float) -> SlotTokens:
-        likeliest = stats.top_ids[:, 0]
-        other = likeliest != canvas.ids[stats.slots]
-        decided = ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
-        inside = stats.slots >= canvas.window.start
-        inside &= stats.slots < canvas.window.stop
-        changed = other & decided & inside & reaches(stats.confidence, threshold)
-        if not changed.any():
-            return NOTHING
-        return SlotTokens.of(stats.slots[changed], likeliest[changed])
+
+def _changed(stats: Stats, canvas: Canvas, threshold: float) -> Bits:
+    """[slots]: written ones of the window whose likeliest token is another, with `threshold`."""
+    inside = (stats.slots >= canvas.window.start) & (stats.slots < canvas.window.stop)
+    written = inside & ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
+    other = stats.top_ids[:, 0] != canvas.ids[stats.slots]
+    changed: Bits = written & other & reaches(stats.confidence, threshold)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
 class IndelPolicy:
     """Editing with insertion and deletion (LLaDA2.2), for models with such control tokens.
 
-    Open slots are written as in `TokenEdit`. Of a written slot the likeliest token decides, where
-    its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes the slot
+    Open slots are written as in `TokenEditPolicy`. Of a written slot the likeliest token decides,
+    where its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes it
     out, `insert` opens one before it, any other token replaces it. The window keeps its length: it
     is filled up with open slots, and an insert needs an open slot or an end token at its end.
     Windows with literals are not shifted. Control tokens are never written.
@@ -127,9 +120,7 @@ class _IndelSession:
         if canvas.block != self._block:
             self._block, self._seen = canvas.block, set()
             self._budget, self._reviews = self._settings.budget, self._settings.reviews
-        chosen = stats.open & reaches(stats.confidence, self._settings.write)
-        if not chosen.any():
-            chosen = surest(stats, 1)
+        chosen = confident_rows(stats, self._settings.write)
         commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
         edits = self._edits(stats, canvas) if self._fresh(canvas) else Action()
         if not stats.open.any():
@@ -156,9 +147,7 @@ class _IndelSession:
 
     def _edits(self, stats: Stats, canvas: Canvas) -> Action:
         rules, likeliest = self._settings, stats.top_ids[:, 0]
-        inside = (stats.slots >= canvas.window.start) & (stats.slots < canvas.window.stop)
-        mine = inside & ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
-        mine &= reaches(stats.confidence, rules.edit) & (likeliest != canvas.ids[stats.slots])
+        mine = _changed(stats, canvas, rules.edit)
         replaced = mine & ~np.isin(likeliest, self._controls)
         edit = self._paid(stats.slots, replaced)
         shifts = not canvas.frozen[canvas.window.start : canvas.window.stop].any()
@@ -166,7 +155,7 @@ class _IndelSession:
         opened = self._paid(stats.slots, mine & (likeliest == rules.insert) & shifts)
         opened = opened[: self._room(canvas, opened)]
         return Action(
-            edit=SlotTokens.of(edit, likeliest[stats.rows(edit)]) if len(edit) else NOTHING,
+            edit=SlotTokens.of(edit, likeliest[stats.rows(edit)]),
             # what is taken out is opened behind the window, and moves into it
             delete=np.concatenate([deleted, canvas.window.stop - 1 - np.arange(len(opened))]),
             insert=np.concatenate([opened, np.full(len(deleted), canvas.window.stop)]),

@@ -1,7 +1,4 @@
-"""How many slots are due in a step, when it is not the predictions that say so.
-
-Knows no predictions.
-"""
+"""Policies in which a pace says how many slots are written in a step, not the predictions."""
 
 from __future__ import annotations
 
@@ -13,13 +10,14 @@ import numpy as np
 
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
-from weft.decoding.diffusion.canvas import Canvas
+from weft.decoding.diffusion.canvas import Bits, Canvas
 from weft.decoding.diffusion.policies.ranking import (
+    CommitRule,
     Score,
     at_step,
     commit,
-    picked,
-    ranked,
+    rank_rows,
+    sample_rows,
     score_of,
 )
 from weft.decoding.diffusion.ports import Need
@@ -75,18 +73,18 @@ class EvenSteps:
 
     def begin(self, slots: int) -> _EvenStepsSession:
         share, more = divmod(slots, self.steps)
-        return _EvenStepsSession([share + (step < more) for step in range(self.steps)])
+        return _EvenStepsSession(iter([share + (step < more) for step in range(self.steps)]))
 
     def most_forwards(self, slots: int) -> int:
         return min(self.steps, slots)
 
 
+@dataclass(frozen=True, slots=True)
 class _EvenStepsSession:
-    def __init__(self, parts: list[int]) -> None:
-        self._parts = iter(parts)
+    parts: Iterator[int]
 
     def due(self, left: int) -> int:
-        return min(left, max(1, next(self._parts, 1)))
+        return min(left, max(1, next(self.parts, 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +111,44 @@ class FadingPace:
         return [*(1.0 - times[1:-1] / times[:-2]).tolist(), 1.0]
 
     def begin(self, slots: int) -> _FadingPaceSession:
-        return _FadingPaceSession(self.shares(slots), self.least)
+        return _FadingPaceSession(iter(self.shares(slots)), self.least)
 
     def most_forwards(self, slots: int) -> int:
         return min(self.steps or slots, slots)
 
 
+@dataclass(frozen=True, slots=True)
 class _FadingPaceSession:
-    def __init__(self, shares: list[float], least: int) -> None:
-        self._shares = iter(shares)
-        self._least = least
+    shares: Iterator[float]
+    least: int
 
     def due(self, left: int) -> int:
-        for share in self._shares:
-            count = max(int(left * share), self._least)
+        for share in self.shares:
+            count = max(int(left * share), self.least)
             if count:
                 return count
         return left
 
 
+class PacedSession:
+    """What sessions with a pace share: how many slots are due, block by block."""
+
+    def __init__(self, pace: CommitPace, canvas: Canvas) -> None:
+        self._pace = pace
+        self._pacing = pace.begin(len(canvas.open))
+
+    def due(self, stats: Stats, canvas: Canvas) -> int:
+        """In this step, of the open slots."""
+        left = int(stats.open.sum())
+        if canvas.step_in_block == 0:
+            self._pacing = self._pace.begin(left)
+        return self._pacing.due(left)
+
+
 @dataclass(frozen=True, slots=True)
 class FixedPacePolicy:
-    """LLaDA (Nie et al. 2025) with `Split`, Dream (Ye et al. 2025) with `Fading`; one slot a step
-    with `EveryStep(1)`.
+    """The best slots by a score, blind to how sure they are together: LLaDA (Nie et al. 2025) with
+    `EvenSteps`, Dream (Ye et al. 2025) with `FadingPace`; one slot a step with `EveryStep(1)`.
 
     spread     above 0: slots are drawn with weights exp(score / spread), Dream's `alg_temp`
     ends_last  slots that drew a terminator come after all others
@@ -158,18 +171,14 @@ class FixedPacePolicy:
         return self.pace.most_forwards(slots)
 
 
-class _FixedPaceSession:
+class _FixedPaceSession(PacedSession):
     def __init__(self, settings: FixedPacePolicy, canvas: Canvas, traits: ModelTraits) -> None:
+        super().__init__(settings.pace, canvas)
         self._settings = settings
         self._ends = sorted(traits.end_ids)
-        self._pacing: PaceSession = settings.pace.begin(len(canvas.open))
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules = self._settings
-        left = int(stats.open.sum())
-        if canvas.step_in_block == 0:
-            self._pacing = rules.pace.begin(left)
-        due = self._pacing.due(left)
+        rules, due = self._settings, self.due(stats, canvas)
         score = score_of(rules.score, stats, drawn)
         if rules.ends_last:
             # all scores of words stay above, in their order
@@ -177,19 +186,20 @@ class _FixedPaceSession:
             score = np.where(late, score - 2.0 * (1.0 + np.abs(score).max()), score)
         if rules.score == "random" or rules.spread:
             spread = rules.spread or 1.0
-            rows = picked(score, stats.open, due, spread, drawn.chance, canvas.step)
+            rows = sample_rows(score, stats.open, due, spread, drawn.chance, canvas.step)
         else:
-            rows = ranked(score, stats.open)[:due]
+            rows = rank_rows(score, stats.open)[:due]
         return commit(stats, drawn, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class AncestralPolicy:
-    """Dream's `origin`. Time falls evenly from 1 to `last`; from t to s each open slot is written
-    with probability 1 - s/t, in the last of `steps` with certainty. Without `steps` there are as
-    many as slots.
+    """Dream's `origin`, the sampling that masked diffusion is derived from: predictions decide
+    neither which slots are written nor how many.
 
-    A step in which chance writes none is passed over: the canvas would be predicted alike.
+    Time falls evenly from 1 to `last`; from t to s each open slot is written with probability
+    1 - s/t, in the last of `steps` with certainty. Without `steps` there are as many as slots. A
+    step in which chance writes none is passed over: the canvas would be predicted alike.
     """
 
     steps: int = 0
@@ -200,22 +210,22 @@ class AncestralPolicy:
         FadingPace(self.steps, self.last)
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _AncestralSession:
-        return _AncestralSession(self)
+        return _AncestralSession(FadingPace(self.steps, self.last))
 
     def most_forwards(self, slots: int) -> int:
         return min(self.steps or slots, slots)
 
 
 class _AncestralSession:
-    def __init__(self, settings: AncestralPolicy) -> None:
-        self._settings = settings
+    def __init__(self, pace: FadingPace) -> None:
+        self._pace = pace
         self._shares: Iterator[tuple[int, float]] = iter(())
         self._passed = 0
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         rows = np.flatnonzero(stats.open)
         if canvas.step_in_block == 0:
-            shares = FadingPace(self._settings.steps, self._settings.last).shares(len(rows))
+            shares = self._pace.shares(len(rows))
             self._shares = enumerate(shares, self._passed)
             self._passed += len(shares)
         for step, share in self._shares:
@@ -228,35 +238,23 @@ class _AncestralSession:
 
 
 @dataclass(frozen=True, slots=True)
-class DilatedPolicy:
+class DilatedPolicy(CommitRule):
     """Dilated unmasking (Luxembourg et al. 2025): in a window of w slots every (w / base)th slot,
-    then every (w / base^2)th, and so on to all: about log w steps.
+    then every (w / base^2)th, and so on to all: about log w steps, blind to predictions.
     """
 
     base: int = 2
-    needs: frozenset[Need] = frozenset()
 
     def __post_init__(self) -> None:
         if self.base < 2:
             raise ValueError(f"gaps cannot shrink by {self.base}")
 
-    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _DilatedSession:
-        return _DilatedSession(self)
-
-    def most_forwards(self, slots: int) -> int:
-        return slots
-
-
-class _DilatedSession:
-    def __init__(self, settings: DilatedPolicy) -> None:
-        self._settings = settings
-
-    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+    def rows(self, stats: Stats, _drawn: SampledTokens, canvas: Canvas) -> Bits:
         """Those of the widest gap at which a slot is open."""
         place = stats.slots - canvas.window.start
         gap = len(canvas.window)
         chosen = np.zeros(len(place), dtype=np.bool_)
         while gap > 1 and not chosen.any():
-            gap = max(1, gap // self._settings.base)
+            gap = max(1, gap // self.base)
             chosen = stats.open & (place % gap == 0)
-        return commit(stats, drawn, chosen if chosen.any() else stats.open)
+        return chosen if chosen.any() else stats.open

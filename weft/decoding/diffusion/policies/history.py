@@ -1,7 +1,4 @@
-"""Commit what is sure and has stopped changing (KLASS).
-
-Knows nothing of the schedule: where nothing is stable, the surest slots are written.
-"""
+"""Policies that remember earlier predictions of a slot."""
 
 from __future__ import annotations
 
@@ -13,17 +10,19 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.policies.ranking import surest
+from weft.decoding.diffusion.policies.ranking import commit, most_confident
 from weft.decoding.diffusion.policies.uniform_state import mixture
 from weft.decoding.diffusion.ports import CommitPolicy, CommitSession, Need
 from weft.decoding.diffusion.query import SoftSlots
-from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities
+from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities, reaches
+
+_SPENT = 1e-3
+"""A credit of less is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class KlassPolicy:
-    """Token-level KL-adaptive stability sampling (Kim et al. 2025).
+    """Token-level KL-adaptive stability sampling (KLASS, Kim et al. 2025).
 
     A slot is written when its confidence reaches `confidence` and the prediction moved by less
     than `divergence` nats of KL(now, before) in each of the last `history` passes. Where no slot
@@ -57,17 +56,12 @@ class _KlassSession:
         }
         lasting = np.array([self._calm.get(int(s), 0) >= rules.history for s in stats.slots])
         chosen = stats.open & lasting & reaches(stats.confidence, rules.confidence)
-        if not chosen.any():
-            chosen = surest(stats, rules.least)
-        return Action(commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]))
-
-
-_SPENT = 1e-3
+        return commit(stats, drawn, chosen if chosen.any() else most_confident(stats, rules.least))
 
 
 @dataclass(frozen=True, slots=True)
 class CreditPolicy:
-    """CreditDecoding (Wang et al. 2025), before `then`, which commits.
+    """CreditDecoding (Wang et al. 2025): raises the logits that `then`, which commits, reads.
 
     At every pass the credit of each (slot, token) is multiplied by `decay`, and the likeliest
     token of a slot earns p to the power of `power`. Its logit rises by `weight` ln(1 + credit).
@@ -131,7 +125,7 @@ class SmoothingPolicy:
     Slots whose confidence reaches a threshold are written, the surest at least; it falls from 1
     by `fall` at each pass of a window, down to `threshold`. Open slots are read as the mask and,
     with a weight that rises from `weight` by `rise` up to `most`, the `parts` likeliest tokens of
-    the last prediction.
+    the last prediction. A model that was not trained on mixtures takes small weights only.
     """
 
     threshold: float = 0.9
@@ -156,8 +150,7 @@ class _SmoothingSession:
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         rules, passes = self._settings, canvas.step_in_block
         threshold = max(rules.threshold, 1.0 - rules.fall * passes)
-        chosen = stats.open & reaches(stats.confidence, threshold)
-        chosen |= surest(stats, 1)
+        chosen = (stats.open & reaches(stats.confidence, threshold)) | most_confident(stats, 1)
         weight = min(rules.most, rules.weight + rules.rise * passes)
         return Action(
             commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]),

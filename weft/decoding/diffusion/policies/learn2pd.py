@@ -1,11 +1,10 @@
-"""Which slots of a block are final, guessed from how sure the model is of each: a tiny network.
+"""Learn2PD (arXiv 2509.25188): a trained filter says which predictions of a block are final.
 
-Computed in numpy. Knows neither canvas nor model, but for which one it was trained.
+A tiny network from confidences to verdicts, computed in numpy, for the one model it was trained on.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
-from weft.decoding.diffusion.policies.ranking import commit, ranked
+from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields, write_config
+from weft.decoding.diffusion.policies.ranking import commit, rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 
@@ -88,9 +87,7 @@ def save_filter(
     beside.chmod(0o644)
     beside.replace(folder / WEIGHTS)
     own = {"format": _FORMAT, "slots": slots, "hidden": hidden, "model": digest, **told}
-    beside = folder / f".{CONFIG}.{os.getpid()}"
-    beside.write_text(json.dumps({_OWN: own}, indent=1, allow_nan=False) + "\n", "utf-8")
-    beside.replace(folder / CONFIG)
+    write_config(folder, {_OWN: own})
 
 
 def load_filter(folder: Path, digest: str) -> FinalityFilter:
@@ -181,7 +178,7 @@ class _Learn2pdSession:
         judged = stats.open & (places < finality.slots)
         sure = np.zeros(len(stats.slots), dtype=np.bool_)
         sure[judged] = final[places[judged]] > self._settings.threshold
-        sure[ranked(stats.confidence, stats.open)[:1]] = True
+        sure[rank_rows(stats.confidence, stats.open)[:1]] = True
         return commit(stats, drawn, sure)
 
 

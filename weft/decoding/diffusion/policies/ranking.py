@@ -1,15 +1,18 @@
-"""Orders of open slots, and the writing of some of them. Knows no rule for how many."""
+"""Orders of open slots, and the frame of policies that are a rule for which of them are written."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.decoding.diffusion.action import Action, SlotTokens
-from weft.decoding.diffusion.canvas import Bits
-from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats
+from weft.decoding.diffusion.adapter import ModelTraits
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.diffusion.ports import Need
+from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats, reaches
 from weft.decoding.sampling import TokenRng
 
 Score = Literal["confidence", "drawn", "margin", "entropy", "leftmost", "random"]
@@ -21,6 +24,25 @@ not drawn from the model's law even one slot at a time."""
 
 _STEPS: Final = 2.0**20
 Rows = NDArray[np.intp]
+
+
+class CommitRule(ABC):
+    """Implements `CommitPolicy` and `CommitSession`: a rule that remembers nothing."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> Self:
+        return self
+
+    def most_forwards(self, slots: int) -> int:
+        return slots
+
+    def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        return commit(stats, drawn, self.rows(stats, drawn, canvas))
+
+    @abstractmethod
+    def rows(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Rows | Bits:
+        """Rows of `stats` that are written, one at least."""
 
 
 def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.float64]:
@@ -40,7 +62,7 @@ def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.flo
             return np.zeros(len(stats.slots))
 
 
-def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
+def rank_rows(score: NDArray[np.float64], among: Bits) -> Rows:
     """The rows `among` [slots], the highest score first, of equals the leftmost.
 
     Scores of float32 logits that differ by less than a millionth are equal: which of them is
@@ -50,14 +72,27 @@ def ranked(score: NDArray[np.float64], among: Bits) -> Rows:
     return rows[np.argsort(-np.rint(score[rows] * _STEPS), kind="stable")]
 
 
-def surest(stats: Stats, count: int) -> Bits:
-    """[slots]: the `count` open ones of the highest confidence, as `ranked` orders them."""
+def most_confident(stats: Stats, count: int) -> Bits:
+    """[slots]: the `count` open ones of the highest confidence, as `rank_rows` orders them."""
     chosen = np.zeros(len(stats.slots), dtype=np.bool_)
-    chosen[ranked(stats.confidence, stats.open)[:count]] = True
+    chosen[rank_rows(stats.confidence, stats.open)[:count]] = True
     return chosen
 
 
-def picked(
+def confident_rows(stats: Stats, threshold: float, least: int = 1) -> Bits:
+    """[slots]: the open ones whose confidence reaches `threshold`, else the `least` surest."""
+    chosen = stats.open & reaches(stats.confidence, threshold)
+    return chosen if chosen.any() else most_confident(stats, least)
+
+
+def rewritable(canvas: Canvas) -> Slots:
+    """The decided slots of the window that may be opened or edited again, ascending."""
+    inside = np.arange(canvas.window.start, canvas.window.stop)
+    slots: Slots = inside[~canvas.undecided[inside] & ~canvas.frozen[inside]]
+    return slots
+
+
+def sample_rows(
     score: NDArray[np.float64], among: Bits, count: int, spread: float, chance: TokenRng, step: int
 ) -> Rows:
     """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
@@ -69,7 +104,7 @@ def picked(
         if not weights.any():  # the rest is too unlikely for float64
             left = among.copy()
             left[rows] = False
-            return np.array([*rows, *ranked(score, left)[: count - len(rows)]], dtype=np.intp)
+            return np.array([*rows, *rank_rows(score, left)[: count - len(rows)]], dtype=np.intp)
     return np.array(rows, dtype=np.intp)
 
 

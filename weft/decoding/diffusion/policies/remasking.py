@@ -1,7 +1,4 @@
-"""Written slots as all the others see them, by way of masked copies beside the canvas.
-
-Knows no rule for what to do about a slot that is not expected.
-"""
+"""Policies that open written slots again, and how a written slot looks to all the others."""
 
 from __future__ import annotations
 
@@ -12,19 +9,17 @@ from numpy.typing import NDArray
 
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
-from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.confidence import reaches
-from weft.decoding.diffusion.policies.ranking import at_step, surest
+from weft.decoding.diffusion.canvas import Bits, Canvas, Slots
+from weft.decoding.diffusion.policies.ranking import (
+    CommitRule,
+    at_step,
+    commit,
+    most_confident,
+    rewritable,
+)
 from weft.decoding.diffusion.ports import Need
-from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities
+from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities, reaches
 from weft.decoding.sampling import TokenRng
-
-
-def rewritable(canvas: Canvas) -> Slots:
-    """The decided slots of the window that may be opened again, ascending."""
-    inside = np.arange(canvas.window.start, canvas.window.stop)
-    slots: Slots = inside[~canvas.undecided[inside] & ~canvas.frozen[inside]]
-    return slots
 
 
 def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[np.float64]]:
@@ -37,8 +32,9 @@ def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[n
 
 
 @dataclass(frozen=True, slots=True)
-class WinoPolicy:
-    """Wide-in, narrow-out (Hong et al. 2025).
+class WinoPolicy(CommitRule):
+    """Wide-in, narrow-out (Hong et al. 2025): drafts widely, and takes back what all the other
+    slots do not expect, by masked copies beside the canvas.
 
     Slots whose confidence reaches `draft` are written: at most `share` of the open ones, but that
     cap is no less than `few` and no more than `many`. Written slots of the window are predicted
@@ -52,95 +48,76 @@ class WinoPolicy:
     share: float = 0.7
     few: int = 5
     many: int = 20
-    needs: frozenset[Need] = frozenset()
-
-    def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _WinoSession:
-        return _WinoSession(self)
-
-    def most_forwards(self, slots: int) -> int:
-        return slots
-
-
-class _WinoSession:
-    def __init__(self, settings: WinoPolicy) -> None:
-        self._settings = settings
 
     def shadows(self, canvas: Canvas) -> Slots:
         return rewritable(canvas)
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules = self._settings
-        open_slots = int(stats.open.sum())
-        cap = int(min(max(rules.share * open_slots, rules.few), rules.many))
-        # of the surest `cap`, those that pass; one at least
-        chosen = surest(stats, cap) & reaches(stats.confidence, rules.draft)
-        if not chosen.any():
-            chosen = surest(stats, 1)
-        return Action(
-            commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]),
-            remask=self._doubted(stats, canvas, int(chosen.sum()) - 1),
-        )
-
-    def _doubted(self, stats: Stats, canvas: Canvas, most: int) -> Slots:
-        """At most `most` of the written slots, the least expected first."""
+        chosen = self.rows(stats, drawn, canvas)
         slots, p = shadow_probabilities(stats, canvas)
-        doubted = ~reaches(p, self._settings.verify)
-        order = np.argsort(p, kind="stable")
-        return np.sort(slots[order][doubted[order]][: max(0, most)])
+        doubted = ~reaches(p, self.verify)
+        order = np.argsort(p, kind="stable")  # the least expected first
+        most = max(0, int(chosen.sum()) - 1)
+        remask = np.sort(slots[order][doubted[order]][:most])
+        return Action(commit=commit(stats, drawn, chosen).commit, remask=remask)
+
+    def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Bits:
+        """Of the surest, as many as the cap says, those that pass; one at least."""
+        cap = int(min(max(self.share * int(stats.open.sum()), self.few), self.many))
+        chosen = most_confident(stats, cap) & reaches(stats.confidence, self.draft)
+        return chosen if chosen.any() else most_confident(stats, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningConfidencePolicy:
     """Running confidence remasking (MDPO, He et al. 2025).
 
-    After the pass s of a window, s times `step` slots are kept: those with the highest confidence
+    After the pass s of a window, s times `count` slots are kept: those with the highest confidence
     that they ever had. A written slot that is not among them is opened again.
     """
 
-    step: int = 1
+    count: int = 1
     needs: frozenset[Need] = frozenset()
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _RunningConfidenceSession:
-        return _RunningConfidenceSession(self)
+        return _RunningConfidenceSession(self.count)
 
     def most_forwards(self, slots: int) -> int:
-        return -(-slots // self.step)
+        return -(-slots // self.count)
 
 
 class _RunningConfidenceSession:
-    def __init__(self, settings: RunningConfidencePolicy) -> None:
-        self._settings = settings
+    def __init__(self, count: int) -> None:
+        self._count = count
         self._best: dict[int, float] = {}
         self._block = -1
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if canvas.block != self._block:
             self._block, self._best = canvas.block, {}
-        opened = stats.slots[stats.open]
+        opened, decided = stats.slots[stats.open], rewritable(canvas)
         for slot, confidence in zip(opened, stats.confidence[stats.open], strict=True):
             self._best[int(slot)] = max(self._best.get(int(slot), 0.0), float(confidence))
-        slots = np.sort(np.concatenate([opened, rewritable(canvas)]))
+        slots = np.sort(np.concatenate([opened, decided]))
         score = np.array([self._best.get(int(slot), 1.0) for slot in slots])
-        kept = slots[np.argsort(-score, kind="stable")]
-        kept = kept[: self._settings.step * (canvas.step_in_block + 1)]
+        kept = slots[np.argsort(-score, kind="stable")][: self._count * (canvas.step_in_block + 1)]
         fresh = stats.open & np.isin(stats.slots, kept)
-        decided = rewritable(canvas)
         return Action(
-            commit=SlotTokens.of(stats.slots[fresh], drawn.ids[fresh]),
-            remask=decided[~np.isin(decided, kept)],
+            commit=commit(stats, drawn, fresh).commit, remask=decided[~np.isin(decided, kept)]
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RemdmPolicy:
-    """ReMDM with confidence-based rates (Wang et al. 2025).
+    """ReMDM with confidence-based rates (Wang et al. 2025): opens slots again by chance, the
+    doubtful ones more often.
 
-    After the pass s of a window, s times `step` slots are decided. At each pass a written slot is
+    After the pass s of a window, s times `count` slots are decided. At each pass a written slot is
     opened again with a probability of `rate` times the softmax of -psi over the written ones,
     psi being its probability when it was written; at most `budget` times in a window.
     """
 
-    step: int = 1
+    count: int = 1
     rate: float = 0.2
     budget: int = 32
     needs: frozenset[Need] = frozenset()
@@ -149,7 +126,7 @@ class RemdmPolicy:
         return _RemdmSession(self)
 
     def most_forwards(self, slots: int) -> int:
-        return -(-slots // self.step)
+        return -(-slots // self.count)
 
 
 class _RemdmSession:
@@ -162,12 +139,12 @@ class _RemdmSession:
         if canvas.block != self._block:
             self._block, self._left, self._psi = canvas.block, self._settings.budget, {}
         decided = rewritable(canvas)
-        due = self._settings.step * (canvas.step_in_block + 1) - len(decided)
+        due = self._settings.count * (canvas.step_in_block + 1) - len(decided)
         # each opened slot has to be made up for by an open one that is written now
         most = min(self._left, int(stats.open.sum()) - due)
         again = self._opened(decided, canvas, drawn.chance)[: max(0, most)]
         self._left -= len(again)
-        chosen = surest(stats, due + len(again))
+        chosen = most_confident(stats, due + len(again))
         for slot, p in zip(stats.slots[chosen], drawn.p[chosen], strict=True):
             self._psi[int(slot)] = float(p)
         return Action(

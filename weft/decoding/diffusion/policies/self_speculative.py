@@ -1,6 +1,6 @@
 """Draft a window from one pass, and verify one-by-one writing of it in one batched pass.
 
-Knows no second model: draft and verdict are the same predictions, of canvases written further.
+Draft and verdict are predictions of the same model, of canvases written further.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.tracking import front, reach
 from weft.decoding.diffusion.canvas import Canvas, Slots
-from weft.decoding.diffusion.policies.ranking import Score, ranked, score_of
+from weft.decoding.diffusion.policies.ranking import Score, rank_rows, score_of
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.query import Query
 from weft.decoding.diffusion.stats import ProbeAnswer, SampledTokens, Stats
-from weft.decoding.diffusion.stops.terminators import decided_ends
+from weft.decoding.diffusion.stops import decided_ends
 
 Step = tuple[int, int]
 """A slot and its token."""
@@ -35,9 +35,9 @@ class SelfSpeculativePolicy:
     next draft begins there.
 
     Lossless: with an exact cache and an order that looks at predictions only, the text is that of
-    `Fixed(Every(1), order)` with the same chance, token by token, at any temperature, because a
-    slot draws with the same number in every canvas. A batched pass counts as one forward; it
-    reads up to `rows` times the tokens, which `Counters.tokens` tells.
+    `FixedPacePolicy(EveryStep(1), order)` with the same chance, token by token, at any temperature,
+    because a slot draws with the same number in every canvas. A batched pass counts as one forward;
+    it reads up to `rows` times the tokens, which `DenoisingCounters.tokens` tells.
     """
 
     order: Score = "leftmost"
@@ -68,7 +68,7 @@ class _SelfSpeculativeSession:
         return self._go_on(stats, drawn, canvas)
 
     def looked(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """See `Looking`: which drafted steps are those of one-by-one writing."""
+        """Which drafted steps are those of one-by-one writing."""
         at = 0  # of the canvas that one-by-one writing comes to
         while at + 1 < len(answers) and self._next(answers[at]) == self._draft[at + 1]:
             at += 1
@@ -91,7 +91,7 @@ class _SelfSpeculativeSession:
 
     def _steps(self, stats: Stats, drawn: SampledTokens) -> list[Step]:
         """All open slots in order."""
-        rows = ranked(score_of(self._settings.order, stats, drawn), stats.open)
+        rows = rank_rows(score_of(self._settings.order, stats, drawn), stats.open)
         return [(int(stats.slots[row]), int(drawn.ids[row])) for row in rows]
 
     def _ends(self, canvas: Canvas) -> bool:

@@ -1,1 +1,1 @@
-"""Presets by family, read when one is asked for."""
+"""The table of diffusion decoders, read when one of them is asked for."""

@@ -1,4 +1,4 @@
-"""From what a request asks for to an answer that can be filled. Knows no canvas."""
+"""From the schema or grammar of a request to an answer that can be filled."""
 
 from __future__ import annotations
 

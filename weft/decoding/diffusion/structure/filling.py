@@ -46,18 +46,18 @@ class StructureFiller:
         self._open = tokens == OPEN
         return Canvas(prompt, len(tokens), self._fill, row=row, literals=decided)
 
-    def plugs(self, plugs: DecoderConfig) -> DecoderConfig:
-        """`plugs` that fill this structure: their policy, verifiers and guards, and a cache that is
+    def configure(self, config: DecoderConfig) -> DecoderConfig:
+        """`config` to fill this structure: its policy, verifiers and guards, and a cache that is
         exact however slots move.
         """
         full = self._traits.attention == "full"
         return replace(
-            plugs,
+            config,
             schedule=self,
             cache=NoCache() if full else BlockCausalCache(joined=True),
             stop=self,
-            guidance=(*plugs.guidance, self),
-            verifiers=(*plugs.verifiers, self),
+            guidance=(*config.guidance, self),
+            verifiers=(*config.verifiers, self),
         )
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> StructureFiller:
@@ -134,7 +134,7 @@ class StructureFiller:
     # --- schedule
 
     def first(self, canvas: Canvas) -> range:
-        """See `Blocks`. Never empty."""
+        """See `ScheduleSession`. Never empty."""
         return self._window(canvas, canvas.decided_to if self._open.any() else canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:

@@ -1,6 +1,6 @@
-"""JSON Schema keywords: which a skeleton follows, and two schemas as the one that says both.
+"""JSON Schema keywords: which a skeleton follows, two schemas as one, and whether two can overlap.
 
-Knows single schemas, no references. What is not understood is refused, never ignored.
+Single schemas, without references. What is not understood is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -14,46 +14,29 @@ from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 
 Schema: TypeAlias = Mapping[str, Any]
 
-ANNOTATIONS: Final = frozenset(
-    {
-        "$anchor",
-        "$comment",
-        "$defs",
-        "$id",
-        "$schema",
-        "default",
-        "definitions",
-        "deprecated",
-        "description",
-        "examples",
-        "readOnly",
-        "title",
-        "writeOnly",
-    }
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ANNOTATIONS: Final = _words(
+    "$anchor $comment $defs $id $schema default definitions deprecated description examples"
+    " readOnly title writeOnly"
 )
+_BOUNDS: Final = _words("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf")
 OF_TYPE: Final[dict[str, frozenset[str]]] = {
     "null": frozenset(),
     "boolean": frozenset(),
-    "integer": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    ),
-    "number": frozenset(
-        {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
-    ),
-    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
-    "array": frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}),
-    "object": frozenset(
-        {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}
-    ),
+    "integer": _BOUNDS,
+    "number": _BOUNDS,
+    "string": _words("minLength maxLength pattern format"),
+    "array": _words("items prefixItems minItems maxItems uniqueItems"),
+    "object": _words("properties required additionalProperties minProperties maxProperties"),
 }
 COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "enum", "const", "type"})
 _KNOWN: Final = ANNOTATIONS | COMPOSED | frozenset().union(*OF_TYPE.values())
-_LARGER: Final = frozenset(
-    {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
-)
-_SMALLER: Final = frozenset(
-    {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
-)
+_LARGER: Final = _words("minimum exclusiveMinimum minLength minItems minProperties")
+_SMALLER: Final = _words("maximum exclusiveMaximum maxLength maxItems maxProperties")
 
 
 def check_keywords(schema: object) -> Schema:
@@ -87,14 +70,14 @@ def value_types(schema: Schema) -> tuple[str, ...]:
     return ()
 
 
-def without(schema: Schema, *names: str) -> dict[str, Any]:
+def without_keywords(schema: Schema, *names: str) -> dict[str, Any]:
     """A copy that lacks the keywords `names`, and annotations."""
     return {k: v for k, v in schema.items() if k not in names and k not in ANNOTATIONS}
 
 
 def intersect_schemas(one: Schema, other: Schema) -> dict[str, Any]:
     """A schema that a value fits when it fits `one` and `other`. Raises: `NotASkeleton`."""
-    first, second = without(one), without(other)
+    first, second = without_keywords(one), without_keywords(other)
     _agree_on_others(first, second)
     result = dict(first)
     for key, value in second.items():
@@ -209,7 +192,7 @@ def lists_values(schema: Schema, kind: type) -> bool:
     """Whether it lists strings (`str`) or numbers (`float`) and says nothing else."""
     values = _listed_values(schema)
     name = "string" if kind is str else "number"
-    alone = not without(schema, "const", "enum")
+    alone = not without_keywords(schema, "const", "enum")
     return bool(values) and alone and all(has_type(value, (name,)) for value in values or ())
 
 

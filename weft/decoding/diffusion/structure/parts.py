@@ -1,4 +1,4 @@
-"""What a skeleton is made of, before it is laid out: text, values of a language, and choices."""
+"""What a skeleton is made of before it is laid out: text, values of a language, and choices."""
 
 from __future__ import annotations
 

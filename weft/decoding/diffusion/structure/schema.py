@@ -17,7 +17,7 @@ from weft.decoding.diffusion.structure.keywords import (
     plain_type,
     same_value,
     value_types,
-    without,
+    without_keywords,
 )
 from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 from weft.decoding.diffusion.structure.languages.pattern import Alternation
@@ -123,11 +123,7 @@ class SchemaCompiler:
             self._level -= 1
 
     def choice(
-        self,
-        key: tuple[object, ...],
-        make: Callable[[], Sequence[Parts]],
-        *,
-        exits: bool = False,
+        self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
         """The choice of that key, made once. Raises: `NotASkeleton` when there are too many."""
         if key not in self._choices:
@@ -162,10 +158,10 @@ class SchemaCompiler:
         for _ in range(self._depth):
             if "$ref" in schema:
                 target = check_keywords(self._target(schema["$ref"]))
-                rest = without(schema, "$ref")
+                rest = without_keywords(schema, "$ref")
                 schema = intersect_schemas(target, rest) if rest else target
             elif "allOf" in schema:
-                found: Schema = without(schema, "allOf")
+                found: Schema = without_keywords(schema, "allOf")
                 for part in schema["allOf"]:
                     found = intersect_schemas(found, self._resolved(check_keywords(part)))
                 schema = found
@@ -223,7 +219,7 @@ class SchemaCompiler:
             values = [v for v in values if any(same_value(v, each) for each in schema["enum"])]
         if "type" in schema:
             values = [v for v in values if has_type(v, value_types(schema))]
-        rest = without(schema, "const", "enum", "type")
+        rest = without_keywords(schema, "const", "enum", "type")
         if rest:
             raise NotASkeleton(f"{min(rest)!r} beside listed values")
         if not values:
@@ -231,7 +227,7 @@ class SchemaCompiler:
         return one_of_texts(list(dict.fromkeys(map(dump_json, values))), self._languages)
 
     def _union(self, schema: Schema, name: str) -> Parts:
-        rest = without(schema, name)
+        rest = without_keywords(schema, name)
         if not isinstance(schema[name], list | tuple) or not schema[name]:
             raise NotASkeleton(f"{name!r} without alternatives")
         branches = []

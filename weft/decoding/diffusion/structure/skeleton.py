@@ -1,4 +1,10 @@
-"""How a skeleton is laid out. Knows no schema and no model."""
+"""One answer as it is filled: literals, values and open choices in a row, laid out again as they
+are decided.
+
+Two invariants make every state a beginning of valid text: each value can be finished within its
+slots, and all that is laid out fits the room together with the cheapest branch of every open
+choice (`slots.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""A value on the canvas: a run of slots of which every open one may hold what keeps the rest
+"""Values and choices on the canvas: slots of which every open one may hold what keeps the rest
 possible.
-
-Invariant: what is decided, and any number of the open slots after it, spell some word of the
-language. A token is admitted where that stays true, so no order of commits leads into a dead end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The port to an answer of a given form while it is filled on a canvas."""
+"""The port to an answer of a given form, and the form that a grammar allows token by token."""
 
 from __future__ import annotations
 

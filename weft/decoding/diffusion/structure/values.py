@@ -1,4 +1,4 @@
-"""Strings and numbers as languages. Knows the keywords of single schemas, no references."""
+"""The values of a JSON Schema as parts of a skeleton: scalars, fixed texts, arrays and objects."""
 
 from __future__ import annotations
 
@@ -159,11 +159,7 @@ class ValueCompiler(Protocol):
         """A value that fits `schema`."""
 
     def choice(
-        self,
-        key: tuple[object, ...],
-        make: Callable[[], Sequence[Parts]],
-        *,
-        exits: bool = False,
+        self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
         """The choice of that key, made once."""
 

@@ -64,14 +64,12 @@ class SandboxRequest:
     probe: bool = False
 
     def as_json(self) -> bytes:
-        """As the keeper reads it."""
         plain: dict[str, Any] = {**asdict(self), "stdin": _encoded(self.stdin)}
         plain["files"] = {name: _encoded(content) for name, content in self.files.items()}
         return json.dumps(plain).encode()
 
     @staticmethod
     def from_json(text: bytes) -> SandboxRequest:
-        """What `as_json` wrote."""
         plain: dict[str, Any] = json.loads(text)
         plain["stdin"] = base64.b64decode(plain["stdin"])
         plain["files"] = {name: base64.b64decode(held) for name, held in plain["files"].items()}

@@ -99,7 +99,6 @@ class CodeSandbox:
 
     @property
     def limits(self) -> SandboxLimits:
-        """What a program may take."""
         return self._limits
 
     async def run(

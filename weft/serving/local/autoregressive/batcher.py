@@ -45,7 +45,7 @@ class Batcher:
         self._drafting = SpeculativeDecoders(network, options.decode)
         self._intake = Intake(
             vocabulary,
-            network.habits,
+            network.generation,
             network.context_tokens,
             options,
             self._drafting.speculation,
@@ -60,7 +60,7 @@ class Batcher:
     def load(cls, path: Path, options: LocalOptions) -> Batcher:
         """Weights and tokenizer of a folder. Raises: what they raise."""
         network = Network.load(path, options)
-        vocabulary = Vocabulary.load(path, network.vocabulary_size, network.habits.end_ids)
+        vocabulary = Vocabulary.load(path, network.vocabulary_size, network.generation.end_ids)
         return cls(network, vocabulary, options, path.name)
 
     @property

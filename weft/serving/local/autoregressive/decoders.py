@@ -15,9 +15,13 @@ from weft.decoding.diffusion.catalogue import NAMES as DIFFUSION_NAMES
 from weft.decoding.network.network import Network
 from weft.decoding.options import PLAIN_NAMES
 from weft.decoding.speculative.draft import DraftProposal
-from weft.decoding.speculative.drafter import ProposalRequest, SpeculativeMethod, proposed
+from weft.decoding.speculative.drafter import (
+    DraftRequest,
+    ProposalRequest,
+    SpeculativeMethod,
+    propose_all,
+)
 from weft.decoding.speculative.presets import NAMES, made, preset
-from weft.decoding.speculative.request import DraftRequest
 from weft.decoding.speculative.speculation import SpeculationFallback, SpeculativeSequence
 from weft.serving.local.autoregressive.row import AnswerRow
 
@@ -64,7 +68,7 @@ class SpeculativeDecoders:
         drafts = {}
         for method, asked in asks.items():
             begun = time.perf_counter()
-            answers = proposed(method, [ask for _, _, ask in asked])
+            answers = propose_all(method, [ask for _, _, ask in asked])
             share_s = (time.perf_counter() - begun) / len(asked)
             for (row, speculation, ask), draft in zip(asked, answers, strict=True):
                 drafts[row] = row.admitted(speculation.take(draft, ask, row.room))

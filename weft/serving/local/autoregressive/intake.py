@@ -14,7 +14,7 @@ from weft.decoding.network.network import ModelGenerationConfig
 from weft.decoding.network.segments import shares_steps
 from weft.decoding.network.visibility import Placement
 from weft.decoding.sampling import CounterRng
-from weft.decoding.speculative.request import DraftRequest
+from weft.decoding.speculative.drafter import DraftRequest
 from weft.decoding.speculative.speculation import SpeculativeSequence
 from weft.decoding.worker_steps import WorkerSteps
 from weft.serving.local.answer import AnswerText

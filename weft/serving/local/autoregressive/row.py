@@ -1,4 +1,4 @@
-"""A draft without what a grammar forbids: a pass need not read what cannot be written."""
+"""One request while it runs: its tokens, how its next one is chosen, and when it ends."""
 
 from __future__ import annotations
 
@@ -161,16 +161,16 @@ class AnswerRow:
         """How far `draft` is right, and the token after it."""
         tree, choosing = draft.tree, self._choosing
 
-        def law_at(node: int) -> NDArray[np.float64]:
+        def distribution_at(node: int) -> NDArray[np.float64]:
             if node != ROOT:
                 choosing.take(tree.tokens[node])
-            return choosing.law(logits[node - ROOT])
+            return choosing.distribution(logits[node - ROOT])
 
         position = len(self._answer.token_ids)
         if self.speculation is None:
-            walk = AcceptedPath((), choosing.chance.token(law_at(ROOT), position))
+            walk = AcceptedPath((), choosing.chance.token(distribution_at(ROOT), position))
         else:
-            walk = self.speculation.walk(draft, law_at, choosing.chance, position)
+            walk = self.speculation.walk(draft, distribution_at, choosing.chance, position)
         choosing.take(walk.bonus)
         return walk
 

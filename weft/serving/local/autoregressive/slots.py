@@ -21,7 +21,7 @@ class Slot:
     `placement` says where they stand. From column `front` on they have seen tokens of other slots;
     None: none has. From column `prompt` on they were computed in another precision than prompts
     are; None: none was. `moved` tokens were written from `front` on and are there no longer.
-    `names` are those of the first tokens, as far as somebody asked.
+    `names` are those of the first tokens, as far as they were asked for.
     """
 
     number: int

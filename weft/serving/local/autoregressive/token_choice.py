@@ -1,7 +1,4 @@
-"""What an answer may say next: the model's law within its grammar, and what that forces.
-
-Knows logits and tokens; knows nothing of text, of the batch, or of drafts.
-"""
+"""The distribution of an answer's next token within its grammar, and what the grammar forces."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ class TokenChooser:
     """Goes along one answer, token by token: `taken` so far, and none after it has `finished`.
 
     `steps` tells the tokens that must follow one that was taken; else the grammar does, but for
-    answers whose log probabilities are wanted, which `draws_all`: nobody looked at forced tokens.
+    answers whose log probabilities are wanted, which `draws_all`: forced tokens have none.
     """
 
     def __init__(
@@ -45,7 +42,7 @@ class TokenChooser:
         """Nothing can follow any more."""
         return not self.forced and self._grammar is not None and self._grammar.finished
 
-    def law(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Of the next token: probabilities [vocabulary]. logits: [vocabulary]; changed.
 
         Raises: `ModelRequestError` when the grammar has become too complex to follow.
@@ -53,13 +50,13 @@ class TokenChooser:
         if self.forced:
             return _certain(self.forced[0], len(logits))
         if self.finished:
-            return _certain(0, len(logits))  # nobody will read it
+            return _certain(0, len(logits))  # it is not read
         if self._grammar is not None:
             self._grammar.restrict(logits)
-        return self._shaping.law(logits)
+        return self._shaping.distribution(logits)
 
     def take(self, token: int) -> None:
-        """The answer goes on with `token`, which the law allows."""
+        """The answer goes on with `token`, which the distribution allows."""
         if self.finished:
             return
         self.taken += 1
@@ -86,6 +83,6 @@ class TokenChooser:
 
 
 def _certain(token: int, size: int) -> NDArray[np.float64]:
-    law = np.zeros(size)
-    law[token] = 1.0
-    return law
+    certain = np.zeros(size)
+    certain[token] = 1.0
+    return certain

@@ -167,7 +167,7 @@ class WorkerGroup:
                 self._move(worker, left, self._history, network)
 
     def remove(self, row: AnswerRow) -> None:
-        """A worker was cancelled or failed: nobody sees its block any more."""
+        """A worker was cancelled or failed: its block leaves all views."""
         for worker in self._workers:
             if worker.row is row and row.slot is not None:
                 row.slot.free()

@@ -1,7 +1,4 @@
-"""The ways in which one diffusion model may be asked to write: presets, the last few kept.
-
-Knows decoders by name; knows no requests.
-"""
+"""Decoders of one diffusion model: made when they are first asked for, the last few kept."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class DiffusionDecoder:
     """How a text is written, what that is called, and whether it is plain decoding."""
 
     method: str
-    plugs: DecoderConfig
+    config: DecoderConfig
     lossless: bool
 
 
@@ -37,7 +34,7 @@ class DiffusionDecoders:
         self._default = default
         self._made: OrderedDict[DecodeSpec, DiffusionDecoder] = OrderedDict()
 
-    def way(self, decode: DecodeSpec) -> DiffusionDecoder:
+    def decoder(self, decode: DecodeSpec) -> DiffusionDecoder:
         """Raises: `CapabilityError` for a decoder that is none, is for models of another kind, or
         may change the text where that was not asked for; what making it raises.
         """

@@ -1,6 +1,7 @@
-"""Answers of a given form: from a request's schema or grammar to a structure that is filled in.
+"""From a request to a row of a diffusion model: checked, templated, tokenised, its canvas laid out.
 
-Knows no canvas. What is read of the vocabulary for it takes a while, and is read when first needed.
+A schema or grammar becomes a structure that is filled in. A canvas grows by pieces up to
+`max_tokens`: a text that ends early pays for no slots behind its end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weft.decoding.diffusion.ports import (
     OutputGuard,
     ScheduleSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
+from weft.decoding.diffusion.schedules import fill_of
 from weft.decoding.diffusion.stats import Stats
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
@@ -150,7 +151,7 @@ class DiffusionIntake:
         self._vocabulary = vocabulary
         self._options = options
         self._name = name
-        self._ways = DiffusionDecoders(model.traits, options.decode)
+        self._decoders = DiffusionDecoders(model.traits, options.decode)
         self._forms = StructureBuilder(model.traits, vocabulary, options)
 
     def row(self, ticket: Ticket) -> DiffusionRow:
@@ -164,16 +165,18 @@ class DiffusionIntake:
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
         most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
-        way = self._ways.way(request.decode)
+        decoder = self._decoders.decoder(request.decode)
         form = self._forms.form(request, most)
-        shaping = shaping_of(request.sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(
+            request.sampling, self._model.network.generation, DIFFUSION_TEMPERATURE
+        )
         return DiffusionRow(
             ticket,
             prompt,
             len(prompt) + most,
-            self._beginning(request, prompt, most, self._guarded(way.plugs), form),
+            self._beginning(request, prompt, most, self._guarded(decoder.config), form),
             AnswerText(self._vocabulary.bytes_of, request.sampling.stop),
-            CompletionLabels(self._name, way.method, way.lossless),
+            CompletionLabels(self._name, decoder.method, decoder.lossless),
             frozenset(request.sampling.stop_token_ids),
             form,
             look=None if form is None else self._looking(prompt),
@@ -189,31 +192,31 @@ class DiffusionIntake:
         return lambda row: look.begin(prompt, self._traits, row)
 
     def _check_prompt(self, prompt: list[int]) -> None:
-        """A mask in a prompt is none of the answer's slots; still nobody has a reason for one."""
+        """A mask in a prompt is none of the answer's slots; still no request needs one."""
         self._model.check_prompt(prompt)
         mask = frozenset() if self._traits.mask_id is None else frozenset({self._traits.mask_id})
         if prompt:
             refuse_forged(prompt, [ForeignSpan(0, len(prompt), "prompt")], mask)
 
-    def _guarded(self, plugs: DecoderConfig) -> DecoderConfig:
-        guards: tuple[OutputGuard, ...] = (*plugs.guards, *self._options.guards)
+    def _guarded(self, config: DecoderConfig) -> DecoderConfig:
+        guards: tuple[OutputGuard, ...] = (*config.guards, *self._options.guards)
         if self._options.moderator is not None:
             guards += (ModerationGuard(self._options.moderator, self._vocabulary.decode),)
-        return replace(plugs, guards=guards)
+        return replace(config, guards=guards)
 
     def _beginning(
         self,
         request: ModelRequest,
         prompt: list[int],
         most: int,
-        plugs: DecoderConfig,
+        config: DecoderConfig,
         form: Structure | None,
     ) -> Callable[[int], DenoisingRow]:
         """What makes the writing of at most `most` tokens, in a row of the cache."""
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        shaping = shaping_of(sampling, self._model.network.habits, DIFFUSION_TEMPERATURE)
+        shaping = shaping_of(sampling, self._model.network.generation, DIFFUSION_TEMPERATURE)
         chance = CounterRng(seed_of(sampling))
         slots = self._options.canvas_tokens
         length = min(most, piece(slots, len(prompt), traits.block))
@@ -222,10 +225,10 @@ class DiffusionIntake:
             if form is not None:
                 filling = StructureFiller(form, traits)
                 canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.plugs(plugs), traits, chance, shaping)
+                return DenoisingRow(canvas, filling.configure(config), traits, chance, shaping)
             limit = len(prompt) + most
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
-            growing = replace(plugs, schedule=GrowingSchedule(plugs.schedule, slots))
+            growing = replace(config, schedule=GrowingSchedule(config.schedule, slots))
             return DenoisingRow(canvas, growing, traits, chance, shaping)
 
         return begin

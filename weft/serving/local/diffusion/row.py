@@ -90,7 +90,7 @@ class DiffusionRow:
         if denoising is None:
             return ()
         if look is not None:
-            denoising.counters.passed((look.query,), look.query.kind)
+            denoising.counters.count_pass((look.query,), look.query.kind)
             return (look.query,)
         return self._bearing(denoising.queries) or ()
 

@@ -1,4 +1,4 @@
-"""Whether a running serving will do for somebody who asks for one. Pure."""
+"""A serving on demand: a running one that fits, else a new one that ends when it is not needed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 
 from weft.core.errors import StartError, WeftError
 from weft.core.values import Lossy
+from weft.serving.vllm.launch.command import resolve_spec
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import failure, registry
 from weft.serving.vllm.supervise.detached import SupervisionTerms, start
 from weft.serving.vllm.supervise.leases import LeaseFile
 from weft.serving.vllm.supervise.processes import end_leftovers
 from weft.serving.vllm.supervise.registry import ServingEntry
-from weft.serving.vllm.supervise.replica_process import checked
 
 _DEFAULTS = {
     field.name: getattr(ServeSpec(model="any"), field.name)
@@ -75,7 +75,7 @@ async def demand(
     Raises: `StartError` when it does not come up, `EngineMissing`, `SpecError`, `ModelNotFound`,
     `ServeError`.
     """
-    wanted = checked(spec)
+    wanted = resolve_spec(spec)
     await asyncio.to_thread(end_leftovers)
     for _ in range(_TRIES):
         entry, hold, ours = await _take(wanted, keep_alive_s)

@@ -28,7 +28,7 @@ class VllmConnection:
     """How to talk to the servers once they run.
 
     `client` holds further arguments of `OpenAIModel`. `keep_alive_s`: how long servers that were
-    started for this client stay when nobody uses them any more.
+    started for this client stay when they are used no more.
     """
 
     fleet: FleetOptions = field(default_factory=FleetOptions)
@@ -37,7 +37,7 @@ class VllmConnection:
 
 
 class VllmModel:
-    """Implements `ModelClient` and `Tokenizing`. Servers that nobody else uses end with it.
+    """Implements `ModelClient` and `Tokenizing`. Servers that no other program uses end with it.
 
     Raises, when it is first used: `EngineMissing`, `SpecError`, `StartError`.
     """

@@ -1,4 +1,4 @@
 """Masked and block diffusion models in vLLM's own diffusion path, with weft's decoders.
 
-That path needs vLLM's second model runner, and so a GPU: `probe` says what can run here.
+That path needs vLLM's second model runner, and so a GPU: `launch.diffusion` says what can run.
 """

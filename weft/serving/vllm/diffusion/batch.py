@@ -1,7 +1,7 @@
-"""The requests that a worker of vLLM holds, by their places in its batch, and how each is begun.
+"""A batch of a vLLM worker: its requests by place, and its texts cut at block ends.
 
-Knows no vLLM: a request's sampling parameters are read by their names. A worker must go on whatever
-a request says: what is wrong with one was told where it came in, and is done without here.
+A worker must go on whatever a request says: what is wrong with one was told where it came in, and
+is done without here. Sampling parameters are read by their names.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPieces:
-    """Pieces of a batch, in the order of its tokens.
+    """Pieces of a batch, in the order of its tokens: attention without a mask is block-causal.
+
+    A piece of a text that ends where its block does, and sees all that was read up to there, sees
+    its own block and those before, and nothing else.
 
     starts    [pieces + 1] where each begins among the tokens of the batch, and the end
     lengths   [pieces] how far each sees, from slot 0 of its text

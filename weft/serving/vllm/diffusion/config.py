@@ -1,4 +1,8 @@
-"""What vLLM has to be set to for canvases, and why. Runs where vLLM makes its configuration."""
+"""Configuration of canvases: of vLLM, with its reasons, and of transformers, for published folders.
+
+A folder becomes the config of the layers that it has, with a canvas: by that vLLM knows a diffusion
+model. Imported in vLLM's processes.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,13 @@ from weft.serving.extra_arguments import DECODE
 from weft.serving.vllm.diffusion.decoder import (
     ServedCanvas,
     decoder_request_of,
-    plugs_inside,
     served_as,
+    served_config,
 )
 from weft.serving.vllm.diffusion.registration import ARCHITECTURES, CANVAS
 
 _MOST_ROWS: Final = 8
-"""Requests at once where nobody said: a pass holds [requests, canvas, vocabulary] of float32."""
+"""Requests at once by default: a pass holds [requests, canvas, vocabulary] of float32."""
 _USUAL_ROWS: Final = 128
 
 
@@ -94,7 +98,7 @@ def admit(served: ServedCanvas) -> None:
 def check(params: Any, served: ServedCanvas, refusal: Callable[..., Exception]) -> None:
     """Raise `refusal` for a request that cannot be decoded as it says."""
     try:
-        plugs_inside(decoder_request_of(params.extra_args, served.preset), served)
+        served_config(decoder_request_of(params.extra_args, served.preset), served)
     except (WeftError, ValueError) as error:
         raise refusal(str(error), parameter="extra_args") from error
     if params.logprobs is not None or params.prompt_logprobs is not None:

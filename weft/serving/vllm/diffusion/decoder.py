@@ -1,4 +1,7 @@
-"""What a request asks of the decoder, in vLLM's `extra_args`. Knows neither torch nor vLLM."""
+"""The decoder that a request asks for in vLLM's `extra_args`, as far as vLLM can carry it out.
+
+One query a row and step, the canvas where it is, and no second model.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from weft.decoding.diffusion.ports import (
     ProbingSession,
     ShadowReadingSession,
 )
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks
+from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.serving.extra_arguments import DECODE, NODE, SEED, TEMPERATURE
 
 _OURS: Final = (DECODE, TEMPERATURE, SEED)
@@ -113,7 +116,7 @@ def served_as(found: ModelDescription, width: int, usual: object = None) -> Serv
     if usual is not None:
         served = replace(served, preset=str(usual))
     try:
-        plugs_inside(decoder_request_of(None, served.preset), served)
+        served_config(decoder_request_of(None, served.preset), served)
     except WeftError:
         if usual is not None:
             raise
@@ -121,39 +124,39 @@ def served_as(found: ModelDescription, width: int, usual: object = None) -> Serv
     return served
 
 
-def plugs_inside(asked: DecoderRequest, served: ServedCanvas) -> DecoderConfig:
+def served_config(asked: DecoderRequest, served: ServedCanvas) -> DecoderConfig:
     """Plugs of the decoder that was asked for; its cache is left to who begins a row.
 
     Raises: `SpecError` for a decoder or an option that there is not, or that vLLM's path cannot
     carry out; what `DiffusionPreset.make` raises.
     """
     traits = served.traits
-    plugs = decoder_config(asked.decode, traits, dict(asked.options))
-    plugs = replace(plugs, schedule=_schedule(asked.decode, plugs, served), keep=True)
-    _check(asked.decode, plugs, traits)
-    return plugs
+    config = decoder_config(asked.decode, traits, dict(asked.options))
+    config = replace(config, schedule=_schedule(asked.decode, config, served), keep=True)
+    _check(asked.decode, config, traits)
+    return config
 
 
-def _schedule(name: str, plugs: DecoderConfig, served: ServedCanvas) -> FixedBlocks:
-    schedule = plugs.schedule
+def _schedule(name: str, config: DecoderConfig, served: ServedCanvas) -> FixedBlocks:
+    schedule = config.schedule
     if not isinstance(schedule, FixedBlocks):
         raise _refused(name, "chooses its blocks while it writes; inside vLLM they are fixed")
     size = schedule.size or served.width
     return replace(schedule, size=size if served.width % size == 0 else served.width)
 
 
-def _check(name: str, plugs: DecoderConfig, traits: ModelTraits) -> None:
-    if plugs.guidance or plugs.verifiers:
+def _check(name: str, config: DecoderConfig, traits: ModelTraits) -> None:
+    if config.guidance or config.verifiers:
         raise _refused(name, "asks another time or another model about each step")
-    if isinstance(plugs.commit, SmoothingPolicy | UniformStatePolicy):
+    if isinstance(config.commit, SmoothingPolicy | UniformStatePolicy):
         raise _refused(name, "reads slots as mixtures of tokens")
     mask = 0 if traits.mask_id is None else traits.mask_id
-    commits = plugs.commit.begin(Canvas([mask], 1, mask), traits)
+    commits = config.commit.begin(Canvas([mask], 1, mask), traits)
     if isinstance(commits, ProbingSession):
         raise _refused(name, "looks again before it decides")
     if isinstance(commits, ShadowReadingSession):
         raise _refused(name, "looks at decided slots as if they were masked")
-    if isinstance(plugs.schedule.begin(Canvas([mask], 1, mask), traits), MovingScheduleSession):
+    if isinstance(config.schedule.begin(Canvas([mask], 1, mask), traits), MovingScheduleSession):
         raise _refused(name, "moves its blocks while it writes")
 
 

@@ -1,6 +1,6 @@
-"""What vLLM keeps of diffusion requests, and how their tokens see each other (`ModelState`).
+"""Diffusion models of vLLM's own Llama and Qwen layers, and their state (`ModelState`).
 
-Imported by vLLM alone, in its workers. Decides nothing: requests and sampler do.
+Imported by vLLM alone, in its workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Weft's diffusion models made known to vLLM, in each of its processes. Starts nothing."""
+"""Names of weft's diffusion models inside vLLM, and making them known in each of its processes."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ ARCHITECTURES: Final[Mapping[LayerKind, str]] = {
 }
 """By whose layers they have."""
 CANVAS: Final = 64
-"""Slots of vLLM's canvas for models without blocks, where nobody says."""
+"""Slots of vLLM's canvas for models without blocks, by default."""

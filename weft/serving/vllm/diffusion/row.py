@@ -1,8 +1,6 @@
-"""What vLLM's cache holds of a text, as a cache policy: all before the canvas, for good.
+"""One request inside vLLM: the local denoising loop, its canvas, and which tokens are final.
 
-Knows no vLLM. Exact for models with blocks, as far as blocks are finished; for models whose slots
-all see each other, it is the prompt read alone and finished canvases frozen (FreeCache's idea,
-arXiv 2505.21467), and slots behind the canvas are not there.
+The model's predictions are told from outside: neither vLLM nor torch is known here.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from weft.decoding.diffusion.denoising import DenoisingCounters, DenoisingRow
 from weft.decoding.diffusion.ports import CacheFeed
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 from weft.decoding.sampling import CounterRng, SamplingParams
-from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, plugs_inside
+from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, served_config
 
 
 class CanvasRegion:
@@ -60,7 +58,12 @@ class CanvasRegion:
 
 @dataclass(frozen=True, slots=True)
 class CanvasCachePolicy:
-    """Implements `CachePolicy` for one row, whose `region` it is."""
+    """Implements `CachePolicy` for one row: vLLM's cache holds all before the canvas, for good.
+
+    Exact for models with blocks, as far as blocks are finished; for models whose slots all see each
+    other, it is the prompt read alone and finished canvases frozen (FreeCache's idea, arXiv
+    2505.21467), and slots behind the canvas are not there.
+    """
 
     region: CanvasRegion
     predicts: bool = False
@@ -87,7 +90,7 @@ class CanvasRow:
 
     `most_tokens`: what the request may get, a ceiling. `ends`: whether a terminator ends it.
 
-    Raises: `SpecError`, see `plugs_inside`.
+    Raises: `SpecError`, see `served_config`.
     """
 
     def __init__(
@@ -104,13 +107,13 @@ class CanvasRow:
         assert traits.mask_id is not None
         self._mask = traits.mask_id
         self._region = CanvasRegion(len(prompt), served.width, traits.block)
-        plugs = plugs_inside(asked, served)
-        held = CanvasCachePolicy(self._region, predicts=plugs.cache.predicts)
+        config = served_config(asked, served)
+        held = CanvasCachePolicy(self._region, predicts=config.cache.predicts)
         canvases = -(-most_tokens // served.width)
         canvas = Canvas(prompt, canvases * served.width, self._mask)
         self._chance, self._greedy = CounterRng(asked.seed), shaping.greedy
         self._denoising = DenoisingRow(
-            canvas, replace(plugs, cache=held), traits, self._chance, shaping
+            canvas, replace(config, cache=held), traits, self._chance, shaping
         )
 
     @property

@@ -1,6 +1,7 @@
-"""What the model said of one canvas, where it was computed: statistics there, numbers to the host.
+"""The sampler that vLLM calls after each pass: rows take their logits and say what is read next.
 
-Knows no vLLM. The vocabulary stays on the device unless a policy wants all of it.
+Its shapes are vLLM's (`vllm.v1.worker.gpu.sample`). Statistics are computed on the device; the
+vocabulary stays there unless a policy wants all of it.
 """
 
 from __future__ import annotations

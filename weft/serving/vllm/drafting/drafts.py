@@ -31,7 +31,7 @@ from weft.serving.vllm.drafting.suffix_drafter import DraftCost, SuffixMatchDraf
 LOG = logging.getLogger("vllm.weft")
 _PIECE: Final = 48
 """A running answer is told to its siblings in pieces of so many tokens."""
-_HEARD: Final = 4
+_TAKEN_IN: Final = 4
 """So many texts from outside are taken in within one step, which waits for it meanwhile."""
 
 Texts = Iterable[tuple[str, Sequence[int]]]
@@ -41,7 +41,7 @@ Texts = Iterable[tuple[str, Sequence[int]]]
 class BatchDrafter:
     """Drafts of at most `tokens` tokens for answers that end at `longest`. `clock` is in seconds.
 
-    `heard` gives texts from outside as they come; `grammar` a grammar for a constraint, or None
+    `received` gives texts from outside as they come; `grammar` a grammar for a constraint, or None
     where it cannot follow it; `ended` is told what an answer was once it is over.
     """
 
@@ -93,10 +93,10 @@ class BatchDrafter:
         self._learn(begun_s, sampled, taken)
         return drafts
 
-    def hear(self, texts: Texts) -> None:
+    def take_in(self, texts: Texts) -> None:
         """Take in texts from outside, a few at a time. Never raises."""
         try:
-            for _, (label, text) in zip(range(_HEARD), texts, strict=False):
+            for _, (label, text) in zip(range(_TAKEN_IN), texts, strict=False):
                 self.memory.remember(label, text)
         except Exception as raised:  # noqa: BLE001 - drafts never cost an answer
             self._failed("a text from outside is left out", raised)

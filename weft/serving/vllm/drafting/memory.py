@@ -39,20 +39,20 @@ class RecentTexts:
 
 
 class TextMemory:
-    """At most `tokens` tokens of texts, each on its label's shelf and on everybody's.
+    """At most `tokens` tokens of texts: each is kept for its label, and for all.
 
-    Everybody's shelf has half of it. The labels share the other half: none has more than an eighth
+    The texts for all have half of it. The labels share the other half: none has more than an eighth
     of that, and the one that was used least lately is forgotten first. Use it from one thread.
     """
 
     def __init__(self, tokens: int) -> None:
         self._half = max(tokens // 2, _SHARE)
-        self._everybody = RecentTexts(self._half)
+        self._common = RecentTexts(self._half)
         self._labels: OrderedDict[str, RecentTexts] = OrderedDict()
 
     def __len__(self) -> int:
         """Tokens on all shelves."""
-        return len(self._everybody) + self._of_labels()
+        return len(self._common) + self._of_labels()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,19 +65,19 @@ class TextMemory:
         if own is not None:
             self._labels.move_to_end(label[:LONGEST_LABEL])
             yield from own.halves
-        yield from self._everybody.halves
+        yield from self._common.halves
 
     def remember(self, label: str, text: Sequence[int]) -> None:
-        """Keep a text; without a label it is everybody's only. Two tokens or fewer say nothing."""
+        """Keep a text; without a label for all only. Two tokens or fewer say nothing."""
         if len(text) < 3:
             return
-        self._everybody.add(text)
+        self._common.add(text)
         if not label:
             return
         label = label[:LONGEST_LABEL]
-        shelf = self._labels.setdefault(label, RecentTexts(self._half // _SHARE))
+        texts = self._labels.setdefault(label, RecentTexts(self._half // _SHARE))
         self._labels.move_to_end(label)
-        shelf.add(text)
+        texts.add(text)
         while len(self._labels) > _LABELS or self._of_labels() > self._half:
             self._labels.popitem(last=False)
 

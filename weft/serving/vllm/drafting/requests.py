@@ -1,4 +1,9 @@
-"""What is known of one row of a batch besides its tokens. Knows no vLLM."""
+"""The requests of a batch as the drafter sees them: facts, tokens so far, and which row is whose.
+
+The batch is reordered between steps. With facts a request is known by its name. Without them it is
+known by its tokens: a row goes on with the longest history that its tokens begin with. A mistake
+there costs drafts, never an answer.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +128,7 @@ class RequestHistory:
 
 Ids = NDArray[np.int32]
 _PATIENCE: Final = 64
-"""So many steps a line may be out of the batch before it counts as ended, if nobody can say."""
+"""So many steps a line may be out of the batch before it counts as ended, where that is unknown."""
 
 
 class RequestRows:

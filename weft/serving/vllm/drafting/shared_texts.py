@@ -1,4 +1,9 @@
-"""One text on its way to a proposer, as a line of JSON. Whatever arrives, it is checked here."""
+"""Texts that reach a proposer from outside: over a socket, or from a file of earlier servers.
+
+A text is a line of JSON, checked wherever it arrives. The server never fails its owner: a client
+that sends what is none, more than fits, or nothing for a while is cut off, and a queue that is not
+emptied drops what comes. The file belongs to one model: one of another vocabulary gives nothing.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +64,13 @@ _READ: Final = 64 * 1024
 class DraftChannelServer:
     """Listens at `path`. `vocabulary` bounds the token ids that it takes.
 
-    Raises: `OSError` where nobody can listen there, such as for a path that is too long.
+    Raises: `OSError` for a path that cannot be bound, such as one that is too long.
     """
 
     def __init__(self, path: Path, vocabulary: int) -> None:
         self._path = path
         self._vocabulary = vocabulary
-        self._heard: SimpleQueue[Text] = SimpleQueue()
+        self._received: SimpleQueue[Text] = SimpleQueue()
         self.dropped = 0
         self._open: dict[socket.socket, tuple[bytearray, float]] = {}
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -79,14 +84,14 @@ class DraftChannelServer:
             self._socket.close()
             raise
         self._wake, self._waker = socket.socketpair()
-        self._thread = threading.Thread(target=self._listen, name="weft-ear", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="weft-draft-channel", daemon=True)
         self._thread.start()
 
-    def heard(self) -> Iterator[Text]:
+    def received(self) -> Iterator[Text]:
         """The texts that have come, each once."""
         with suppress(Empty):
             while True:
-                yield self._heard.get_nowait()
+                yield self._received.get_nowait()
 
     def close(self) -> None:
         """Stop listening. Harmless when repeated."""
@@ -106,8 +111,8 @@ class DraftChannelServer:
                     if self._wake in ready:
                         break
                     self._serve(waiting, ready)
-                except Exception as raised:  # noqa: BLE001 - a thread that dies tells nobody
-                    LOG.warning("weft's proposer did not hear: %r", raised)
+                except Exception as raised:  # noqa: BLE001 - a thread dies silently
+                    LOG.warning("weft's proposer did not read: %r", raised)
             for connection in self._open:
                 connection.close()
 
@@ -145,8 +150,8 @@ class DraftChannelServer:
         text = from_line(line, self._vocabulary)
         if text is None:
             return False
-        if self._heard.qsize() < _QUEUED:
-            self._heard.put(text)
+        if self._received.qsize() < _QUEUED:
+            self._received.put(text)
         else:
             self.dropped += 1
         return True
@@ -159,7 +164,7 @@ _PROPOSERS: Final = 64
 async def tell(folder: Path, label: str, tokens: Sequence[int]) -> int:
     """Tell every proposer that listens in `folder`; how many took it. Never raises, nor waits long.
 
-    Sockets that nobody listens at any more are removed.
+    Sockets without a listener are removed.
     """
     line = to_line(label, tokens)
     async with asyncio.TaskGroup() as group:
@@ -195,7 +200,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-LOG = logging.getLogger("vllm.weft")
 _KEPT: Final = 2000
 _LARGEST: Final = 64 * 2**20
 

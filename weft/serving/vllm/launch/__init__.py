@@ -1,1 +1,1 @@
-"""From a server specification to the command and environment of vLLM."""
+"""From a server's specification to the command and environment of a vLLM process."""

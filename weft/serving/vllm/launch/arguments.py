@@ -1,10 +1,6 @@
-"""Which of vLLM's engines holds answers to schemas and grammars. Knows no grammar.
+"""A `ServeSpec` as vLLM's arguments; the one place that knows vLLM's flags.
 
-vLLM has one such engine in each server: left to itself, the one that the first such request fits,
-and what only another one can read fails from then on. Grammars are written for `guidance`, which
-reads schemas as well. The one thing it cannot read are the tags that vLLM holds tool calls to; with
-those switched off, calls that are required are still held to the schemas of their tools. White
-space that a schema leaves free is ruled out: a small model writes it for ever.
+Combinations that cannot work are refused in `refusals`.
 """
 
 from __future__ import annotations
@@ -29,13 +25,21 @@ FLAG = "--structured-outputs-config"
 
 
 def constraint_arguments(spec: ServeSpec, engine: Engine) -> Iterator[str]:
-    """What vLLM is told, unless `extra` says something else or the version is another one."""
+    """Which of vLLM's engines holds answers to schemas and grammars, unless `extra` says it.
+
+    vLLM has one such engine in each server: left to itself, the one that the first such request
+    fits, and what only another one can read fails from then on. Grammars are written for
+    `guidance`, which reads schemas as well. White space that a schema leaves free is ruled out: a
+    small model writes it for ever.
+    """
     if _ours(spec, engine):
         yield from (f"{FLAG}.backend", "guidance", f"{FLAG}.disable_any_whitespace", "true")
 
 
 def constraint_environment(spec: ServeSpec, engine: Engine) -> dict[str, str]:
-    """The variables that go with it."""
+    """`guidance` cannot read the tags that vLLM holds tool calls to; with those switched off, calls
+    that are required are still held to the schemas of their tools.
+    """
     tagged = _ours(spec, engine) and spec.tool_parser is not None
     return {"VLLM_ENFORCE_STRICT_TOOL_CALLING": "0"} if tagged else {}
 

@@ -1,22 +1,28 @@
-"""What a vLLM process gets in its environment. The only way a secret travels to it."""
+"""The command and the environment of each replica; what weft refuses before starting any.
+
+Starts nothing that serves. A secret travels to a server in its environment only.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from weft.core.errors import SpecError
+from weft.serving.hosts import is_loopback
 from weft.serving.vllm.launch.arguments import arguments, constraint_environment
 from weft.serving.vllm.launch.diffusion import ENVIRONMENT, canvas_model, refuse_canvases
-from weft.serving.vllm.launch.engine import MODULE, Engine
+from weft.serving.vllm.launch.engine import MODULE, Engine, installed_engine
 from weft.serving.vllm.launch.entrypoint import MODULE as COMMAND
 from weft.serving.vllm.launch.entrypoint import NEEDS_COMMAND
 from weft.serving.vllm.launch.machine import (
     HostResources,
     as_list,
     cores_of_ranks,
+    refuse_windows,
     this_machine,
     threads_of_rank,
 )
@@ -44,7 +50,7 @@ def environment(
 def _cpu(spec: ServeSpec, machine: HostResources, replica: int) -> dict[str, str]:
     added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
     if os.environ.get(_BIND):
-        return added  # somebody who knows this machine has said it
+        return added  # the user has said it
     if machine.owns_cores:
         ranks = cores_of_ranks(machine, spec.local_ranks, spec.replicas, replica)
         return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
@@ -103,3 +109,46 @@ def launch(
         port,
         spec.name,
     )
+
+
+Maker = Callable[[int, int], Launch]
+_DRAIN = "--shutdown-timeout"
+
+
+def maker(spec: ServeSpec, drain_s: float) -> Maker:
+    """What makes the command of a replica from a port and the replica's number.
+
+    Requests in flight get `drain_s` where the engine can wait for them. May take 10 s at first.
+    Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
+    """
+    engine = installed_engine(spec.device)
+    if _DRAIN in engine.flags and _DRAIN not in spec.extra:
+        spec = replace(spec, extra=(*spec.extra, _DRAIN, str(max(0, round(drain_s)))))
+    launch(spec, engine, spec.port or 1)
+    return lambda port, number: launch(spec, engine, port, number)
+
+
+def resolve_spec(spec: ServeSpec) -> ServeSpec:
+    """The spec with paths that hold in any folder, once it may be served on this machine.
+
+    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to all.
+    """
+    refuse_windows()
+    if not is_loopback(spec.host) and spec.api_key_env is None:
+        raise SpecError(
+            f"on {spec.host} others can reach the server, and it would ask for no key",
+            hint="--api-key-env NAME takes the key from that variable; or stay on 127.0.0.1",
+        )
+    if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
+        raise SpecError(
+            f"the variable {spec.api_key_env} holds no key",
+            hint=f"export {spec.api_key_env}=..., or leave --api-key-env out",
+        )
+    adapters = {name: _absolute(path) for name, path in spec.adapters.items()}
+    return replace(spec, model=_absolute(spec.model), adapters=adapters)
+
+
+def _absolute(name: str) -> str:
+    """A folder that is here as its full path; any other name as it is."""
+    path = Path(name).expanduser()
+    return str(path.resolve()) if path.is_dir() else name

@@ -1,6 +1,6 @@
-"""Decoders of vLLM: how people write them, and how vLLM is told. Knows no model's insides.
+"""Decoders of vLLM: how people write them, and how vLLM is told.
 
-`weft` is our own proposer, which vLLM loads as a class of somebody else's.
+`weft` is our own proposer, which vLLM loads as a custom class.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VllmDecoder:
 
     model        what the draft's `model` is; empty: it has none
     options      what it takes besides the number of tokens
-    tokens       drafted at once where nobody says; None: the draft's own config says it
+    tokens       drafted at once by default; None: the draft's own config says it
     not_on_cpu   why vLLM cannot do it on a CPU; empty: it can
     """
 

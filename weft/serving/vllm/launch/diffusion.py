@@ -1,4 +1,7 @@
-"""What of vLLM's diffusion path can run here, and why not. Loads neither vLLM nor torch."""
+"""How a server of a diffusion model is started, and whether vLLM can run one here.
+
+What vLLM's path for such models cannot do is refused before anything is started.
+"""
 
 from __future__ import annotations
 

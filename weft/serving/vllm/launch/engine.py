@@ -1,6 +1,6 @@
-"""Which command-line flags the installed engine has: asked once, remembered by version.
+"""The vLLM that is installed here: version, platform, flags and decoders, found without loading it.
 
-Knows the shape of argparse's help; does not know what any flag means.
+Flags come from its help text, once for each version; decoders from its source.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""The cores and the memory that servers on this machine share. Knows no model and no flags."""
+"""The cores and the memory that servers on this machine share."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from weft.core.errors import ServeError
 from weft.decoding.network.options import usable_cores
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
@@ -29,7 +31,7 @@ class HostResources:
 
     @property
     def owns_cores(self) -> bool:
-        """Whether its cores are its own, so that binding threads to them disturbs nobody."""
+        """Whether its cores are its own, so that binding threads to them is fine."""
         return self.quota_cores >= len(self.cores)
 
 
@@ -82,8 +84,8 @@ def threads_of_rank(cores: int, ranks: int) -> int:
     never rest: OpenMP's threads wait for each other by spinning, and one that is held up holds up
     all. Measured on two busy cores, SmolLM2-135M: one thread 32 tokens/s for one request and 400
     for 32 at once, two threads 10 to 13 and 104 to 221. On two idle cores two threads are better,
-    in float32 25 and 351 against 20 and 227 tokens/s, prompts twice as fast: somebody whose machine
-    does nothing else sets VLLM_CPU_OMP_THREADS_BIND, which is left as it is.
+    in float32 25 and 351 against 20 and 227 tokens/s, prompts twice as fast: users whose machine
+    does nothing else set VLLM_CPU_OMP_THREADS_BIND, which is left as it is.
     """
     return max((cores - (cores > ranks)) // ranks, 1)
 
@@ -105,3 +107,9 @@ def as_list(cores: Sequence[int]) -> str:
         else:
             runs.append([core, core])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def refuse_windows() -> None:
+    """Raises: `ServeError` where there are no signals and sessions to supervise with."""
+    if sys.platform == "win32":
+        raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 import sys
 
@@ -11,11 +10,11 @@ from weft.core.errors import StartError
 
 
 class HeldPort:
-    """A port that is bound but not listened on, so that nobody else gets it by chance.
+    """A port that is bound but not listened on, so that no other program gets it by chance.
 
     On Linux a server that sets SO_REUSEADDR, as all common ones do, can still bind it and listen,
     again and again: the address stays valid when the server is started anew. Elsewhere the port is
-    only looked for, and somebody may come between.
+    only looked for, and another program may take it.
 
     `wanted` 0 lets the system choose. `port` is 0 until `hold`.
     """
@@ -43,7 +42,7 @@ class HeldPort:
             self._socket.close()
 
     def taken(self) -> bool:
-        """Whether somebody listens there."""
+        """Whether a server listens there."""
         try:
             with _socket(self.host) as other:
                 other.bind((self.host, self.port))
@@ -51,23 +50,6 @@ class HeldPort:
         except OSError:
             return True
         return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def reachable(host: str) -> str:
-    """The host by which this machine reaches a server that listens on `host`; fit for a URL."""
-    if host in ("0.0.0.0", ""):  # noqa: S104 - compared, not bound
-        return "127.0.0.1"
-    if host == "::":
-        return "[::1]"
-    return f"[{host}]" if ":" in host else host
 
 
 def _socket(host: str) -> socket.socket:

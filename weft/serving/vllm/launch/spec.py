@@ -1,4 +1,4 @@
-"""What a user wants served, in weft's words. Knows no engine's flags and looks at no machine."""
+"""What a user wants served, and its form as JSON. Names no engine's flags."""
 
 from __future__ import annotations
 

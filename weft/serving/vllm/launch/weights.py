@@ -1,4 +1,4 @@
-"""Where weights are: weft's own shelf, a folder, or a hub's name that vLLM fetches. Reads none."""
+"""Where weights and adapters are, and the numbers of a model's config that decide how it is cut."""
 
 from __future__ import annotations
 

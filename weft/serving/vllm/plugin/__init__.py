@@ -1,6 +1,6 @@
 """What vLLM loads in each of its processes (`vllm.general_plugins`): repairs, and our models.
 
-Knows when to look for faults, not which there are. Only platforms with known faults pay for it:
+Which faults there are is in `repairs`. Only platforms with known faults pay for it:
 elsewhere nothing is repaired. `WEFT_VLLM_REPAIRS=0` switches repairs off, `WEFT_VLLM_DIFFUSION=0`
 the diffusion models.
 """
@@ -8,19 +8,46 @@ the diffusion models.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-from weft.serving.vllm.plugin.repair import LOG, mend
-
-__all__ = ["register"]
-
+# A child of vLLM's own logger, so that its handlers show the line wherever it runs.
+LOG = logging.getLogger("vllm.weft")
 # There where models can be configured or run; other processes need to know of none.
 _CONFIGURED = "vllm.config"
 # vLLM calls it in each worker, after its plugins and before any code of workers or models. That is
-# the first moment at which probes see what will run, and nobody but workers pays for them.
+# the first moment at which probes see what will run, and only workers pay for them.
 _MOMENT = "register_triton_kernel_overrides"
+
+
+class Repair(Protocol):
+    """A fault that is looked for in the vLLM that is installed, before it is mended."""
+
+    name: str
+    why: str
+
+    def probe(self) -> bool:
+        """Whether the fault is there. Changes nothing. What it raises means: cannot tell."""
+
+    def apply(self) -> None:
+        """Mend it in this process; `probe()` is false from then on."""
+
+
+def mend(repairs: Iterable[Repair]) -> None:
+    """Apply the repairs whose fault is there, one log line each. Never raises.
+
+    A vLLM whose parts are not where a probe looks for them is left as it is, with a warning.
+    """
+    for repair in repairs:
+        try:
+            if repair.probe():
+                repair.apply()
+                LOG.info("weft repaired %s: %s", repair.name, repair.why)
+        except Exception as unknown:  # noqa: BLE001 - a server never fails because of its repairs
+            LOG.warning("weft cannot check %s in this vLLM: %r", repair.name, unknown)
 
 
 def register() -> None:

@@ -1,7 +1,8 @@
-"""The running batch of vLLM's worker, as weft's proposer is told of it.
+"""weft's proposer inside vLLM (`custom_class`): vLLM's shapes in, drafts out.
 
-vLLM gives a custom proposer tokens and no names. Its runner hands over what it calls the proposer
-with: so the runner is caught there. Where that does not work, the proposer does without.
+One for each worker process that samples. vLLM must run whatever happens here: what cannot be had
+is done without, with one line in its log. vLLM gives a custom proposer tokens and no names; its
+runner hands over what it calls the proposer with, so the runner is caught there.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class WeftProposer:
         )
         for label, text in () if known is None else known.texts():
             self._drafts.memory.remember(label, text)
-        self._ear = _or_none("a channel to other programs", lambda: _ear(vocabulary))
+        self._channel = _or_none("a channel to other programs", lambda: _channel(vocabulary))
         _or_none("the names of requests", _catch)
 
     def load_model(self, *_: Any, **__: Any) -> None:
@@ -141,8 +142,8 @@ class WeftProposer:
         slot_mappings: object = None,  # noqa: ARG002 - vLLM gives it to every proposer
     ) -> list[list[int]]:
         """A draft for each row of the step; never raises."""
-        if self._ear is not None:
-            self._drafts.hear(self._ear.heard())
+        if self._channel is not None:
+            self._drafts.take_in(self._channel.received())
         return self._drafts.propose(
             sampled_token_ids, num_tokens_no_spec, token_ids_cpu, self.batch
         )
@@ -160,7 +161,7 @@ def _known(how: ProposerSettings, model: Any, vocabulary: int) -> TextArchive | 
     return TextArchive(known_folder(), str(model.model), vocabulary) if how.remember else None
 
 
-def _ear(vocabulary: int) -> DraftChannelServer | None:
+def _channel(vocabulary: int) -> DraftChannelServer | None:
     mark = Mark.parse(os.environ.get(MARK, ""))
     if mark is None:
         return None

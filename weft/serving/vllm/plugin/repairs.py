@@ -1,8 +1,4 @@
-"""Speculative sampling on a CPU: each request's temperature, top_k and top_p, once per draft token.
-
-vLLM 0.32 hands its C++ kernel an int64 copy of the output and never copies it back: the sampler
-divides logits by uninitialised memory. Knows the one function, not who calls it.
-"""
+"""Faults of vLLM 0.32 on a CPU, and their repairs."""
 
 from __future__ import annotations
 
@@ -22,7 +18,11 @@ _OWNERS = (0, 0, 1, 3, 3, 3)
 
 
 class TokenExpansion:
-    """`expand_batch_to_tokens` returns memory that nobody wrote to."""
+    """Speculative sampling: a request's temperature, top_k and top_p, once per draft token.
+
+    `expand_batch_to_tokens` hands its C++ kernel an int64 copy of the output and never copies it
+    back: the sampler divides logits by uninitialised memory.
+    """
 
     name = "speculative sampling at a temperature above 0"
     why = "temperature, top_k and top_p of draft tokens were uninitialised memory"
@@ -80,7 +80,12 @@ _TOP_K_SAMPLER = "vllm.v1.sample.ops.topk_topp_sampler"
 
 
 class EmptyTopK:
-    """`apply_top_k_only` cannot be asked about no rows."""
+    """A top_k without a top_p in a step in which nothing was drafted.
+
+    Every step of a speculating engine goes through the rejection sampler, also a first prefill,
+    which has no draft tokens: the largest top_k of none raises in `apply_top_k_only`, and the
+    engine dies with it.
+    """
 
     name = "top_k in steps without draft tokens"
     why = "the largest top_k of no rows raised, which killed the engine"
@@ -111,7 +116,11 @@ _RUNNER_MODULE = "vllm.v1.worker.gpu_model_runner"
 
 
 class PipelineBuffer:
-    """`sync_and_gather_intermediate_tensors` asserts a buffer that nobody made."""
+    """Pipeline parallelism: the buffer for what one stage hands to the next.
+
+    It is made in the warm-up for compiled code, which eager workers skip: their first request
+    kills them in `sync_and_gather_intermediate_tensors`.
+    """
 
     name = "pipeline parallelism without a warm-up"
     why = "the buffer between stages was only made by a warm-up that was skipped"
@@ -166,7 +175,11 @@ _SAMPLE, _BOOK = "_sample", "_bookkeeping_sync"
 
 
 class ChunkedSeed:
-    """`_bookkeeping_sync` asks the generators of rows without a token for their offsets."""
+    """Seeds: a prompt that is computed in pieces draws a token for each, which does not count.
+
+    Such a draw is taken back by moving the generator's offset, and CPU generators have none: the
+    engine dies of the first one in `_bookkeeping_sync`.
+    """
 
     name = "seeds of prompts that are computed in pieces"
     why = "the generators of a CPU have no offsets, which killed the engine"

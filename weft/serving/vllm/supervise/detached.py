@@ -12,15 +12,16 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from weft.core.errors import ServeError, StartError, WeftError, convert
+from weft.serving.vllm.launch.command import Maker, maker
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise import failure, registry
 from weft.serving.vllm.supervise.places import log_folder
 from weft.serving.vllm.supervise.processes import Identity
 from weft.serving.vllm.supervise.registry import ServingEntry
-from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, maker
+from weft.serving.vllm.supervise.replica_process import HealthPolicy
 from weft.serving.vllm.supervise.supervisor import ServerSupervisor
 
 COMMAND = [sys.executable, "-m", "weft.serving.vllm.supervise.detached"]
@@ -63,20 +64,13 @@ def entry_for(
     serving: str, spec: ServeSpec, terms: SupervisionTerms, supervisor: Identity
 ) -> ServingEntry:
     """A new entry."""
-    return ServingEntry(
-        serving,
-        spec,
-        supervisor,
-        drain_s=terms.drain_s,
-        start_timeout_s=terms.start_timeout_s,
-        keep_alive_s=terms.keep_alive_s,
-    )
+    return ServingEntry(serving, spec, supervisor, **asdict(terms))
 
 
-def supervise(serving: str, make: Maker | None = None, care: HealthPolicy | None = None) -> int:
+def supervise(serving: str, make: Maker | None = None, health: HealthPolicy | None = None) -> int:
     """Be the supervisor of an entry. Returns the exit status.
 
-    `make` and `care` replace the installed engine and the usual patience.
+    `make` and `health` replace the installed engine and the usual patience.
     """
     try:
         with registry.locked():
@@ -84,7 +78,7 @@ def supervise(serving: str, make: Maker | None = None, care: HealthPolicy | None
         if entry is None:
             raise ServeError(f"there is no entry {serving}")
         made = make or maker(entry.spec, entry.drain_s)
-        asyncio.run(ServerSupervisor(entry, made, show=_note, care=care).run())
+        asyncio.run(ServerSupervisor(entry, made, show=_note, health=health).run())
         return 0
     except Exception as raised:  # noqa: BLE001 - whatever it is, those who wait must hear of it
         error = raised if isinstance(raised, WeftError) else convert(raised)

@@ -108,7 +108,9 @@ class GuardedProcess:
         lines = asyncio.create_task(each_line(process.stderr, self._on_line))
         exits = asyncio.create_task(process.wait())
         try:
-            await each_line(process.stdout, self._heard)  # the guard alone holds it: it has ended
+            await each_line(
+                process.stdout, self._on_guard_line
+            )  # the guard alone holds it: it has ended
             if self.code is None:
                 await self._clean_up_for(process)
             await asyncio.wait({lines, exits}, timeout=_LAST_WORDS_S)
@@ -119,7 +121,7 @@ class GuardedProcess:
                 process.stdin.close()
             self.ended.set()
 
-    def _heard(self, line: str) -> None:
+    def _on_guard_line(self, line: str) -> None:
         match line.split():
             case ["engine", number]:
                 self.engine = int(number)

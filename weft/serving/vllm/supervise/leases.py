@@ -28,7 +28,7 @@ class LeaseFile:
         try:
             self._fd = os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-            made.rename(self._path)  # it is locked before anybody can see it
+            made.rename(self._path)  # it is locked before it can be seen
         except OSError as error:
             raise ServeError(f"cannot take a lease in {folder}: {error}") from error
         self._released = False

@@ -1,19 +1,15 @@
-"""A server's log on disk: readable by the user alone, bounded, the previous part kept beside it.
-
-Does not know what the lines mean.
-"""
+"""A server's log: the file on disk, how far a start is, and why it failed."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from types import MappingProxyType
 
 from weft.core.errors import StartError
 from weft.serving.vllm.launch.spec import ServeSpec
@@ -59,7 +55,6 @@ class LogFile:
         return os.fdopen(fd, "a", encoding="utf-8", errors="replace")
 
 
-Fact = int | float | str
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -76,11 +71,10 @@ class StartupStage:
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A line that shows a stage. `facts` name the pattern's groups; `tell` words them."""
+    """A line that shows a stage. `tell` words its detail."""
 
     stage: str
     pattern: re.Pattern[str]
-    facts: tuple[str, ...] = ()
     tell: Callable[[re.Match[str]], str] | None = None
 
 
@@ -91,10 +85,10 @@ def _cache(found: re.Match[str]) -> str:
 
 # In the order in which a start reaches them; one of several ranks may lag behind another.
 _SIGNS = (
-    _Sign("loading the engine", re.compile(r"version (\d[\w.+]*)\s*$"), ("version",)),
-    _Sign("reading the model", re.compile(r"Resolved architecture: (\w+)"), ("architecture",)),
-    _Sign("reading the model", re.compile(r"Using max model len (\d+)"), ("max_context_tokens",)),
-    _Sign("starting workers", re.compile(r"Initializing a V1 LLM engine \(v(\S+)\)"), ("version",)),
+    _Sign("loading the engine", re.compile(r"version (\d[\w.+]*)\s*$")),
+    _Sign("reading the model", re.compile(r"Resolved architecture: (\w+)")),
+    _Sign("reading the model", re.compile(r"Using max model len (\d+)")),
+    _Sign("starting workers", re.compile(r"Initializing a V1 LLM engine \(v(\S+)\)")),
     _Sign("loading weights", re.compile(r"Starting to load model ")),
     _Sign(
         "loading weights",
@@ -109,11 +103,10 @@ _SIGNS = (
             r"KV cache size: ([\d,]+) tokens, Maximum concurrency for ([\d,]+) tokens per request: "
             r"([\d.,]+)x"
         ),
-        ("kv_cache_tokens", "max_context_tokens", "max_requests"),
         _cache,
     ),
     _Sign("capturing graphs", re.compile(r"Capturing (?:CUDA )?graphs?")),
-    _Sign("starting the server", re.compile(r"Starting vLLM server on (\S+)"), ("address",)),
+    _Sign("starting the server", re.compile(r"Starting vLLM server on (\S+)")),
     _Sign("ready", re.compile(r"Application startup complete")),
 )
 STAGES = tuple(dict.fromkeys(sign.stage for sign in _SIGNS))
@@ -121,57 +114,26 @@ _LOADED = re.compile(r"Loading weights took ([\d.]+) seconds")
 
 
 class StartupLog:
-    """Reads a log line by line. `stage` is how far it came."""
+    """Reads a log line by line. `stage` is how far it came; `loaded`: some rank has its weights."""
 
     def __init__(self) -> None:
         self.stage: StartupStage | None = None
-        self._facts: dict[str, Fact] = {}
-
-    @property
-    def facts(self) -> Mapping[str, Fact]:
-        """What the log has told so far, under these names where it was told at all.
-
-        version, architecture, address (text); max_context_tokens, kv_cache_tokens (of one engine;
-        the smallest where several ranks tell theirs); max_requests of full length at once;
-        weights_s.
-        """
-        return MappingProxyType(self._facts)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the server said that it takes requests."""
-        return self.stage is not None and self.stage.name == "ready"
-
-    @property
-    def loaded(self) -> bool:
-        """Whether some rank said that it has its weights."""
-        return "weights_s" in self._facts
+        self.loaded = False
 
     def feed(self, line: str) -> StartupStage | None:
         """Take one raw line of the log; the new stage if it shows one. Laggards are not heard."""
         reached: StartupStage | None = None
         for part in _COLOUR.sub("", line).split("\r"):
-            if loaded := _LOADED.search(part):
-                self._learn("weights_s", loaded[1])
+            self.loaded = self.loaded or _LOADED.search(part) is not None
             reached = self._read(part) or reached
         return reached
 
     def _read(self, text: str) -> StartupStage | None:
         for sign in _SIGNS:
             if found := sign.pattern.search(text):
-                for name, value in zip(sign.facts, found.groups(), strict=False):
-                    self._learn(name, value)
-                return self._advance(
-                    StartupStage(sign.stage, sign.tell(found) if sign.tell else "")
-                )
+                detail = sign.tell(found) if sign.tell else ""
+                return self._advance(StartupStage(sign.stage, detail))
         return None
-
-    def _learn(self, name: str, word: str) -> None:
-        value = _value(word)
-        known = self._facts.get(name)
-        if isinstance(known, int | float) and isinstance(value, int | float):
-            value = min(known, value)
-        self._facts[name] = value
 
     def _advance(self, stage: StartupStage) -> StartupStage | None:
         before = self.stage
@@ -190,16 +152,6 @@ def _progress(stage: StartupStage) -> int:
         return -1
     percent = re.fullmatch(r"(\d+) %", stage.detail)
     return int(percent[1]) if percent else 0
-
-
-def _value(word: str) -> Fact:
-    plain = word.replace(",", "")
-    for kind in (int, float):
-        try:
-            return kind(plain)
-        except ValueError:
-            continue
-    return word
 
 
 _PREFIX = re.compile(

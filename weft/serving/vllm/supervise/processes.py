@@ -16,8 +16,6 @@ from typing import Final
 
 import psutil
 
-from weft.core.errors import ServeError
-
 MARK = "WEFT_SERVING"
 _GUARD = "guard.py"
 _TRACKER = "multiprocessing.resource_tracker"
@@ -65,12 +63,6 @@ class Mark:
         if len(parts) != 3 or not parts[1].isdecimal():
             return None
         return cls(parts[0], Identity(int(parts[1]), parts[2]))
-
-
-def refuse_windows() -> None:
-    """Raises: `ServeError` where there are no signals and sessions to supervise with."""
-    if sys.platform == "win32":
-        raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")
 
 
 def marked() -> Iterator[tuple[psutil.Process, Mark]]:

@@ -1,4 +1,4 @@
-"""What is known of one serving: the content of its file in the registry. Does no I/O."""
+"""The registry: which servings there are, one JSON file each, shared by all programs of a user."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ _LONGEST_NAME = 24
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold the registry: nobody else changes it meanwhile. Keep it short. Raises: `ServeError`."""
+    """Hold the registry: no other program changes it. Keep it short. Raises: `ServeError`."""
     lock = _lock()
     try:
         lock.acquire(timeout=_LOCK_TIMEOUT_S, poll_interval=_POLL_S)
@@ -143,7 +143,7 @@ async def locked_meanwhile() -> AsyncIterator[None]:
     lock = _lock()
     try:
         async with asyncio.timeout(_LOCK_TIMEOUT_S):
-            while not _try(lock):  # noqa: ASYNC110 - a lock between processes wakes nobody
+            while not _try(lock):  # noqa: ASYNC110 - a lock between processes wakes no task
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise _stuck(lock) from None

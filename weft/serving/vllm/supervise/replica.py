@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from weft.core.errors import ServeError, StartError
-from weft.serving.vllm.launch.ports import HeldPort, reachable
+from weft.serving.hosts import reachable
+from weft.serving.vllm.launch.ports import HeldPort
 from weft.serving.vllm.supervise.log import LogFile
 from weft.serving.vllm.supervise.registry import ReplicaEntry
 from weft.serving.vllm.supervise.replica_process import ReplicaProcess, ReplicaSpec
@@ -33,9 +34,9 @@ class SupervisedReplica:
         self._log = log
         self._changed = changed
         self._show = show
-        self._restarts = order.care.restarts()
+        self._restarts = order.health.restarts()
         self._ending = asyncio.Event()
-        self._life: ReplicaProcess | None = None
+        self._process: ReplicaProcess | None = None
         spec = order.spec
         self._port = HeldPort(spec.host, spec.port + order.number if spec.port else 0)
         self.state = ReplicaEntry(order.number, self._url(), str(log.path))
@@ -46,7 +47,7 @@ class SupervisedReplica:
         Raises: `StartError` when it does not come up, or when it crashes again and again.
         """
         try:
-            why = await self._first_life()
+            why = await self._first_start()
             while not self._ending.is_set():
                 self._show(f"it {why}")
                 why = await self._again()
@@ -61,21 +62,21 @@ class SupervisedReplica:
     def stop(self, grace_s: float) -> None:
         """End it; requests in flight have `grace_s` to finish."""
         self._ending.set()
-        if self._life is not None:
-            self._life.stop(grace_s)
+        if self._process is not None:
+            self._process.stop(grace_s)
 
     def kill(self) -> None:
         """End it now."""
         self._ending.set()
-        if self._life is not None:
-            self._life.kill()
+        if self._process is not None:
+            self._process.kill()
 
-    async def _first_life(self) -> str:
+    async def _first_start(self) -> str:
         for left in reversed(range(_PORTS_TRIED)):
             self._port.hold()
             self._tell(replace(self.state, url=self._url()))
             try:
-                return await self._live()
+                return await self._run_once()
             except StartError:
                 if self._order.spec.port or not left or not self._port.taken():
                     raise
@@ -83,7 +84,7 @@ class SupervisedReplica:
         raise AssertionError("the last try returns or raises")
 
     async def _again(self) -> str:
-        """One more life, after its wait; why it ended. Raises: `StartError` to give up."""
+        """One more process, after its wait; why it ended. Raises: `StartError` to give up."""
         wait_s = self._restarts.after(time.monotonic())
         if wait_s is None:
             raise self._hopeless()
@@ -97,19 +98,19 @@ class SupervisedReplica:
         except TimeoutError:
             pass
         try:
-            return await self._live()
+            return await self._run_once()
         except StartError as error:
             return f"did not come up: {error.message}"
 
-    async def _live(self) -> str:
+    async def _run_once(self) -> str:
         if self._ending.is_set():
             return "stopped"
-        life = ReplicaProcess(self._order, self._port.port, self._log, self._show, self._came_up)
-        self._life = life
+        process = ReplicaProcess(self._order, self._port.port, self._log, self._show, self._came_up)
+        self._process = process
         try:
-            return await life.run()
+            return await process.run()
         finally:
-            self._life = None
+            self._process = None
 
     def _came_up(self, engine: int | None) -> None:
         self._tell(replace(self.state, status="ready", engine=engine))

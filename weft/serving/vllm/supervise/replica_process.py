@@ -1,29 +1,29 @@
-"""Whether a server answers `GET /health` with 200. Speaks just that much HTTP."""
+"""One process of a server: started, healthy, watched, ended. Ends with nothing left of it.
+
+Does not know the registry, nor what follows a crash but its waiting time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from weft.core.errors import SpecError, StartError
-from weft.serving.vllm.launch.command import Launch, launch
-from weft.serving.vllm.launch.engine import installed_engine
-from weft.serving.vllm.launch.ports import is_loopback, reachable
+from weft.core.errors import StartError
+from weft.serving.hosts import reachable
+from weft.serving.vllm.launch.command import Launch
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise.guarded_process import GuardedProcess
 from weft.serving.vllm.supervise.log import LogFile, StartupLog, diagnose
-from weft.serving.vllm.supervise.processes import Mark, refuse_windows
+from weft.serving.vllm.supervise.processes import Mark
 
 
 async def healthy(host: str, port: int, timeout_s: float) -> bool:
-    """One question; False for any other status, no answer in time, or no server at all."""
+    """Whether `GET /health` gives 200; False for no answer in time, or no server at all."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host.strip("[]"), port)
@@ -90,7 +90,7 @@ class ReplicaSpec:
     number: int
     mark: Mark
     make: Callable[[int], Launch]
-    care: HealthPolicy = field(default_factory=HealthPolicy)
+    health: HealthPolicy = field(default_factory=HealthPolicy)
 
 
 class ReplicaProcess:
@@ -121,7 +121,7 @@ class ReplicaProcess:
         guarded = self._guarded
         try:
             await guarded.start(launch.argv, launch.env)
-            if self._ending:  # it was told before there was anybody to tell
+            if self._ending:  # it was told before there was a process
                 guarded.kill()
             if not await self._comes_up():
                 return "stopped"
@@ -148,10 +148,10 @@ class ReplicaProcess:
 
     async def _comes_up(self) -> bool:
         """True when it is healthy, False when it was stopped before. Raises: `StartError`."""
-        care = self._order.care
-        deadline = time.monotonic() + care.start_timeout_s
+        health = self._order.health
+        deadline = time.monotonic() + health.start_timeout_s
         while not await self._healthy():
-            if await self._ended_within(care.poll_s):
+            if await self._ended_within(health.poll_s):
                 if self._ending:
                     return False
                 raise self._diagnosis()
@@ -160,21 +160,21 @@ class ReplicaProcess:
         return True
 
     async def _healthy(self) -> bool:
-        """Whether it answers; ranks of another machine's server, which nobody asks: they are there.
+        """Whether it answers; ranks of another machine's server are not asked: they are there.
 
         They log that their weights are loaded, and then only their end shows anything.
         """
         if self._order.spec.headless:
             return self._startup is None or self._startup.loaded
-        return await healthy(self._host, self._port, self._order.care.timeout_s)
+        return await healthy(self._host, self._port, self._order.health.timeout_s)
 
     async def _watch(self) -> str:
-        care, guarded = self._order.care, self._guarded
+        health, guarded = self._order.health, self._guarded
         failures = 0
-        while not await self._ended_within(care.interval_s):
+        while not await self._ended_within(health.interval_s):
             fine = self._ending or await self._healthy()
             failures = 0 if fine else failures + 1
-            if failures >= care.failures and not guarded.ended.is_set():
+            if failures >= health.failures and not guarded.ended.is_set():
                 return f"did not answer {failures} questions for its health"
         return "stopped" if self._ending else _death(guarded.code)
 
@@ -199,7 +199,7 @@ class ReplicaProcess:
         last = next(reversed(self._log.last), "it said nothing")
         return StartError(
             f"{self._order.spec.name} was not healthy after "
-            f"{self._order.care.start_timeout_s:g} s, at the stage `{name}`: {last}",
+            f"{self._order.health.start_timeout_s:g} s, at the stage `{name}`: {last}",
             stage_reached=name,
             hint=f"--start-timeout gives it more time; the whole log: {self._log.path}",
         )
@@ -211,46 +211,3 @@ def _death(code: int | None) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended by itself with status {code}"
-
-
-Maker = Callable[[int, int], Launch]
-_DRAIN = "--shutdown-timeout"
-
-
-def maker(spec: ServeSpec, drain_s: float) -> Maker:
-    """What makes the command of a replica from a port and the replica's number.
-
-    Requests in flight get `drain_s` where the engine can wait for them. May take 10 s at first.
-    Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
-    """
-    engine = installed_engine(spec.device)
-    if _DRAIN in engine.flags and _DRAIN not in spec.extra:
-        spec = replace(spec, extra=(*spec.extra, _DRAIN, str(max(0, round(drain_s)))))
-    launch(spec, engine, spec.port or 1)
-    return lambda port, number: launch(spec, engine, port, number)
-
-
-def checked(spec: ServeSpec) -> ServeSpec:
-    """The spec with paths that hold in any folder, once it may be served on this machine.
-
-    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to anybody.
-    """
-    refuse_windows()
-    if not is_loopback(spec.host) and spec.api_key_env is None:
-        raise SpecError(
-            f"on {spec.host} others can reach the server, and it would ask for no key",
-            hint="--api-key-env NAME takes the key from that variable; or stay on 127.0.0.1",
-        )
-    if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
-        raise SpecError(
-            f"the variable {spec.api_key_env} holds no key",
-            hint=f"export {spec.api_key_env}=..., or leave --api-key-env out",
-        )
-    adapters = {name: _absolute(path) for name, path in spec.adapters.items()}
-    return replace(spec, model=_absolute(spec.model), adapters=adapters)
-
-
-def _absolute(name: str) -> str:
-    """A folder that is here as its full path; any other name as it is."""
-    path = Path(name).expanduser()
-    return str(path.resolve()) if path.is_dir() else name

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from weft.core.errors import ServeError, WeftError
+from weft.serving.vllm.launch.command import Maker
 from weft.serving.vllm.supervise import failure, registry
 from weft.serving.vllm.supervise.leases import holders
 from weft.serving.vllm.supervise.log import LogFile
@@ -19,7 +20,7 @@ from weft.serving.vllm.supervise.places import log_folder, prune_logs
 from weft.serving.vllm.supervise.processes import Identity, Mark, end_leftovers
 from weft.serving.vllm.supervise.registry import ReplicaEntry, ServingEntry
 from weft.serving.vllm.supervise.replica import SupervisedReplica
-from weft.serving.vllm.supervise.replica_process import HealthPolicy, Maker, ReplicaSpec
+from weft.serving.vllm.supervise.replica_process import HealthPolicy, ReplicaSpec
 
 Show = Callable[[str], None]
 _LEASE_POLL_S = 0.5
@@ -39,13 +40,13 @@ class ServerSupervisor:
         *,
         show: Show,
         ready: Callable[[ServingEntry], None] | None = None,
-        care: HealthPolicy | None = None,
+        health: HealthPolicy | None = None,
     ) -> None:
         self._entry = replace(entry, supervisor=Identity.own())
         self._make = make
         self._tell_people = show
         self._ready = ready
-        self._care = care or HealthPolicy()
+        self._health = health or HealthPolicy()
         self._was_ready = False
         self._ending = False
         self._replicas: list[SupervisedReplica] = []
@@ -86,7 +87,7 @@ class ServerSupervisor:
         self._ending = True
         drain_s = self._entry.drain_s
         for replica in self._replicas:
-            replica.stop(drain_s + self._care.teardown_s)
+            replica.stop(drain_s + self._health.teardown_s)
         self._change(replace(self._entry, status="stopping", stage="stopping"))
         self._show(f"stopping; requests in flight have {drain_s:g} s to finish")
 
@@ -100,9 +101,9 @@ class ServerSupervisor:
     def _replica(self, number: int) -> SupervisedReplica:
         entry = self._entry
         folder = log_folder(entry.id)
-        care = replace(self._care, start_timeout_s=entry.start_timeout_s)
+        health = replace(self._health, start_timeout_s=entry.start_timeout_s)
         mark = Mark(entry.id, entry.supervisor)
-        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), care)
+        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), health)
         log = LogFile(folder / f"{number}.log")
         prefix = f"replica {number}: " if entry.spec.replicas > 1 else ""
         replica = SupervisedReplica(
@@ -124,7 +125,7 @@ class ServerSupervisor:
             self._show(str(error))
 
     async def _watch_leases(self) -> None:
-        """End the serving when nobody has needed it for long enough."""
+        """End the serving when no program has needed it for long enough."""
         keep_alive_s = self._entry.keep_alive_s
         if keep_alive_s is None:
             return
@@ -135,7 +136,7 @@ class ServerSupervisor:
         self.stop()
 
     async def _abandoned(self) -> bool:
-        """Whether nobody holds a lease, decided so that nobody can take one any more."""
+        """Whether no program holds a lease, decided so that none can take one any more."""
         try:
             async with registry.locked_meanwhile():
                 if holders(self._entry.id):
@@ -177,7 +178,7 @@ class ServerSupervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Signals that are ignored now stay so: whoever started us wants it (nohup)."""
+        """Signals that are ignored now stay so: nohup wants it."""
         loop = asyncio.get_running_loop()
         wanted = {
             signal.SIGINT: self.stop,

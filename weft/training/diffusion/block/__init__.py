@@ -1,4 +1,1 @@
-"""A causal chat model is turned into one that fills blocks: texts, noise, layout, lesson, session.
-
-On transformers' own model classes. Knows no decoding.
-"""
+"""A causal chat model is turned into one that fills blocks, on transformers' own model classes."""

@@ -1,7 +1,8 @@
-"""The lesson: open slots of a block are predicted from what is decided of it and all before it.
+"""A whole conversion: a causal chat model in, one that fills blocks out, with what was measured.
 
-After BD3-LM (arXiv 2503.09573), with the shift and the complementary noise of Fast-dLLM v2
-(2509.26328) and blocks that grow from one slot, where it is the model's old task (NBDiff).
+Open slots of a block are predicted from what is decided of it and all before it: BD3-LM (arXiv
+2503.09573), with the shift and the complementary noise of Fast-dLLM v2 (2509.26328) and blocks that
+grow from one slot, where it is the model's old task (NBDiff).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from weft.core.errors import InputError
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.block import corpora
 from weft.training.diffusion.block.corpora import ConversationSource, TokenizedBatch, TokenizedText
 from weft.training.diffusion.block.forms import copy_form
@@ -34,9 +34,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import BatchSource, EvaluationStarted, Schedule, StepProgress, Trainer
+from weft.training.frame import BatchSource, EvaluationStarted, Schedule, Trainer
 
 _HALF: Final = 0.5
 
@@ -85,9 +87,9 @@ class BlockObjective:
         """The lesson that comes next is that of `step`."""
         self._now = replace(self._laying, block=self._growth.at(step))
 
-    def loss(self, batch: TokenizedBatch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: TokenizedBatch, rng: np.random.Generator) -> torch.Tensor:
         """Raises: `InputError` for a batch without a slot to learn."""
-        layouts = self._laid(batch.texts, self._now, chance)
+        layouts = self._laid(batch.texts, self._now, rng)
         logits, goals = self._predicted(layouts)
         wrong = cross_entropy(logits, goals, reduction="none")
         weights = torch.from_numpy(np.concatenate([layout.weights for layout in layouts])).to(wrong)
@@ -103,14 +105,14 @@ class BlockObjective:
 
         None when `stop` said so.
         """
-        chance = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         total, right, slots = 0.0, 0, 0
         pages = sorted(held_out, key=lambda page: len(page.tokens))
         with torch.no_grad():
             for first in range(0, len(pages), texts):
                 if stop():
                     return None
-                laid = self._laid(pages[first : first + texts], self._laying, chance, _HALF)
+                laid = self._laid(pages[first : first + texts], self._laying, rng, _HALF)
                 logits, goals = self._predicted(laid)
                 total += float(cross_entropy(logits, goals, reduction="sum"))
                 right += int((logits.argmax(-1) == goals).sum())
@@ -121,7 +123,7 @@ class BlockObjective:
         self,
         pages: Sequence[TokenizedText],
         laying: LayoutBuilder,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         level: float | None = None,
     ) -> list[TrainingLayout]:
         """Every text whose answer begins in a whole block of what is there of it."""
@@ -129,7 +131,7 @@ class BlockObjective:
         for page in pages:
             slots = laying.slots(page.tokens)
             if page.answer < len(slots):
-                copies = self._copies(page, slots, laying, chance, level)
+                copies = self._copies(page, slots, laying, rng, level)
                 layouts.append(laying.layout(slots, copies))
         if not any(len(layout.goals) for layout in layouts):
             raise InputError(
@@ -143,14 +145,12 @@ class BlockObjective:
         page: TokenizedText,
         slots: Ids,
         laying: LayoutBuilder,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         level: float | None,
     ) -> list[NoisyCopy]:
         if page.form is not None:
-            return [
-                copy_form(page.form, slots, page.answer, laying, chance, level) for _ in range(2)
-            ]
-        noises = self._noising.drawn(len(slots), page.answer, laying.block, chance, level)
+            return [copy_form(page.form, slots, page.answer, laying, rng, level) for _ in range(2)]
+        noises = self._noising.drawn(len(slots), page.answer, laying.block, rng, level)
         return [laying.noisy(slots, page.answer, noise) for noise in noises]
 
     def _predicted(self, layouts: Sequence[TrainingLayout]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -191,26 +191,24 @@ are measured.
 
 
 def _train(
-    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+    job: DiffusionTrainingJob, resume: bool, listener: TrainingListener
 ) -> DiffusionTrainingResult | None:
-    if order.model is None:
+    if job.model is None:
         raise InputError("a conversion begins with a causal model", hint="--model NAME or FOLDER")
-    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    settings, schedule = KIND.set_to(job), KIND.scheduled(job)
     if not settings["block"] or not settings["held_out"]:
         raise InputError("neither blocks nor held-out texts can be none")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
-    torch.manual_seed(schedule.seed)
-    texts = corpora.ConversationEncoder(order.model)
-    learnt_from, held_out = _texts(order, texts, settings)
+    prepare(job, schedule, resume)
+    texts = corpora.ConversationEncoder(job.model)
+    learnt_from, held_out = _texts(job, texts, settings)
     laying = LayoutBuilder(
         settings["block"], texts.mask, texts.end, shifted=bool(settings["shifted"])
     )
-    learner = _learner(order, order.model, settings["rank"], texts.mask)
+    learner = _learner(job, job.model, settings["rank"], texts.mask)
     course = _course(learner, laying, settings)
-    hearing.on_news(EvaluationStarted(len(held_out)))
-    before = course.examine(held_out, schedule.texts, hearing.stop)
-    trainer = Trainer[TokenizedBatch](course, learnt_from, schedule, order.out / CHECKPOINT)
+    listener.on_news(EvaluationStarted(len(held_out)))
+    before = course.examine(held_out, schedule.texts, listener.stop)
+    trainer = Trainer[TokenizedBatch](course, learnt_from, schedule, job.out / CHECKPOINT)
     if before is None:
         if not resume:
             trainer.keep()  # nothing learnt yet; what is there is of a later step
@@ -218,26 +216,15 @@ def _train(
     if resume:
         trainer.resume()
     course.grow_to(trainer.step)
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        course.grow_to(progress.step)
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, listener, lambda progress: course.grow_to(progress.step))
+    if losses is None:
         return None
-    trainer.keep()  # measuring takes a while, too
-    hearing.on_news(EvaluationStarted(len(held_out)))
-    after = course.examine(held_out, schedule.texts, hearing.stop)
+    listener.on_news(EvaluationStarted(len(held_out)))
+    after = course.examine(held_out, schedule.texts, listener.stop)
     if after is None:
         return None
-    learner.save(order.out, _told(laying, schedule, before, after))
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(
-        KIND.name, order.out, schedule.steps, loss, _lines(before, after)
-    )
+    learner.save(job.out, _told(laying, schedule, before, after))
+    return finish(KIND.name, job, schedule.steps, losses, _lines(before, after))
 
 
 def _course(
@@ -250,22 +237,20 @@ def _course(
 
 
 def _texts(
-    order: DiffusionTrainingJob, texts: corpora.ConversationEncoder, settings: Mapping[str, int]
+    job: DiffusionTrainingJob, texts: corpora.ConversationEncoder, settings: Mapping[str, int]
 ) -> tuple[BatchSource[TokenizedBatch], list[TokenizedText]]:
-    if order.data in {None, corpora.NARROW}:
+    if job.data in {None, corpora.NARROW}:
         made = corpora.DocumentSource(texts, forms=bool(settings["forms"]))
         return made, made.held_out(settings["held_out"])
-    learnt, held_out = corpora.read_conversations(Path(str(order.data)), texts).split(
-        _HELD_OUT_EVERY
-    )
+    learnt, held_out = corpora.read_conversations(Path(str(job.data)), texts).split(_HELD_OUT_EVERY)
     longest = max(len(text.tokens) for text in held_out.texts)
     return ConversationSource(learnt), [TokenizedText.of(text, longest) for text in held_out.texts]
 
 
-def _learner(order: DiffusionTrainingJob, model: Path, rank: int, mask: int) -> BlockLearner:
+def _learner(job: DiffusionTrainingJob, model: Path, rank: int, mask: int) -> BlockLearner:
     if rank:
-        return LoraLearner(model, order.device, rank, mask)
-    return FullLearner(model, order.device)
+        return LoraLearner(model, job.device, rank, mask)
+    return FullLearner(model, job.device)
 
 
 def _told(

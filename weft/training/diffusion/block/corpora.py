@@ -1,7 +1,4 @@
-"""What one step learns from: texts as tokens, some of them with the form that their answer fills.
-
-Knows neither where they come from nor how they are laid out.
-"""
+"""Texts to learn from as token ids: conversations of a file, or made documents."""
 
 from __future__ import annotations
 
@@ -56,15 +53,15 @@ class TokenizedBatch:
 
 
 class ConversationSource:
-    """Conversations that are at hand. Implements `Source`."""
+    """Conversations that are at hand. Implements `BatchSource`."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._texts = sorted(corpus.texts, key=lambda text: len(text.tokens))
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
         """Texts of about one length, so that few places are empty."""
         texts = min(texts, len(self._texts))
-        first = int(chance.integers(len(self._texts) - texts + 1))
+        first = int(rng.integers(len(self._texts) - texts + 1))
         return TokenizedBatch.of(
             TokenizedText.of(text, longest) for text in self._texts[first : first + texts]
         )
@@ -108,16 +105,16 @@ class ConversationEncoder:
 
 
 class DocumentSource:
-    """Documents without end, with `forms` each second one as a form. Implements `Source`."""
+    """Documents without end, with `forms` each second one as a form. Implements `BatchSource`."""
 
     def __init__(self, texts: ConversationEncoder, *, forms: bool = True) -> None:
         self._texts = texts
         self._forms = forms
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
-        """Other ones for every chance."""
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
+        """Other ones for every state of `rng`."""
         return TokenizedBatch.of(
-            self._page(number, random_document(chance), longest) for number in range(texts)
+            self._page(number, random_document(rng), longest) for number in range(texts)
         )
 
     def held_out(self, count: int) -> list[TokenizedText]:

@@ -1,7 +1,6 @@
 """Requests with facts in their text, and the JSON document that answers them: made from a seed.
 
-A corpus narrow enough to be learnt in minutes: forms that are filled in, and plans. Knows no
-tokens.
+A corpus narrow enough to be learnt in minutes: forms that are filled in, and plans.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ class DocumentField:
     kind: ValueGenerator
     sentences: tuple[str, ...]
 
-    def told(self, who: str, value: Value, chance: np.random.Generator) -> str:
+    def told(self, who: str, value: Value, rng: np.random.Generator) -> str:
         """A sentence with the value in it."""
         if isinstance(value, bool):
             return self.sentences[not value].format(who=who)
-        return value_generators.draw_one(self.sentences, chance).format(
-            who=who, value=_spelled(value)
-        )
+        return value_generators.draw_one(self.sentences, rng).format(who=who, value=_spelled(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,32 +210,32 @@ _REQUESTS: Final = (
 )
 
 
-def random_document(chance: np.random.Generator) -> GeneratedDocument:
+def random_document(rng: np.random.Generator) -> GeneratedDocument:
     """Any one. Now and then the text tells more than is asked for."""
-    topic = TOPICS[int(chance.integers(len(TOPICS)))]
-    count = int(chance.integers(topic.least, topic.most + 1))
-    return _told(topic, count, int(chance.integers(5) == 0), chance)
+    topic = TOPICS[int(rng.integers(len(TOPICS)))]
+    count = int(rng.integers(topic.least, topic.most + 1))
+    return _told(topic, count, int(rng.integers(5) == 0), rng)
 
 
-def random_form(chance: np.random.Generator) -> GeneratedDocument:
+def random_form(rng: np.random.Generator) -> GeneratedDocument:
     """A ticket with all its keys."""
-    return _told(TICKET, TICKET.most, 0, chance)
+    return _told(TICKET, TICKET.most, 0, rng)
 
 
 def _told(
-    topic: DocumentTemplate, count: int, more: int, chance: np.random.Generator
+    topic: DocumentTemplate, count: int, more: int, rng: np.random.Generator
 ) -> GeneratedDocument:
     """The subject, `count` fields, and a text that tells `more` besides."""
-    order = [topic.fields[int(at)] for at in chance.permutation(len(topic.fields))]
+    order = [topic.fields[int(at)] for at in rng.permutation(len(topic.fields))]
     asked, aside = [topic.subject, *order[:count]], order[count:][:more]
-    values = {field.key: field.kind.draw(chance) for field in (*asked, *aside)}
+    values = {field.key: field.kind.draw(rng) for field in (*asked, *aside)}
     who = str(values[topic.subject.key])
-    opening = topic.subject.told(who, who, chance)
-    told = [field.told(who, values[field.key], chance) for field in (*asked[1:], *aside)]
-    text = " ".join([opening, *(told[int(at)] for at in chance.permutation(len(told)))])
-    fields = [asked[int(at)] for at in chance.permutation(len(asked))]
+    opening = topic.subject.told(who, who, rng)
+    told = [field.told(who, values[field.key], rng) for field in (*asked[1:], *aside)]
+    text = " ".join([opening, *(told[int(at)] for at in rng.permutation(len(told)))])
+    fields = [asked[int(at)] for at in rng.permutation(len(asked))]
     keys = ", ".join(field.key for field in fields)
-    request = value_generators.draw_one(_REQUESTS, chance).format(text=text, keys=keys)
+    request = value_generators.draw_one(_REQUESTS, rng).format(text=text, keys=keys)
     return GeneratedDocument(
         request,
         {field.key: values[field.key] for field in fields},

@@ -1,6 +1,7 @@
-"""What a form is made of: text that stands, values that are open, and choices.
+"""A document whose keys stand and whose values are open, as a skeleton lays it out: to be learnt.
 
-Knows the fields of one document and how they are spelt; knows no slots.
+A value of unknown length has more slots than it needs, and the model is to say where it ends. See
+`weft.decoding.diffusion.structure`, which the canvases here are alike to.
 """
 
 from __future__ import annotations
@@ -148,14 +149,14 @@ class DocumentForm:
         return cls(draft.finished())
 
     def opened(
-        self, begin: int, width: int, chance: np.random.Generator, level: float
+        self, begin: int, width: int, rng: np.random.Generator, level: float
     ) -> OpenFormSlots:
         """At most `width` slots from token number `begin` on, all of which before are decided.
 
         level   the share of tokens that are not decided yet
         """
         out = OpenFormSlots([], [])
-        for token, goal in self._slots(begin, chance, level):
+        for token, goal in self._slots(begin, rng, level):
             if len(out.ids) == width:
                 break
             out.ids.append(token)
@@ -163,7 +164,7 @@ class DocumentForm:
         return out
 
     def _slots(
-        self, begin: int, chance: np.random.Generator, level: float
+        self, begin: int, rng: np.random.Generator, level: float
     ) -> Iterator[tuple[int, int]]:
         """What each slot shows and what it asks for, one of which is `_NOTHING`."""
         at = number = 0
@@ -174,11 +175,11 @@ class DocumentForm:
             number += 1
             if at < begin or (at == begin and not isinstance(piece, FormBlank)):
                 continue
-            hidden = chance.uniform(size=len(left)) < level
+            hidden = rng.uniform(size=len(left)) < level
             match piece:
                 case FormLiteral():
                     yield from ((token, _NOTHING) for token in left)
-                case FormChoice() if left == piece.tokens and chance.uniform() < level:
+                case FormChoice() if left == piece.tokens and rng.uniform() < level:
                     yield _NOTHING, piece.goal
                     at += sum(len(one.tokens) for one in self.pieces[number : piece.until])
                     number = piece.until
@@ -187,8 +188,8 @@ class DocumentForm:
                 case FormBlank():
                     for token, open_ in zip(left, hidden, strict=True):
                         yield (_NOTHING, token) if open_ else (token, _NOTHING)
-                    if hidden.any() or chance.uniform() < level:
-                        yield from [(_NOTHING, piece.after)] * _spare(piece, chance)
+                    if hidden.any() or rng.uniform() < level:
+                        yield from [(_NOTHING, piece.after)] * _spare(piece, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ def copy_form(
     tokens: Ids,
     answer: int,
     laying: LayoutBuilder,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     level: float | None = None,
 ) -> NoisyCopy:
     """The blocks of a text whose tokens from `answer` on are those of `form`, each at a moment of
@@ -216,10 +217,10 @@ def copy_form(
     slots, ids = list(range(first, answer)), tokens[first:answer].tolist()
     goals = [_NOTHING] * len(ids)
     for start in range(first, answer + len(form.tokens), laying.block):
-        drawn = 1.0 if chance.integers(3) == 0 else float(chance.uniform())
+        drawn = 1.0 if rng.integers(3) == 0 else float(rng.uniform())
         begin, stop = max(start, answer), start + laying.block
         share = drawn if level is None else level
-        opened = form.opened(begin - answer, stop - begin, chance, share)
+        opened = form.opened(begin - answer, stop - begin, rng, share)
         slots += range(begin, begin + len(opened.ids))
         ids += opened.ids
         goals += opened.goals
@@ -233,13 +234,13 @@ def copy_form(
     )
 
 
-def _spare(piece: FormBlank, chance: np.random.Generator) -> int:
+def _spare(piece: FormBlank, rng: np.random.Generator) -> int:
     """Slots that a value has beyond its tokens."""
     most = max(0, _ROOM - len(piece.tokens))
-    match int(chance.integers(4)):
+    match int(rng.integers(4)):
         case 0:
             return 0
         case 1:
-            return int(chance.integers(most + 1))
+            return int(rng.integers(most + 1))
         case _:
             return most

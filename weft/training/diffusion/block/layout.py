@@ -1,4 +1,9 @@
-"""Which slots of a text are open while it is learnt. Knows no tokens."""
+"""How a text is laid out to learn all its blocks in one pass: its tokens, then copies with open
+slots.
+
+The layout of BD3-LM (arXiv 2503.09573) without the rows that nobody reads: prompts are never
+copied, and the last block is only seen by itself.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +43,15 @@ class NoiseSampler:
         slots: int,
         answer: int,
         block: int,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         level: float | None = None,
     ) -> list[SlotNoise]:
         """Of a text of whole blocks whose slots from `answer` on are learnt. `level`: of all."""
         ours = np.arange(slots) >= answer
         low, high = (0.1, 0.9) if self.weighted else (0.0, 1.0)
-        levels = chance.uniform(low, high, slots)[np.arange(slots) // block]
+        levels = rng.uniform(low, high, slots)[np.arange(slots) // block]
         levels = levels if level is None else np.full(slots, level)
-        hidden = chance.uniform(size=slots) < levels
+        hidden = rng.uniform(size=slots) < levels
         noises = [(hidden, levels), (~hidden, 1.0 - levels)][: 1 + self.complement]
         return [
             SlotNoise(opened & ours, 1.0 / of if self.weighted else np.ones(slots))

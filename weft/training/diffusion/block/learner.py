@@ -1,7 +1,4 @@
-"""What learns: a model with thin maps beside its weights, or all of its weights.
-
-Knows no lesson: rows that see what they are told to see, and their logits.
-"""
+"""What learns: a model with thin maps beside its weights, or all of its weights."""
 
 from __future__ import annotations
 

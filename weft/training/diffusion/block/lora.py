@@ -1,7 +1,6 @@
 """What a frozen model learns beside its weights: a product of two thin maps for each of its maps.
 
-LoRA (arXiv 2106.09685) on all linear maps but the head, and an embedding for the mask. Knows no
-task.
+LoRA (arXiv 2106.09685) on all linear maps but the head, and an embedding for the mask.
 """
 
 from __future__ import annotations
@@ -42,13 +41,7 @@ class LoraModel(nn.Module):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        rank: int,
-        alpha: float,
-        mask_id: int,
-        *,
-        fills: bool = False,
+        self, model: PreTrainedModel, rank: int, alpha: float, mask_id: int, *, fills: bool = False
     ) -> None:
         super().__init__()
         self.alpha = alpha

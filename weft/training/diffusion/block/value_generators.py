@@ -52,64 +52,60 @@ _ONSETS: Final = _listed("b d f g k l m n p r s t v z br dr st tr")
 _VOWELS: Final = _listed("a e i o u")
 
 
-def draw_one(words: tuple[str, ...] | list[str], chance: np.random.Generator) -> str:
+def draw_one(words: tuple[str, ...] | list[str], rng: np.random.Generator) -> str:
     """Any of them."""
-    return words[int(chance.integers(len(words)))]
+    return words[int(rng.integers(len(words)))]
 
 
-def invented(chance: np.random.Generator) -> str:
+def invented(rng: np.random.Generator) -> str:
     """A name that is none: what is to be learnt is to copy, not to know."""
-    syllables = [
-        draw_one(_ONSETS, chance) + draw_one(_VOWELS, chance) for _ in range(chance.integers(2, 4))
-    ]
+    syllables = [draw_one(_ONSETS, rng) + draw_one(_VOWELS, rng) for _ in range(rng.integers(2, 4))]
     return "".join(syllables).capitalize()
 
 
 def named(words: list[str]) -> ValueGenerator:
     """One of `words`, every third time an invented one."""
 
-    def draw(chance: np.random.Generator) -> Value:
-        return invented(chance) if chance.integers(3) == 0 else draw_one(words, chance)
+    def draw(rng: np.random.Generator) -> Value:
+        return invented(rng) if rng.integers(3) == 0 else draw_one(words, rng)
 
     return ValueGenerator(draw, _STRING)
 
 
 def among(words: list[str], *, closed: bool = False) -> ValueGenerator:
     """One of `words`. `closed`: the schema lists them."""
-    return ValueGenerator(
-        lambda chance: draw_one(words, chance), {"enum": words} if closed else _STRING
-    )
+    return ValueGenerator(lambda rng: draw_one(words, rng), {"enum": words} if closed else _STRING)
 
 
 def whole(low: int, high: int) -> ValueGenerator:
     """A whole number, both ends included, which the schema does not tell."""
-    return ValueGenerator(lambda chance: int(chance.integers(low, high + 1)), {"type": "integer"})
+    return ValueGenerator(lambda rng: int(rng.integers(low, high + 1)), {"type": "integer"})
 
 
 def bounded(low: int, high: int) -> ValueGenerator:
     """A whole number whose bounds, both included, are in the schema."""
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return ValueGenerator(lambda chance: int(chance.integers(low, high + 1)), schema)
+    return ValueGenerator(lambda rng: int(rng.integers(low, high + 1)), schema)
 
 
 def several(words: list[str]) -> ValueGenerator:
     """Two or three different ones."""
 
-    def draw(chance: np.random.Generator) -> Value:
-        count = int(chance.integers(2, 4))
-        return [words[int(at)] for at in chance.permutation(len(words))[:count]]
+    def draw(rng: np.random.Generator) -> Value:
+        count = int(rng.integers(2, 4))
+        return [words[int(at)] for at in rng.permutation(len(words))[:count]]
 
     return ValueGenerator(draw, {"type": "array", "items": _STRING})
 
 
-def _price(chance: np.random.Generator) -> Value:
+def _price(rng: np.random.Generator) -> Value:
     """With cents that JSON does not shorten."""
-    return int(chance.integers(1, 200)) + int(chance.integers(1, 10)) / 10
+    return int(rng.integers(1, 200)) + int(rng.integers(1, 10)) / 10
 
 
-def _date(chance: np.random.Generator) -> Value:
+def _date(rng: np.random.Generator) -> Value:
     """As ISO 8601 has it."""
-    year, month, day = chance.integers([2020, 1, 1], [2030, 13, 29])
+    year, month, day = rng.integers([2020, 1, 1], [2030, 13, 29])
     return f"{year}-{month:02d}-{day:02d}"
 
 
@@ -118,5 +114,5 @@ JOB, DAY, TASKS, THINGS = among(_JOBS), among(_DAYS), several(_TASKS), several(_
 PRIORITY = among(["low", "medium", "high"], closed=True)
 STATUS = among(["open", "closed", "waiting"], closed=True)
 CHANNEL = among(["phone", "mail", "web"], closed=True)
-YES = ValueGenerator(lambda chance: bool(chance.integers(2)), {"type": "boolean"})
+YES = ValueGenerator(lambda rng: bool(rng.integers(2)), {"type": "boolean"})
 PRICE, DATE = ValueGenerator(_price, {"type": "number"}), ValueGenerator(_date, _STRING)

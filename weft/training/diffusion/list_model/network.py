@@ -1,12 +1,10 @@
-"""The tokenizer of the list models: a token for each word, and a chat template for questions.
+"""The list model as a folder: a small Llama over the oracle's vocabulary, and its tokenizer.
 
-A conversation is `operation [arguments] | item item ...`; the answer is items. Knows no weights.
+A conversation is `operation [arguments] | item item ...`; the answer is items.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,6 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
+from weft.decoding.diffusion.models.fields import write_config
 from weft.decoding.diffusion.models.folder import FORMAT, OWN
 from weft.decoding.diffusion.oracle import vocabulary as words
 
@@ -66,7 +65,6 @@ VARIANTS: Final[tuple[Variant, ...]] = ("full", "block", "ar")
 """All slots see all; blocks see themselves and those before; the autoregressive twin."""
 BLOCK: Final = 4
 _HINT: Final = "name the folder of a list model of the same size"
-_CONFIG: Final = "config.json"
 _WEIGHTS: Final = "model.safetensors"
 _EMBEDDING: Final = "model.embed_tokens.weight"
 _LAYER: Final = ".self_attn.q_proj.weight"
@@ -163,6 +161,4 @@ def save(model: LlamaForCausalLM, folder: Path, variant: Variant) -> None:
             "banned": [words.PAD],
             "preset": "threshold",
         }
-    beside = folder / f".{_CONFIG}.{os.getpid()}"
-    beside.write_text(json.dumps(config, indent=1, allow_nan=False) + "\n", "utf-8")
-    beside.replace(folder / _CONFIG)
+    write_config(folder, config)

@@ -1,7 +1,10 @@
-"""A pass of a small Llama over texts of equal length, for training: no cache, and any attention.
+"""What the three list models learn: masked slots from the rest, in a block, or the next token.
 
-Computes what transformers' own modules compute, with their weights and fewer steps. Products are in
-bfloat16 where the machine is fast in it; attention is not: its backward pass is slow there.
+Masked diffusion (LLaDA, arXiv 2502.09992) in its uniformly weighted form: the mean of -log p over
+masked slots, in expectation over answers. What stands in a slot is the average of all valid answers
+that agree with what is read, so that drawing one of them adds no noise. Half of the texts are read
+with all slots of their answers masked, as decoding begins; the others twice, with some masked and
+then the rest (complementary masks, Fast-dLLM v2, arXiv 2509.26328).
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES
 from weft.training.devices import mixed_precision
-from weft.training.diffusion.list_model.questions import ListBatch, alike, patterns
+from weft.training.diffusion.list_model.questions import ListBatch, canonical_question, patterns
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
@@ -106,7 +109,7 @@ def expected_tokens(
     if question.operation in DETERMINISTIC:
         return None
     alphabet = np.array(LANGUAGES[question.operation].alphabet(question), dtype=np.int64)
-    same = alike(question)
+    same = canonical_question(question)
     hot = _hot(same)  # [answers, slots, tokens]
     alphabet = alphabet[: hot.shape[2]]
     if not decided.any():
@@ -144,14 +147,14 @@ class MaskedObjective:
         self._model = model
         self.block = block
 
-    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
         """The mean over masked slots."""
         ours = batch.answer | batch.end
         seen = torch.ones_like(ours)
         if self.block:
-            now, seen = _one_block(ours, self.block, chance)
+            now, seen = _one_block(ours, self.block, rng)
             ours = ours & now
-        some = ours & _some(batch, chance)
+        some = ours & _some(batch, rng)
         half = len(ours) // 2
         masked = torch.cat([ours[:half], some[half:], (ours & ~some)[half:]])
         texts = torch.cat([torch.arange(len(ours)), torch.arange(half, len(ours))])
@@ -172,7 +175,7 @@ class CausalObjective:
         self.module: torch.nn.Module = model
         self._model = model
 
-    def loss(self, batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean over the tokens of answers and the EOS after them."""
         read = batch.tokens[:, :-1]
         learnt = batch.answer | batch.end
@@ -215,24 +218,24 @@ def _goals(
     return goals
 
 
-def _some(batch: ListBatch, chance: np.random.Generator) -> torch.Tensor:
+def _some(batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
     """[texts, slots]: each at a rate of its text; the EOS after an answer at one of their own."""
     texts, slots = batch.tokens.shape
-    rates = chance.random((texts, 2))
-    ends = chance.integers(4, size=texts)
+    rates = rng.random((texts, 2))
+    ends = rng.integers(4, size=texts)
     rates[:, 1] = np.select([ends == 0, ends == 1], _END_MASK_RATES, rates[:, 1])
     rate = np.where(batch.end.numpy(), rates[:, 1:], rates[:, :1])
-    return torch.from_numpy(chance.random((texts, slots)) < rate)
+    return torch.from_numpy(rng.random((texts, slots)) < rate)
 
 
 def _one_block(
-    ours: torch.Tensor, block: int, chance: np.random.Generator
+    ours: torch.Tensor, block: int, rng: np.random.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """[texts, slots] each: of each text a block that has slots of `ours`; it and those before."""
     slots = ours.shape[1]
     first = ours.to(torch.int8).argmax(dim=1).numpy() // block
     last = (slots - 1) // block
-    chosen = first + (chance.random(len(ours)) * (last - first + 1)).astype(np.int64)
+    chosen = first + (rng.random(len(ours)) * (last - first + 1)).astype(np.int64)
     blocks = torch.arange(slots) // block
     now = torch.from_numpy(chosen)[:, None]
     return blocks == now, blocks <= now

@@ -1,6 +1,6 @@
-"""Random questions with one of their answers, drawn uniformly, and which of them are held out.
+"""Batches of questions and answers, made on the fly. All texts of a batch fill the same slots.
 
-Knows no tokens of a canvas but those of question and answer.
+What an answer leaves of its canvas is filled with EOS, so no batch needs padding.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from weft.decoding.diffusion.oracle.puzzles import word_class
 _HELD_OUT_EVERY: Final = 10
 
 
-def held_out(question: ListQuestion) -> bool:
+def is_held_out(question: ListQuestion) -> bool:
     """Whether no training sees a question about these items, in whatever order. A tenth are."""
     text = " ".join(str(item) for item in sorted(question.items))
     return zlib.crc32(text.encode("ascii")) % _HELD_OUT_EVERY == 0
 
 
-def drawn_question(
-    operation: str, n: int, chance: np.random.Generator, *, unseen: bool = False
+def draw_question(
+    operation: str, n: int, rng: np.random.Generator, *, unseen: bool = False
 ) -> ListQuestion:
     """A question of those that are learnt from; with `unseen`, of those held out.
 
     Raises: as `random_question`.
     """
     while True:
-        question = random_question(operation, n, chance)
-        if held_out(question) == unseen:
+        question = random_question(operation, n, rng)
+        if is_held_out(question) == unseen:
             return question
 
 
-def drawn_answer(question: ListQuestion, chance: np.random.Generator) -> tuple[int, ...]:
+def draw_answer(question: ListQuestion, rng: np.random.Generator) -> tuple[int, ...]:
     """One of its valid answers, all equally likely."""
-    codes = patterns(alike(question))
+    codes = patterns(canonical_question(question))
     alphabet = LANGUAGES[question.operation].alphabet(question)
-    return tuple(alphabet[code] for code in codes[chance.integers(len(codes))])
+    return tuple(alphabet[code] for code in codes[rng.integers(len(codes))])
 
 
-def alike(question: ListQuestion) -> ListQuestion:
+def canonical_question(question: ListQuestion) -> ListQuestion:
     """The question that stands for all whose answers are built in the same way.
 
     It differs in the names only, where their order or kind does not matter.
@@ -142,20 +142,20 @@ class ListSource:
             room = empty[: LONGEST + 1 - fill]
             self._weights[fill : fill + len(room), at] = weight * room
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> ListBatch:
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> ListBatch:
         """`texts` of them in canvases of equal length, of at most `longest` slots."""
         weights = self._weights[: longest + 1]
         sums = weights.sum(axis=1)
-        slots = int(chance.choice(len(sums), p=sums / sums.sum()))
-        chosen = chance.choice(len(self._shapes), texts, p=weights[slots] / sums[slots])
+        slots = int(rng.choice(len(sums), p=sums / sums.sum()))
+        chosen = rng.choice(len(self._shapes), texts, p=weights[slots] / sums[slots])
         tokens = np.full((texts, slots), words.EOS, dtype=np.int64)
         starts = np.zeros(texts, dtype=np.int64)
         ends = np.zeros(texts, dtype=np.int64)
         questions = []
         for row, number in enumerate(chosen):
             operation, n = self._shapes[number]
-            question = drawn_question(operation, n, chance)
-            text = (*question.prompt, *drawn_answer(question, chance))
+            question = draw_question(operation, n, rng)
+            text = (*question.prompt, *draw_answer(question, rng))
             tokens[row, : len(text)] = text
             starts[row], ends[row] = len(question.prompt), len(text)
             questions.append(question)
@@ -169,12 +169,12 @@ class ListSource:
 def _shapes(mix: QuestionMix) -> list[tuple[str, int, int, int, float]]:
     """Operation, items, slots of the prompt, of the answer, and how often."""
     found = []
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for name, often in mix.operations.items():
         language = LANGUAGES[name]
         for n, weight in mix.sizes.items():
             if language.shortest <= n <= language.longest:
-                question = random_question(name, n, chance)
+                question = random_question(name, n, rng)
                 prompt, answer = len(question.prompt), language.length(question)
                 if prompt + answer <= LONGEST:
                     found.append((name, n, prompt, answer, often * weight))

@@ -1,6 +1,6 @@
-"""How often a list model's answers are valid when they are written in one step, or one by one.
+"""A whole training of a list model: texts made on the fly, steps, a folder, what it can do.
 
-On questions about items that no training sees. Knows no cache and no policy: whole passes only.
+It is examined on questions about items that no training sees, in whole passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.closed_forms import ONE_STEP, one_step
 from weft.decoding.diffusion.oracle.language import ListQuestion
 from weft.decoding.diffusion.oracle.languages import DETERMINISTIC, LANGUAGES, valid
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.list_model import network
 from weft.training.diffusion.list_model.objectives import (
     CausalObjective,
@@ -30,7 +29,7 @@ from weft.training.diffusion.list_model.questions import (
     LONGEST,
     ListBatch,
     ListSource,
-    drawn_question,
+    draw_question,
 )
 from weft.training.diffusion.spec import (
     CHECKPOINT,
@@ -38,9 +37,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, Trainer
 from weft.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -70,23 +71,23 @@ class ListPredictor:
 
 def questions(operation: str, n: int, count: int, seed: int = 0) -> list[ListQuestion]:
     """`count` of those that are held out."""
-    chance = np.random.default_rng([seed, n])
-    return [drawn_question(operation, n, chance, unseen=True) for _ in range(count)]
+    rng = np.random.default_rng([seed, n])
+    return [draw_question(operation, n, rng, unseen=True) for _ in range(count)]
 
 
 def validity(
     reader: ListPredictor,
     asked: list[ListQuestion],
     passes: int,
-    chance: np.random.Generator | None = None,
+    rng: np.random.Generator | None = None,
 ) -> float:
     """The share of valid answers to questions of one form.
 
     passes: in how many an answer is written; 0: one token a pass, in random order for a model that
-    fills slots, the next one for a causal model. chance: draws the order, and tokens as they are
+    fills slots, the next one for a causal model. rng: draws the job, and tokens as they are
     predicted; None: the likeliest tokens.
     """
-    answers = _answers(reader, asked, passes, chance)
+    answers = _answers(reader, asked, passes, rng)
     right = [valid(question, row) for question, row in zip(asked, answers.tolist(), strict=True)]
     return float(np.mean(right))
 
@@ -95,7 +96,7 @@ def _answers(
     reader: ListPredictor,
     asked: list[ListQuestion],
     passes: int,
-    chance: np.random.Generator | None,
+    rng: np.random.Generator | None,
 ) -> NDArray[np.int64]:
     """[questions, tokens of an answer], on a canvas with one slot more, which is an EOS."""
     first = len(asked[0].prompt)
@@ -105,20 +106,20 @@ def _answers(
         row[:first] = torch.tensor(question.prompt)
     order = np.tile(np.arange(first, first + length), (len(asked), 1))
     if not reader.causal and not reader.block:
-        order = (chance or np.random.default_rng(0)).permuted(order, axis=1)
+        order = (rng or np.random.default_rng(0)).permuted(order, axis=1)
     for slots in np.array_split(order, passes or length, axis=1):
         wanted = torch.zeros_like(ids, dtype=torch.bool).scatter_(1, torch.tensor(slots), True)
         logits = reader.logits(ids, wanted)
-        ids[wanted] = _drawn(logits, chance)
+        ids[wanted] = _drawn(logits, rng)
     answers: NDArray[np.int64] = ids[:, first : first + length].numpy()
     return answers
 
 
-def _drawn(logits: torch.Tensor, chance: np.random.Generator | None) -> torch.Tensor:
+def _drawn(logits: torch.Tensor, rng: np.random.Generator | None) -> torch.Tensor:
     """[slots]: the likeliest tokens, or tokens at their probabilities (exponential race)."""
-    if chance is None:
+    if rng is None:
         return logits.argmax(dim=1)
-    waits = torch.from_numpy(chance.exponential(size=tuple(logits.shape)))
+    waits = torch.from_numpy(rng.exponential(size=tuple(logits.shape)))
     return (logits.double().softmax(dim=1) / waits).argmax(dim=1)
 
 
@@ -126,43 +127,34 @@ _ITEMS: Final = 5
 
 
 def _train(
-    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+    job: DiffusionTrainingJob, resume: bool, listener: TrainingListener
 ) -> DiffusionTrainingResult | None:
-    variant = _variant(order.variant)
-    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    variant = _variant(job.variant)
+    settings, schedule = KIND.set_to(job), KIND.scheduled(job)
     network.check_size(settings["width"], settings["layers"])
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
+    prepare(job, schedule, resume)
     model = network.new(settings["width"], settings["layers"], schedule.seed)
-    if order.model is not None:
-        network.begin_with(model, order.model)
+    if job.model is not None:
+        network.begin_with(model, job.model)
     lesson = _lesson(model, variant)
     trainer = Trainer[ListBatch](
-        lesson, ListSource(), schedule, order.out / CHECKPOINT, optimiser=_optimiser
+        lesson, ListSource(), schedule, job.out / CHECKPOINT, optimiser=_optimiser
     )
     if resume:
         trainer.resume()
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, listener)
+    if losses is None:
         return None
-    trainer.keep()  # examining takes a while, too
     count = settings["examined"]
-    hearing.on_news(EvaluationStarted(count * len(LANGUAGES)))
+    listener.on_news(EvaluationStarted(count * len(LANGUAGES)))
     reader = ListPredictor(model, lesson.block, variant == "ar")
     lines = []
     for line in _examined(reader, count, schedule.seed) if count else ():
-        if hearing.stop():
+        if listener.stop():
             return None
         lines.append(line)
-    network.save(model, order.out, variant)
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+    network.save(model, job.out, variant)
+    return finish(KIND.name, job, schedule.steps, losses, lines)
 
 
 def _variant(name: str | None) -> network.Variant:
@@ -193,11 +185,11 @@ def _examined(reader: ListPredictor, count: int, seed: int) -> Iterator[str]:
     for name in LANGUAGES:
         n = min(_ITEMS, LANGUAGES[name].longest)
         asked = questions(name, n, count, seed)
-        chance = None if name in DETERMINISTIC else np.random.default_rng(seed)
-        one_by_one = validity(reader, asked, 0, chance)
+        rng = None if name in DETERMINISTIC else np.random.default_rng(seed)
+        one_by_one = validity(reader, asked, 0, rng)
         line = f"{name} of {n}: {one_by_one:.1%} valid one by one"
         if not reader.causal:
-            line += f", {validity(reader, asked, 1, chance):.1%} in one step"
+            line += f", {validity(reader, asked, 1, rng):.1%} in one step"
             if name in ONE_STEP:
                 line += f" ({one_step(name, n):.1%} if predictions were true)"
         yield line

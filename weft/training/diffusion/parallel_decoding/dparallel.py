@@ -1,4 +1,9 @@
-"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488)."""
+"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488).
+
+Of each text one block is learnt, with those before it whole and those after it masked: the cross
+entropy of its masked slots, and of its other slots with these masked instead; and, where the
+likeliest token is right already, the entropy of a sharpened prediction, so that it gets surer.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,14 @@ from torch.nn.functional import cross_entropy
 
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter
-from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.denoising import denoise_all
 from weft.decoding.diffusion.models import adapter_file
 from weft.decoding.diffusion.models.families import OURS
 from weft.decoding.diffusion.models.folder import FORMAT
 from weft.decoding.diffusion.models.loading import load_trainable
 from weft.decoding.diffusion.policies.confidence import EntropyThresholdPolicy
 from weft.decoding.network.layers import no_progress_bars
-from weft.decoding.network.options import NetworkOptions, model_threads
+from weft.decoding.network.options import NetworkOptions
 from weft.training.devices import mixed_precision
 from weft.training.diffusion.block import model_config
 from weft.training.diffusion.block.lora import LoraModel
@@ -40,9 +45,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, TextsWritten, Trainer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -54,25 +61,25 @@ _PRESET: Final = "dparallel"
 
 
 class DiffusionStudent:
-    """The order's model. `rank` 0: all weights are learnt.
+    """The job's model. `rank` 0: all weights are learnt.
 
     Raises: `InputError` for a model that cannot be read, or whose sight no training here has.
     """
 
-    def __init__(self, order: DiffusionTrainingJob, rank: int) -> None:
-        assert order.model is not None
-        options = NetworkOptions(dtype="float32", threads=order.threads, device=order.device)
+    def __init__(self, job: DiffusionTrainingJob, rank: int) -> None:
+        assert job.model is not None
+        options = NetworkOptions(dtype="float32", threads=job.threads, device=job.device)
         try:
-            self._loaded = load_trainable(order.model, options, find=order.find)
+            self._loaded = load_trainable(job.model, options, find=job.find)
         except CapabilityError as error:
-            message = f"{order.model} is no diffusion model to distil: {error.message}"
+            message = f"{job.model} is no diffusion model to distil: {error.message}"
             raise InputError(message, hint=error.hint) from error
         self.traits = self._loaded.traits
         self._model: PreTrainedModel = self._loaded.model
         kind = self._model.config.model_type
         if self.traits.attention == "causal_encoder" or kind not in OURS:
             raise InputError(
-                f"{order.model} is not distilled here: a {kind} model whose attention is"
+                f"{job.model} is not distilled here: a {kind} model whose attention is"
                 f" {self.traits.attention}",
                 hint=f"take a {', '.join(OURS)} whose slots see all, or all up to their block",
             )
@@ -105,9 +112,7 @@ class DiffusionStudent:
         rows = wanted.roll(-1, dims=1) if self.traits.shifted else wanted
         with mixed_precision(self.device):
             output = self._model.base_model(
-                input_ids=ids,
-                attention_mask=sees.expand(len(ids), 1, -1, -1),
-                use_cache=False,
+                input_ids=ids, attention_mask=sees.expand(len(ids), 1, -1, -1), use_cache=False
             )
             found: torch.Tensor = self._model.get_output_embeddings()(
                 output.last_hidden_state[rows]
@@ -177,10 +182,10 @@ class SelfGeneratedSource:
         self._by_length = [by_length[length] for length in sorted(by_length)]
         self._shares = np.array([len(some) for some in self._by_length]) / len(texts)
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> SelfGeneratedBatch:  # noqa: ARG002
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> SelfGeneratedBatch:  # noqa: ARG002
         """`texts` of one length, some more than once where there are fewer."""
-        some = self._by_length[chance.choice(len(self._shares), p=self._shares)]
-        chosen = [some[at] for at in chance.integers(len(some), size=texts)]
+        some = self._by_length[rng.choice(len(self._shares), p=self._shares)]
+        chosen = [some[at] for at in rng.integers(len(some), size=texts)]
         ids = np.array([text.ids for text in chosen])
         first = np.array([len(text.prompt) for text in chosen])
         return SelfGeneratedBatch(torch.from_numpy(ids), torch.from_numpy(first))
@@ -197,16 +202,16 @@ class CertaintyObjective:
         self._student = student
         self._block, self._own, self._least = block, own, least
 
-    def loss(self, batch: SelfGeneratedBatch, chance: np.random.Generator) -> torch.Tensor:
+    def loss(self, batch: SelfGeneratedBatch, rng: np.random.Generator) -> torch.Tensor:
         """Cross entropies of both masks, each over its slots, and twice the entropy."""
         slots = batch.ids.shape[1]
         at = torch.arange(slots)
         starts = torch.zeros_like(batch.answer) if self._own else batch.answer
         blocks = (at - starts[:, None]).div(self._block, rounding_mode="floor")
         ours = at >= batch.answer[:, None]
-        now = self._chosen(batch, blocks, chance)
+        now = self._chosen(batch, blocks, rng)
         inside = ours & (blocks == now)
-        masked = inside & self._some(inside, chance)
+        masked = inside & self._some(inside, rng)
         later = ours & (blocks > now)
         both = torch.cat([masked, inside & ~masked])
         hidden = both | torch.cat([later, later])
@@ -236,21 +241,21 @@ class CertaintyObjective:
         return blocks[:, None] >= blocks
 
     def _chosen(
-        self, batch: SelfGeneratedBatch, blocks: torch.Tensor, chance: np.random.Generator
+        self, batch: SelfGeneratedBatch, blocks: torch.Tensor, rng: np.random.Generator
     ) -> torch.Tensor:
         """[texts, 1]: a block of each answer."""
         first = blocks.gather(1, batch.answer[:, None])
         count = blocks[:, -1:] - first + 1
-        share = torch.from_numpy(chance.random((len(blocks), 1)))
+        share = torch.from_numpy(rng.random((len(blocks), 1)))
         return first + (share * count).long()
 
-    def _some(self, inside: torch.Tensor, chance: np.random.Generator) -> torch.Tensor:
+    def _some(self, inside: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
         """[texts, slots]: a share of those `inside`, one at least."""
         texts, slots = inside.shape
         count = inside.sum(dim=1, keepdim=True).numpy()
-        share = self._least + (1.0 - self._least) * chance.random((texts, 1))
+        share = self._least + (1.0 - self._least) * rng.random((texts, 1))
         wanted = np.maximum(np.rint(share * count), 1)
-        order = np.where(inside.numpy(), chance.random((texts, slots)), 2.0)
+        order = np.where(inside.numpy(), rng.random((texts, slots)), 2.0)
         rank = order.argsort(axis=1).argsort(axis=1)
         return torch.from_numpy(rank < wanted)
 
@@ -260,25 +265,23 @@ _AT_ONCE: Final = 8
 
 
 def _train(
-    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+    job: DiffusionTrainingJob, resume: bool, listener: TrainingListener
 ) -> DiffusionTrainingResult | None:
-    if order.model is None:
+    if job.model is None:
         raise InputError("a distillation is of one model", hint="--model NAME or FOLDER")
-    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    settings, schedule = KIND.set_to(job), KIND.scheduled(job)
     if not settings["block"] or not settings["texts"] or settings["least_masked"] > _ALL:
         raise InputError("neither blocks nor texts can be none, nor shares above 100")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
-    torch.manual_seed(schedule.seed)
-    adapter = load_teacher(order)
-    prompts = prompts_of(order, adapter.traits)
+    prepare(job, schedule, resume)
+    adapter = load_teacher(job)
+    prompts = prompts_of(job, adapter.traits)
     slots = settings["slots"] or prompts.slots
     own = adapter.traits.block
-    student = DiffusionStudent(order, settings["rank"])
+    student = DiffusionStudent(job, settings["rank"])
     block = own or settings["block"]
     lesson = CertaintyObjective(student, block, own > 0, settings["least_masked"] / _ALL)
     source = SelfGeneratedSource()
-    trainer = Trainer[SelfGeneratedBatch](lesson, source, schedule, order.out / CHECKPOINT)
+    trainer = Trainer[SelfGeneratedBatch](lesson, source, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
     asked = prompts.drawn(settings["texts"], slots, np.random.default_rng(schedule.seed))
@@ -286,33 +289,25 @@ def _train(
         adapter,
         asked,
         slots,
-        lambda done: hearing.on_news(TextsWritten(done, len(asked))),
-        hearing.stop,
+        lambda done: listener.on_news(TextsWritten(done, len(asked))),
+        listener.stop,
     )
     if texts is None:
         trainer.keep()  # texts are the same when they are written again
         return None
     source.give(texts)
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, listener)
+    if losses is None:
         return None
-    trainer.keep()  # examining takes a while, too
     unseen = prompts.held_out(settings["examined"])
-    hearing.on_news(EvaluationStarted(len(unseen)))
-    student.save(order.out)
-    after = load_teacher(replace(order, model=order.out))
-    lines = _compared(adapter, after, unseen, slots, hearing)
+    listener.on_news(EvaluationStarted(len(unseen)))
+    student.save(job.out)
+    after = load_teacher(replace(job, model=job.out))
+    lines = _compared(adapter, after, unseen, slots, listener)
     if lines is None:
-        (order.out / CONFIG).unlink()  # it is measured when it is gone on with
+        (job.out / CONFIG).unlink()  # it is measured when it is gone on with
         return None
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    loss = losses[0] if losses else None
-    return DiffusionTrainingResult(KIND.name, order.out, schedule.steps, loss, tuple(lines))
+    return finish(KIND.name, job, schedule.steps, losses, lines)
 
 
 def _compared(
@@ -320,19 +315,19 @@ def _compared(
     after: ModelAdapter,
     asked: list[Prompt],
     slots: int,
-    hearing: TrainingListener,
+    listener: TrainingListener,
 ) -> list[str] | None:
-    """Lines on answers to prompts that were not learnt from; None when `hearing.stop` said so."""
+    """Lines on answers to prompts that were not learnt from; None when `listener.stop` said so."""
     found = []
     for adapter in (before, after):
         tokens = passes = same = 0
         for first in range(0, len(asked), _AT_ONCE):
             some = asked[first : first + _AT_ONCE]
-            one_by_one = write_texts(before, some, slots, lambda _done: None, hearing.stop)
+            one_by_one = write_texts(before, some, slots, lambda _done: None, listener.stop)
             if one_by_one is None:
                 return None
             rows = denoising_rows(adapter, some, slots, [EntropyThresholdPolicy()] * len(some))
-            denoised(rows, adapter)
+            denoise_all(rows, adapter)
             for row, text in zip(rows, one_by_one, strict=True):
                 kept = row.kept
                 tokens += len(kept)

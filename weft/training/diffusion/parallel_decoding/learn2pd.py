@@ -1,4 +1,8 @@
-"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188)."""
+"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188).
+
+A text is written again, as greedily as can be right: in each pass all slots whose likeliest token
+is that of the first writing are decided, and how sure the model was of them is noted.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,12 @@ from weft.core.errors import InputError
 from weft.decoding.diffusion.action import Action, SlotTokens
 from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import denoised
+from weft.decoding.diffusion.denoising import denoise_all
 from weft.decoding.diffusion.policies import learn2pd
 from weft.decoding.diffusion.policies.learn2pd import FinalityFilter, confidences
-from weft.decoding.diffusion.policies.ranking import ranked
+from weft.decoding.diffusion.policies.ranking import rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
-from weft.decoding.network.options import model_threads
 from weft.training.diffusion.parallel_decoding.self_generated import (
     Ids,
     Prompt,
@@ -37,9 +40,11 @@ from weft.training.diffusion.spec import (
     DiffusionTrainingJob,
     DiffusionTrainingResult,
     TrainingListener,
-    open_folder,
+    finish,
+    prepare,
+    run_steps,
 )
-from weft.training.frame import EvaluationStarted, Schedule, StepProgress, TextsWritten, Trainer
+from weft.training.frame import EvaluationStarted, Schedule, TextsWritten, Trainer
 
 _AT_ONCE: Final = 48
 
@@ -111,7 +116,7 @@ class _ReplaySession:
         chosen = right
         if not right.any():  # otherwise it would look at the same canvas for ever
             chosen = np.zeros_like(right)
-            chosen[ranked(stats.confidence, stats.open)[:1]] = True
+            chosen[rank_rows(stats.confidence, stats.open)[:1]] = True
         slots = stats.slots[chosen]
         return Action(commit=SlotTokens.of(slots, self._text[slots]))
 
@@ -141,7 +146,7 @@ def replay_texts(
         rows = denoising_rows(
             adapter, [text.prompt for text in some], len(some[0].answer), policies
         )
-        denoised(rows, adapter)
+        denoise_all(rows, adapter)
         on_text(first + len(some))
         if stop():
             return None
@@ -162,7 +167,7 @@ class FilterObjective:
         )
         """So small that it is taught on the CPU, wherever the model computes."""
 
-    def loss(self, batch: FilterExamples, chance: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, batch: FilterExamples, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
         """The mean over open slots."""
         odds = self.module(torch.from_numpy(batch.confidences))
         judged = torch.from_numpy(batch.open)
@@ -182,34 +187,33 @@ class FilterExampleSource:
 
     looks: FilterExamples
 
-    def draw(self, chance: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
+    def draw(self, rng: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
         """`texts` of them; all, where there are fewer."""
         if texts >= len(self.looks):
             return self.looks
-        return self.looks.at(chance.choice(len(self.looks), texts, replace=False))
+        return self.looks.at(rng.choice(len(self.looks), texts, replace=False))
 
 
 def _train(
-    order: DiffusionTrainingJob, resume: bool, hearing: TrainingListener
+    job: DiffusionTrainingJob, resume: bool, listener: TrainingListener
 ) -> DiffusionTrainingResult | None:
-    if order.model is None:
+    if job.model is None:
         raise InputError("a filter is for one model", hint="--model NAME or FOLDER")
-    settings, schedule = KIND.set_to(order), KIND.scheduled(order)
+    settings, schedule = KIND.set_to(job), KIND.scheduled(job)
     if not settings["hidden"] or not settings["texts"]:
         raise InputError("neither texts nor what is hidden can be none")
-    open_folder(order, resume)
-    torch.set_num_threads(order.threads or model_threads())
-    adapter = load_teacher(order)
-    prompts = prompts_of(order, adapter.traits)
+    prepare(job, schedule, resume)
+    adapter = load_teacher(job)
+    prompts = prompts_of(job, adapter.traits)
     room = settings["slots"] or prompts.slots
     slots = adapter.traits.block or room
     lesson = FilterObjective(slots, settings["hidden"], schedule.seed)
     source = FilterExampleSource()
-    trainer = Trainer[FilterExamples](lesson, source, schedule, order.out / CHECKPOINT)
+    trainer = Trainer[FilterExamples](lesson, source, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
     asked = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
-    looks = _looks(adapter, asked, room, slots, hearing)
+    looks = _looks(adapter, asked, room, slots, listener)
     if looks is None:
         trainer.keep()  # looks are the same when they are made again
         return None
@@ -220,33 +224,29 @@ def _train(
         )
     held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
     source.looks = looks.at(np.flatnonzero(~held))
-    losses: list[float] = []
-
-    def tell(progress: StepProgress) -> None:
-        losses[:] = [progress.loss]
-        hearing.on_news(progress)
-
-    if not trainer.run(tell, hearing.stop):
+    losses = run_steps(trainer, listener)
+    if losses is None:
         return None
     rest = looks.at(np.flatnonzero(held))
-    hearing.on_news(EvaluationStarted(len(rest)))
-    lines = tuple(_trusted(lesson.finality, rest))
+    listener.on_news(EvaluationStarted(len(rest)))
+    lines = list(_trusted(lesson.finality, rest))
     told = {"looks": len(looks), "steps": schedule.steps}
-    learn2pd.save_filter(order.out, lesson.finality, adapter.traits.digest, told)
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
-    return DiffusionTrainingResult(
-        KIND.name, order.out, schedule.steps, losses[0] if losses else None, lines
-    )
+    learn2pd.save_filter(job.out, lesson.finality, adapter.traits.digest, told)
+    return finish(KIND.name, job, schedule.steps, losses, lines)
 
 
 def _looks(
-    adapter: ModelAdapter, asked: Sequence[Prompt], room: int, slots: int, hearing: TrainingListener
+    adapter: ModelAdapter,
+    asked: Sequence[Prompt],
+    room: int,
+    slots: int,
+    listener: TrainingListener,
 ) -> FilterExamples | None:
     """At answers with `room` slots, in windows of `slots`."""
     count = len(asked)
     both = 2 * count
     texts = write_texts(
-        adapter, asked, room, lambda done: hearing.on_news(TextsWritten(done, both)), hearing.stop
+        adapter, asked, room, lambda done: listener.on_news(TextsWritten(done, both)), listener.stop
     )
     if texts is None:
         return None
@@ -254,8 +254,8 @@ def _looks(
         adapter,
         texts,
         slots,
-        lambda done: hearing.on_news(TextsWritten(count + done, both)),
-        hearing.stop,
+        lambda done: listener.on_news(TextsWritten(count + done, both)),
+        listener.stop,
     )
 
 

@@ -1,7 +1,7 @@
-"""What a diffusion model itself writes for prompts that may be learnt from, one token a pass.
+"""What a diffusion model writes for prompts that may be learnt from, one token a pass.
 
-The surest slot first, the likeliest token: the teacher of what makes decoding faster. Knows no
-training.
+The surest slot first, the likeliest token: the teacher of what makes decoding faster. Prompts are
+list questions, made requests for JSON, or those of a file.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from weft.core.errors import CapabilityError, InputError
 from weft.decoding.diffusion.adapter import ModelAdapter, ModelTraits
+from weft.decoding.diffusion.caches.exact import exact_cache
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoised
+from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
 from weft.decoding.diffusion.oracle import vocabulary as words
 from weft.decoding.diffusion.oracle.languages import LANGUAGES
 from weft.decoding.diffusion.policies.fixed_pace import EveryStep, FixedPacePolicy
 from weft.decoding.diffusion.ports import CommitPolicy, DecoderConfig
-from weft.decoding.diffusion.presets.usual import exact_cache
-from weft.decoding.diffusion.schedules.fixed_blocks import FixedBlocks as Blocks
-from weft.decoding.diffusion.schedules.fixed_blocks import fill_of
-from weft.decoding.diffusion.stops.terminators import FirstTerminator
+from weft.decoding.diffusion.schedules import FixedBlocks as Blocks
+from weft.decoding.diffusion.schedules import fill_of
+from weft.decoding.diffusion.stops import FirstTerminator
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.sampling import CounterRng
 from weft.training.diffusion.block.documents import random_document
-from weft.training.diffusion.list_model.questions import QuestionMix, drawn_question
+from weft.training.diffusion.list_model.questions import QuestionMix, draw_question
 from weft.training.diffusion.spec import DiffusionTrainingJob
 from weft.training.prompts import Conversation, Tokenizer, read_prompts
 
@@ -54,21 +54,21 @@ class SelfGeneratedText:
         return np.array([*self.prompt, *self.answer], dtype=np.int64)
 
 
-def load_teacher(order: DiffusionTrainingJob) -> NetworkAdapter:
-    """The order's model, where it is to be trained.
+def load_teacher(job: DiffusionTrainingJob) -> NetworkAdapter:
+    """The job's model, where it is to be trained.
 
     Raises: `InputError` for a folder that cannot be read, or a model without a mask.
     """
-    assert order.model is not None
-    options = NetworkOptions(dtype="float32", threads=order.threads, device=order.device)
+    assert job.model is not None
+    options = NetworkOptions(dtype="float32", threads=job.threads, device=job.device)
     try:
-        found = load(order.model, options, find=order.find)
+        found = load(job.model, options, find=job.find)
     except CapabilityError as error:
-        message = f"{order.model} is no diffusion model to learn from: {error.message}"
+        message = f"{job.model} is no diffusion model to learn from: {error.message}"
         raise InputError(message, hint=error.hint) from error
     if found.traits.mask_id is None or not found.traits.end_ids:
         raise InputError(
-            f"{order.model} has no mask, or no token that ends a text",
+            f"{job.model} has no mask, or no token that ends a text",
             hint="such a model writes over noise, which neither of these trainings does",
         )
     return NetworkAdapter(found.network, found.traits)
@@ -88,7 +88,7 @@ def write_texts(
         rows = denoising_rows(
             adapter, some, slots, [FixedPacePolicy(EveryStep(1), "confidence")] * len(some)
         )
-        denoised(rows, adapter)
+        denoise_all(rows, adapter)
         for prompt, row in zip(some, rows, strict=True):
             answer = np.full(slots, min(adapter.traits.end_ids), dtype=np.int64)
             answer[: len(row.kept)] = row.kept
@@ -112,8 +112,8 @@ def denoising_rows(
     for number, (prompt, policy) in enumerate(zip(asked, policies, strict=True)):
         adapter.forget(number)
         canvas = Canvas(prompt, slots, fill_of(adapter.traits), row=number)
-        plugs = policy_config(policy, adapter.traits)
-        rows.append(DenoisingRow(canvas, plugs, adapter.traits, CounterRng(0), GREEDY))
+        config = policy_config(policy, adapter.traits)
+        rows.append(DenoisingRow(canvas, config, adapter.traits, CounterRng(0), GREEDY))
     return rows
 
 
@@ -135,25 +135,25 @@ class PromptSource(Protocol):
     def slots(self) -> int:
         """That an answer has, unless told otherwise."""
 
-    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
+    def drawn(self, count: int, slots: int, rng: np.random.Generator) -> list[Prompt]:
         """`count` of them, or all where there are fewer, whose answers fit into so many slots."""
 
     def held_out(self, count: int) -> list[Prompt]:
         """At most `count` that are never drawn."""
 
 
-def prompts_of(order: DiffusionTrainingJob, traits: ModelTraits) -> PromptSource:
-    """Those of the order's `data`; without, what suits its model.
+def prompts_of(job: DiffusionTrainingJob, traits: ModelTraits) -> PromptSource:
+    """Those of the job's `data`; without, what suits its model.
 
     Raises: `InputError` for a file that cannot be read, or a model without a tokenizer.
     """
-    if order.data is None and (traits.vocabulary, traits.mask_id) == (words.SIZE, words.MASK):
+    if job.data is None and (traits.vocabulary, traits.mask_id) == (words.SIZE, words.MASK):
         return ListPromptSource()
     assert traits.folder is not None
     tokenizer = Tokenizer(traits.folder)
-    if order.data is None:
+    if job.data is None:
         return GeneratedPromptSource(tokenizer.encode)
-    asked = [_unanswered(each) for each in read_prompts(Path(order.data))]
+    asked = [_unanswered(each) for each in read_prompts(Path(job.data))]
     return FilePromptSource([tokenizer.encode(conversation) for conversation in asked])
 
 
@@ -163,16 +163,14 @@ class ListPromptSource:
 
     slots: int = 16
 
-    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:
-        """See `PromptSource`."""
-        return self._questions(count, slots, chance, unseen=False)
+    def drawn(self, count: int, slots: int, rng: np.random.Generator) -> list[Prompt]:
+        return self._questions(count, slots, rng, unseen=False)
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return self._questions(count, self.slots, np.random.default_rng(_HELD_OUT), unseen=True)
 
     def _questions(
-        self, count: int, slots: int, chance: np.random.Generator, *, unseen: bool
+        self, count: int, slots: int, rng: np.random.Generator, *, unseen: bool
     ) -> list[Prompt]:
         mix = QuestionMix()
         forms = [
@@ -184,8 +182,8 @@ class ListPromptSource:
         weights = np.array([weight for *_, weight in forms])
         found: list[Prompt] = []
         while len(found) < count:
-            name, n, _ = forms[chance.choice(len(forms), p=weights / weights.sum())]
-            question = drawn_question(name, n, chance, unseen=unseen)
+            name, n, _ = forms[rng.choice(len(forms), p=weights / weights.sum())]
+            question = draw_question(name, n, rng, unseen=unseen)
             if LANGUAGES[name].length(question) <= slots:
                 found.append(question.prompt)
         return found
@@ -198,16 +196,14 @@ class GeneratedPromptSource:
     encode: Callable[[Conversation], Prompt]
     slots: int = 64
 
-    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
-        """See `PromptSource`."""
-        return [self._request(chance) for _ in range(count)]
+    def drawn(self, count: int, slots: int, rng: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
+        return [self._request(rng) for _ in range(count)]
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return [self._request(np.random.default_rng([_HELD_OUT, at])) for at in range(count)]
 
-    def _request(self, chance: np.random.Generator) -> Prompt:
-        return self.encode((("user", random_document(chance).request),))
+    def _request(self, rng: np.random.Generator) -> Prompt:
+        return self.encode((("user", random_document(rng).request),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +213,12 @@ class FilePromptSource:
     prompts: Sequence[Prompt]
     slots: int = 64
 
-    def drawn(self, count: int, slots: int, chance: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
-        """See `PromptSource`."""
+    def drawn(self, count: int, slots: int, rng: np.random.Generator) -> list[Prompt]:  # noqa: ARG002
         learnt = [prompt for at, prompt in enumerate(self.prompts, 1) if at % _HELD_OUT_EVERY]
-        chosen = chance.permutation(len(learnt))[:count]
+        chosen = rng.permutation(len(learnt))[:count]
         return [learnt[at] for at in sorted(chosen)]
 
     def held_out(self, count: int) -> list[Prompt]:
-        """See `PromptSource`."""
         return list(self.prompts[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY][:count])
 
 

@@ -1,1 +1,1 @@
-"""What can be wrong with a workflow before it runs: references, joins, types. Runs nothing."""
+"""Checks that import the tools of a workflow: types, arguments, effects. Runs nothing."""

@@ -1,7 +1,4 @@
-"""What type a template or a value with templates has, as a JSON Schema, as far as it shows.
-
-Evaluates nothing. None means: anything.
-"""
+"""Checks the arguments of calls against types, which templates have as far as these show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with an expression, with the place inside its text."""
+"""Static analysis of templates over Jinja's syntax tree: references, and what is sure to fail."""
 
 from __future__ import annotations
 
@@ -40,32 +40,13 @@ class BadExpression(BuildError):
         self.path: tuple[str | int, ...] = ()
 
 
-_ALLOWED: tuple[type[nodes.Node], ...] = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.If,
-    nodes.For,
-    nodes.Name,
-    nodes.Const,
-    nodes.List,
-    nodes.Tuple,
-    nodes.Dict,
-    nodes.Pair,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Call,
-    nodes.Keyword,
-    nodes.CondExpr,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.Concat,
-    nodes.BinExpr,
-    nodes.UnaryExpr,
+_ALLOWED_NAMES = (
+    *("Template", "Output", "TemplateData", "If", "For", "Name", "Const", "List"),
+    *("Tuple", "Dict", "Pair", "Getattr", "Getitem", "Slice", "Filter", "Test"),
+    *("Call", "Keyword", "CondExpr", "Compare", "Operand", "Concat", "BinExpr"),
+    *("UnaryExpr",),
 )
+_ALLOWED: tuple[type[nodes.Node], ...] = tuple(getattr(nodes, name) for name in _ALLOWED_NAMES)
 _WORDS: Mapping[type[nodes.Node], str] = {
     nodes.Assign: "set",
     nodes.AssignBlock: "set",

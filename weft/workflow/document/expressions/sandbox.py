@@ -1,4 +1,8 @@
-"""How much a template may compute. Guards against text that grows or loops without end."""
+"""The Jinja environment of all templates: immutable, sandboxed, bounded; its filters and operators.
+
+Protects against texts that reach into Python or grow without end. A template can still be slow in
+proportion to the data it is given.
+"""
 
 from __future__ import annotations
 
@@ -94,40 +98,11 @@ def _check_bits(bits: int) -> None:
 
 
 _JINJA = (
-    "abs",
-    "capitalize",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "first",
-    "float",
-    "groupby",
-    "int",
-    "items",
-    "last",
-    "length",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "reject",
-    "rejectattr",
-    "reverse",
-    "select",
-    "selectattr",
-    "sort",
-    "string",
-    "sum",
-    "title",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "urlencode",
-    "wordcount",
-    "wordwrap",
+    *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float"),
+    *("groupby", "int", "items", "last", "length", "list", "lower", "map", "max"),
+    *("min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort"),
+    *("string", "sum", "title", "trim", "truncate", "unique", "upper", "urlencode"),
+    *("wordcount", "wordwrap"),
 )
 COUNTED = "__counted__"
 """The filter that `weft.workflow.document.expressions.analysis` puts around what a loop goes

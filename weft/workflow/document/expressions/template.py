@@ -1,10 +1,8 @@
-"""One template: a text that is a value, an expression, or a text with values in it.
+"""Templates, and plain data in which every text is a template.
 
-    limit                        text without braces stays as it is
-    {{ hits }}                   exactly one expression keeps the type of its value
-    About {{ topic }}: ...       anything else becomes text
-
-Knows no nodes: names are looked up in whatever mapping it is given.
+limit                        text without braces stays as it is
+{{ hits }}                   exactly one expression keeps the type of its value
+About {{ topic }}: ...       anything else becomes text
 """
 
 from __future__ import annotations

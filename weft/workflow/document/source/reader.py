@@ -1,6 +1,8 @@
-"""What a plain YAML scalar means, by the core schema of YAML 1.2. Knows no quoting.
+"""YAML text to a tree, within bounds. Knows nothing of what the document means.
 
-So `no`, `on` and `2026-01-31` are texts here, as in JSON; the traps of YAML 1.1 do not exist.
+The text is hostile: it is refused when it is large, deep, not UTF-8, or when its aliases would
+unfold to more than a document may hold. Tags, merge keys and duplicate keys do not exist here.
+Plain scalars follow the core schema of YAML 1.2: `no`, `on` and `2026-01-31` are texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where something stands in a file, and errors that say so. Knows nothing of what stands there."""
+"""A parsed YAML document as a tree in which every key and value knows its position."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The schema of a workflow file as pydantic models."""
+"""The schema of a workflow file as frozen pydantic models."""

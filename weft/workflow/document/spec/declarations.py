@@ -1,4 +1,4 @@
-"""An OpenAPI document as a source of tools, as a workflow declares it. Reads no such document."""
+"""Inputs, models and tools as a document declares them. Opens and imports nothing."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weft.workflow.document.spec.fields import (
     SpecPart,
     expands,
     one_or_many,
+    optional,
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
@@ -68,27 +69,21 @@ class OpenApiUse(SpecPart):
     operations: Operations = Field(
         description="By `operationId`, or as `GET /pets/{id}`; a mapping gives names to them."
     )
-    base_url: str | None = Field(
-        default=None, description="Where the interface is; else where its document says."
-    )
-    auth_env: AuthEnv | None = Field(
-        default=None,
-        description="The environment variable that holds the key, or one for each security scheme.",
+    base_url: str | None = optional("Where the interface is; else where its document says.")
+    auth_env: AuthEnv | None = optional(
+        "The environment variable that holds the key, or one for each security scheme."
     )
     private: list[str] = Field(
         default_factory=list,
         description="Networks that are not public and may be reached, such as 127.0.0.0/8.",
     )
-    timeout: Duration | None = Field(
-        default=None, description="The longest call, with its repetitions; 30s."
+    timeout: Duration | None = optional("The longest call, with its repetitions; 30s.")
+    retries: int | None = optional(
+        "Repetitions of what may be repeated: GET, PUT, DELETE; 2.", ge=0
     )
-    retries: int | None = Field(
-        default=None, ge=0, description="Repetitions of what may be repeated: GET, PUT, DELETE; 2."
-    )
-    max_result: Size | None = Field(default=None, description="The largest answer; 1MiB.")
-    pure: bool | None = Field(
-        default=None,
-        description="What is read stays the same during a run: equal GETs are sent once.",
+    max_result: Size | None = optional("The largest answer; 1MiB.")
+    pure: bool | None = optional(
+        "What is read stays the same during a run: equal GETs are sent once."
     )
 
 
@@ -152,37 +147,27 @@ class ModelSpec(SpecPart):
         description="The model's name, as the server or `weft model list` calls it; of `think` the "
         "name of another model of the file.",
     )
-    base_url: Addresses | None = Field(
-        default=None,
-        description="The server's address, with its /v1; or the addresses of several replicas.",
+    base_url: Addresses | None = optional(
+        "The server's address, with its /v1; or the addresses of several replicas."
     )
-    api_key_env: str | None = Field(
-        default=None,
-        description="The environment variable that holds the key. Keys do not belong in files.",
+    api_key_env: str | None = optional(
+        "The environment variable that holds the key. Keys do not belong in files.",
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
     )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further options of this kind of client."
     )
-    moderator: Moderator | None = Field(
-        default=None,
-        description="Who reads what it writes before that is shown: `./guard.py:name`, or {model: "
-        "NAME}.",
+    moderator: Moderator | None = optional(
+        "Who reads what it writes before that is shown: `./guard.py:name`, or {model: NAME}."
     )
-    among: Among | None = Field(
-        default=None, description="Of a route: models to choose from, and what is known of them."
+    among: Among | None = optional("Of a route: models to choose from, and what is known of them.")
+    weights: WeightsSpec | None = optional(
+        "Of a route: how much loss money, latency and size are worth."
     )
-    weights: WeightsSpec | None = Field(
-        default=None, description="Of a route: how much loss money, latency and size are worth."
+    predictor: str | None = optional(
+        "Of a route: a file of learnt losses, made by `weft.planner.choice.train`.", min_length=1
     )
-    predictor: str | None = Field(
-        default=None,
-        description="Of a route: a file of learnt losses, made by `weft.planner.choice.train`.",
-        min_length=1,
-    )
-    think: Think | None = Field(
-        default=None, description="Of a model that thinks: the strategy and its caps."
-    )
+    think: Think | None = optional("Of a model that thinks: the strategy and its caps.")
 
     @property
     def behind(self) -> tuple[str, ...]:
@@ -244,18 +229,18 @@ Model = Annotated[
 class IsolationSpec(SpecPart):
     """Run a tool in a process of its own, within limits."""
 
-    timeout: Duration | None = Field(default=None, description="The tool is killed then.")
-    memory: Size | None = Field(default=None, description="At most so much memory.")
-    output: Size | None = Field(default=None, description="At most so much output.")
+    timeout: Duration | None = optional("The tool is killed then.")
+    memory: Size | None = optional("At most so much memory.")
+    output: Size | None = optional("At most so much output.")
 
 
 class McpUse(SpecPart):
     """An MCP server: a program that is started for the run, or an address."""
 
-    command: list[str] | None = Field(
-        default=None, description="The program and its arguments; no shell reads it.", min_length=1
+    command: list[str] | None = optional(
+        "The program and its arguments; no shell reads it.", min_length=1
     )
-    url: str | None = Field(default=None, description="The address, often ending in /mcp.")
+    url: str | None = optional("The address, often ending in /mcp.")
     env_from: list[Variable] = Field(
         default_factory=list,
         description="Environment variables that the program gets; all others are withheld.",
@@ -264,17 +249,15 @@ class McpUse(SpecPart):
         default_factory=dict,
         description="HTTP headers, each with the environment variable that holds its value.",
     )
-    api_key_env: Variable | None = Field(
-        default=None, description="The environment variable that holds the key of the address."
+    api_key_env: Variable | None = optional(
+        "The environment variable that holds the key of the address."
     )
-    timeout: Duration | None = Field(default=None, description="The longest call; 60s.")
-    start_timeout: Duration | None = Field(
-        default=None, description="How long it may take to start and list its tools; 60s."
+    timeout: Duration | None = optional("The longest call; 60s.")
+    start_timeout: Duration | None = optional(
+        "How long it may take to start and list its tools; 60s."
     )
-    max_result: Size | None = Field(default=None, description="The largest result; 16MiB.")
-    restarts: int | None = Field(
-        default=None, ge=0, description="How often in a row it is started again; 3."
-    )
+    max_result: Size | None = optional("The largest result; 16MiB.")
+    restarts: int | None = optional("How often in a row it is started again; 3.", ge=0)
 
 
 _ORIGINS = ("use", "mcp", "openapi")
@@ -283,9 +266,7 @@ _ORIGINS = ("use", "mcp", "openapi")
 class ToolUse(SpecPart):
     """A tool and where it comes from; or a server that has many, called `name.tool`."""
 
-    use: str | None = Field(
-        default=None, description="`./file.py:name` or `package.module:name`.", min_length=1
-    )
+    use: str | None = optional("`./file.py:name` or `package.module:name`.", min_length=1)
     isolate: (
         Annotated[
             IsolationSpec,
@@ -295,21 +276,18 @@ class ToolUse(SpecPart):
             ),
         ]
         | None
-    ) = Field(default=None, description="Run it in a process of its own.")
-    mcp: McpUse | None = Field(
-        default=None, description="The MCP server whose tools are called `name.tool`."
-    )
-    openapi: OpenApiUse | None = Field(
-        default=None, description="The HTTP interface whose operations are called `name.operation`."
+    ) = optional("Run it in a process of its own.")
+    mcp: McpUse | None = optional("The MCP server whose tools are called `name.tool`.")
+    openapi: OpenApiUse | None = optional(
+        "The HTTP interface whose operations are called `name.operation`."
     )
     only: list[str] = Field(
         default_factory=list, description="Of a server: the tools to take; else all."
     )
-    effect: Effect | dict[str, Effect] | None = Field(
-        default=None,
-        description="What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
+    effect: Effect | dict[str, Effect] | None = optional(
+        "What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
         "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "
-        "server: of all its tools, or by tool.",
+        "server: of all its tools, or by tool."
     )
 
     @property

@@ -1,7 +1,4 @@
-"""What is structurally wrong with a document, in words for people: one defect out of many.
-
-Knows paths inside the document, not files and lines.
-"""
+"""What is structurally wrong with a document, in words: one defect out of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole workflow as one frozen value. Runs and resolves nothing."""
+"""A whole workflow as one frozen value, its JSON Schema, and the walk over its nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
 from weft.workflow.document.spec.declarations import InputSpec, Model, Tool
-from weft.workflow.document.spec.fields import Name, SpecPart, Value
+from weft.workflow.document.spec.fields import Name, SpecPart, Value, optional
 from weft.workflow.document.spec.nodes import (
     BaseNode,
     Block,
@@ -30,7 +30,7 @@ class WorkflowDocument(SpecPart):
     name: str = Field(
         description="What the workflow is called.", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
     )
-    description: str | None = Field(default=None, description="One sentence for people.")
+    description: str | None = optional("One sentence for people.")
     inputs: dict[Name, InputSpec] = Field(
         default_factory=dict,
         description="What a run is given: `string`, `integer`, `[string]`, ... or a JSON Schema.",

@@ -1,4 +1,4 @@
-"""The base of every part of a document, and the small types its fields are made of."""
+"""The base of all parts of a document, and its field types: names, shorthands, quantities."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     JsonValue,
     PlainSerializer,
     WithJsonSchema,
@@ -41,6 +42,11 @@ def free_name(wanted: str, taken: Container[str], number: int = 1) -> str:
         number += 1
         name = f"{wanted}_{number}"
     return name
+
+
+def optional(description: str, **limits: Any) -> Any:
+    """A field that may be left out: None then."""
+    return Field(default=None, description=description, **limits)
 
 
 class SpecPart(BaseModel):

@@ -1,4 +1,4 @@
-"""A choice among models as a document declares it. Chooses nothing."""
+"""How models route, think, act as agents and are moderated, as a document declares it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from weft.workflow.document.spec.fields import (
     Tokens,
     Value,
     expands,
+    optional,
     shortens,
 )
 from weft.workflow.document.spec.settings import Positive
@@ -33,16 +34,13 @@ class PriceSpec(SpecPart):
 class AmongSpec(SpecPart):
     """What is known of one model of a choice; what is not said costs nothing."""
 
-    loss: float | None = Field(
-        default=None,
+    loss: float | None = optional(
+        "The loss to expect, such as 1 - accuracy, in a unit that all of them share.",
         allow_inf_nan=False,
-        description="The loss to expect, such as 1 - accuracy, in a unit that all of them share.",
     )
-    price: PriceSpec | None = Field(default=None, description="US dollars per million tokens.")
-    latency: Duration | None = Field(default=None, description="The time of a usual answer.")
-    size: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="Billions of parameters."
-    )
+    price: PriceSpec | None = optional("US dollars per million tokens.")
+    latency: Duration | None = optional("The time of a usual answer.")
+    size: float | None = optional("Billions of parameters.", ge=0, allow_inf_nan=False)
 
 
 class WeightsSpec(SpecPart):
@@ -80,21 +78,14 @@ Among = Annotated[
 class ModeratorSpec(SpecPart):
     """A check of prompt and answer as one text, before the answer, or a piece of it, is shown."""
 
-    call: str | None = Field(
-        default=None,
-        description="A function of the text, `./file.py:name`: what it says against it, or None.",
-        min_length=1,
+    call: str | None = optional(
+        "A function of the text, `./file.py:name`: what it says against it, or None.", min_length=1
     )
-    model: Name | None = Field(
-        default=None, description="Another model of the file, which is asked for a verdict."
-    )
-    rules: str | None = Field(
-        default=None, description="What that model is told to look for.", min_length=1
-    )
-    every: Positive | None = Field(
-        default=None,
-        description="So many tokens wait for one check; else a block of a diffusion model in this "
-        "process, and of other models the whole answer.",
+    model: Name | None = optional("Another model of the file, which is asked for a verdict.")
+    rules: str | None = optional("What that model is told to look for.", min_length=1)
+    every: Positive | None = optional(
+        "So many tokens wait for one check; else a block of a diffusion model in this "
+        "process, and of other models the whole answer."
     )
 
     @model_validator(mode="after")
@@ -119,38 +110,28 @@ class ThinkSpec(SpecPart):
     strategy: str = Field(
         description="`sample`, `parathinker`, ...: `weft think --list` tells them.", min_length=1
     )
-    width: Positive | None = Field(
-        default=None, description="At most so many threads or samples side by side; 8."
+    width: Positive | None = optional("At most so many threads or samples side by side; 8.")
+    budget: Annotated[Tokens, Field(ge=1)] | None = optional(
+        "At most so many generated tokens in all, such as 20000tok; else "
+        "width * max_tokens * rounds."
     )
-    budget: Annotated[Tokens, Field(ge=1)] | None = Field(
-        default=None,
-        description="At most so many generated tokens in all, such as 20000tok; else "
-        "width * max_tokens * rounds.",
+    path_tokens: Annotated[Tokens, Field(ge=1)] | None = optional(
+        "At most so many generated tokens on the critical path: a thread's own, and of "
+        "each fork those of its longest child; else no cap."
     )
-    path_tokens: Annotated[Tokens, Field(ge=1)] | None = Field(
-        default=None,
-        description="At most so many generated tokens on the critical path: a thread's own, and of "
-        "each fork those of its longest child; else no cap.",
+    depth: Annotated[int, Field(ge=0)] | None = optional("How deep forks may nest; 2.")
+    rounds: Positive | None = optional(
+        "How often one thread may fork, or how many rounds there are; 8."
     )
-    depth: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="How deep forks may nest; 2."
+    max_tokens: Positive | None = optional("The longest thread or sample; 1024.")
+    answer_tokens: Positive | None = optional(
+        "How much of the budget is kept back for the answer; 512."
     )
-    rounds: Positive | None = Field(
-        default=None, description="How often one thread may fork, or how many rounds there are; 8."
+    temperature: float | None = optional(
+        "0: always the likeliest token; 0.7.", ge=0, allow_inf_nan=False
     )
-    max_tokens: Positive | None = Field(
-        default=None, description="The longest thread or sample; 1024."
-    )
-    answer_tokens: Positive | None = Field(
-        default=None, description="How much of the budget is kept back for the answer; 512."
-    )
-    temperature: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="0: always the likeliest token; 0.7."
-    )
-    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
-    seed: int | None = Field(
-        default=None, ge=0, description="Makes sampling repeatable; else that of the run."
-    )
+    top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
+    seed: int | None = optional("Makes sampling repeatable; else that of the run.", ge=0)
     settings: dict[str, JsonValue] = Field(
         default_factory=dict, description="What only this strategy knows."
     )
@@ -159,10 +140,9 @@ class ThinkSpec(SpecPart):
 class NodeThinkSpec(ThinkSpec):
     """How the model of one node thinks, and about which documents."""
 
-    documents: Value = Field(
-        default=None,
-        description="Texts that the question is about: a list of texts or of {name, text}, or a "
-        "mapping of names to texts.",
+    documents: Value = optional(
+        "Texts that the question is about: a list of texts or of {name, text}, or a "
+        "mapping of names to texts."
     )
 
 
@@ -182,11 +162,11 @@ Bound = Annotated[int, Field(ge=0)] | None
 class GrammarSpec(SpecPart):
     """How long the values of a plan may be where its model is held to a grammar."""
 
-    chars: Bound = Field(default=None, description="Characters of a string; 4,000.")
-    items: Bound = Field(default=None, description="Items of a list, free keys; 1,000.")
-    depth: Bound = Field(default=None, description="Lists and objects in one another; 16.")
-    digits: Bound = Field(default=None, description="Digits before the point; 309.")
-    decimals: Bound = Field(default=None, description="Digits behind the point; 40.")
+    chars: Bound = optional("Characters of a string; 4,000.")
+    items: Bound = optional("Items of a list, free keys; 1,000.")
+    depth: Bound = optional("Lists and objects in one another; 16.")
+    digits: Bound = optional("Digits before the point; 309.")
+    decimals: Bound = optional("Digits behind the point; 40.")
 
 
 class AgentSpec(SpecPart):
@@ -196,16 +176,12 @@ class AgentSpec(SpecPart):
         description="compiler: a plan of calls that refer to one another; divide: rounds of "
         "independent calls; react: one call at a time; parallel-react: the model's own calls."
     )
-    rounds: Positive | None = Field(default=None, description="At most so many plans; 4.")
-    calls: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="At most so many calls of tools; 64."
+    rounds: Positive | None = optional("At most so many plans; 4.")
+    calls: Annotated[int, Field(ge=0)] | None = optional("At most so many calls of tools; 64.")
+    constrain: Literal["auto", "line", "plan", "never"] | None = optional(
+        "How firmly a plan is held to its grammar; auto."
     )
-    constrain: Literal["auto", "line", "plan", "never"] | None = Field(
-        default=None, description="How firmly a plan is held to its grammar; auto."
-    )
-    grammar: GrammarSpec | None = Field(
-        default=None, description="How long its values may be where it is held to one."
-    )
+    grammar: GrammarSpec | None = optional("How long its values may be where it is held to one.")
 
 
 Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]

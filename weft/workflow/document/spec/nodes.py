@@ -1,4 +1,4 @@
-"""What every node can say, whatever it does: when it runs, and what happens when it fails."""
+"""All kinds of nodes: what every node can say, one class per kind, and their union."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from weft.workflow.document.spec.fields import (
     Template,
     Value,
     expands,
+    optional,
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Agentic, NodeThink
@@ -35,32 +36,25 @@ class BaseNode(SpecPart):
 
     kind: ClassVar[str] = ""
 
-    description: str | None = Field(default=None, description="One sentence for people.")
-    when: Template | None = Field(
-        default=None, description="The node, and what needs it, is left out unless this is true."
+    description: str | None = optional("One sentence for people.")
+    when: Template | None = optional(
+        "The node, and what needs it, is left out unless this is true."
     )
     after: Names = Field(
         default_factory=list, description="Nodes to wait for without using their values."
     )
-    retry: Retry | None = Field(default=None, description="Repeat it when its error may go away.")
-    timeout: Duration | None = Field(
-        default=None, description="The longest that one attempt may take."
+    retry: Retry | None = optional("Repeat it when its error may go away.")
+    timeout: Duration | None = optional("The longest that one attempt may take.")
+    fallback: Name | None = optional(
+        "The node that runs in its place when it fails; it runs only then."
     )
-    fallback: Name | None = Field(
-        default=None,
-        description="The node that runs in its place when it fails; it runs only then.",
-    )
-    default: Value = Field(default=None, description="Its value when it (and its fallback) fails.")
+    default: Value = optional("Its value when it (and its fallback) fails.")
     on_failure: Literal["fail", "skip"] = Field(
         default="fail", description="skip: its failure does not count as a failure of the run."
     )
-    cache: Cache | None = Field(default=None, description="Reuse the result for equal inputs.")
-    budget: BudgetSpec | None = Field(
-        default=None, description="What it, and all inside it, may spend."
-    )
-    degrade: Name | None = Field(
-        default=None, description="The node that runs in its place once a budget is spent."
-    )
+    cache: Cache | None = optional("Reuse the result for equal inputs.")
+    budget: BudgetSpec | None = optional("What it, and all inside it, may spend.")
+    degrade: Name | None = optional("The node that runs in its place once a budget is spent.")
     weight: float = Field(
         default=1.0,
         gt=0,
@@ -85,14 +79,13 @@ class AlternativeSpec(SpecPart):
     """A tool that may be called instead."""
 
     tool: str = Field(description="A name under `tools`, or `./file.py:name`.", min_length=1)
-    arguments: dict[str, Value] | None = Field(
-        default=None, alias="with", description="Its arguments, by name; else those of the node."
+    arguments: dict[str, Value] | None = optional(
+        "Its arguments, by name; else those of the node.", alias="with"
     )
-    cost: float | None = Field(
-        default=None,
-        gt=0,
-        description="What a call costs, in any unit; the node's own tool costs 1. The cheapest "
+    cost: float | None = optional(
+        "What a call costs, in any unit; the node's own tool costs 1. The cheapest "
         "that works goes first. Without it: 2 for the first alternative, 3 for the second, ...",
+        gt=0,
     )
 
 
@@ -154,36 +147,30 @@ class ModelNode(BaseNode):
 
     model: Name = Field(description="A name under `models`.")
     prompt: Template = Field(description="What to say to the model.")
-    system: Template | None = Field(default=None, description="Who the model is to be.")
+    system: Template | None = optional("Who the model is to be.")
     arguments: Arguments = Field(
         default_factory=dict, alias="with", description="Further names for the prompt."
     )
-    output_schema: SchemaSpec | None = Field(
-        default=None,
-        alias="schema",
-        description="The answer is JSON of this shape, and the value typed.",
+    output_schema: SchemaSpec | None = optional(
+        "The answer is JSON of this shape, and the value typed.", alias="schema"
     )
-    max_tokens: Positive | None = Field(default=None, description="The longest answer.")
-    temperature: float | None = Field(
-        default=None, ge=0, description="0: always the likeliest token."
-    )
-    top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling.")
-    top_k: Positive | None = Field(default=None, description="Only the k likeliest tokens.")
+    max_tokens: Positive | None = optional("The longest answer.")
+    temperature: float | None = optional("0: always the likeliest token.", ge=0)
+    top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
+    top_k: Positive | None = optional("Only the k likeliest tokens.")
     stop: list[str] = Field(default_factory=list, description="Texts that end the answer.")
-    seed: int | None = Field(default=None, ge=0, description="Makes sampling repeatable.")
+    seed: int | None = optional("Makes sampling repeatable.", ge=0)
     allow_empty: bool = Field(
         default=False, description="An answer without any text is a value, and not a failure."
     )
-    decode: str | None = Field(
-        default=None,
-        description="How the model writes several tokens a step: `lookup:8`, `auto`, or for "
+    decode: str | None = optional(
+        "How the model writes several tokens a step: `lookup:8`, `auto`, or for "
         "diffusion models `threshold:0.9`, ...; `weft decoders` tells them. Of models behind a "
         "server only diffusion models can be asked.",
         min_length=1,
     )
-    samples: Positive | None = Field(
-        default=None,
-        description="Ask so many times at once; the value is the list of the answers that came.",
+    samples: Positive | None = optional(
+        "Ask so many times at once; the value is the list of the answers that came."
     )
     warm: bool = Field(
         default=False,
@@ -198,14 +185,12 @@ class ModelNode(BaseNode):
     tool_choice: Literal["auto", "none", "required"] = Field(
         default="auto", description="Whether the model may, must not or must call a tool."
     )
-    think: NodeThink | None = Field(
-        default=None,
-        description="Answer by a strategy of several model calls: its name, or a mapping.",
+    think: NodeThink | None = optional(
+        "Answer by a strategy of several model calls: its name, or a mapping."
     )
-    agent: Agentic | None = Field(
-        default=None,
-        description="Answer with the `tools`, which the model has called until it can conclude: "
-        "the name of an agent, or a mapping. `max_tokens` and `temperature` are of each call.",
+    agent: Agentic | None = optional(
+        "Answer with the `tools`, which the model has called until it can conclude: "
+        "the name of an agent, or a mapping. `max_tokens` and `temperature` are of each call."
     )
 
     @model_validator(mode="after")
@@ -253,14 +238,11 @@ class JoinNode(BaseNode):
         description="all, quorum, best_effort: a list of values in the order written. "
         "any, first_valid: the value of the first.",
     )
-    k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
-    valid: Template | None = Field(
-        default=None, description="What `value` must satisfy, when the mode is first_valid."
-    )
-    otherwise: Value = Field(
-        default=None,
-        description="What stands in for a failed node when the mode is best_effort. Without it "
-        "nodes that failed are dropped, and the result is partial.",
+    k: Positive | None = optional("How many, when the mode is quorum.")
+    valid: Template | None = optional("What `value` must satisfy, when the mode is first_valid.")
+    otherwise: Value = optional(
+        "What stands in for a failed node when the mode is best_effort. Without it "
+        "nodes that failed are dropped, and the result is partial."
     )
 
 
@@ -311,16 +293,13 @@ class MapNode(BaseNode):
 
     over: Value = Field(alias="map", description="The list.")
     item: Name = Field(default="item", alias="as", description="What an item is called inside.")
-    width: Positive | None = Field(default=None, description="At most so many items at once.")
+    width: Positive | None = optional("At most so many items at once.")
     mode: JoinMode = Field(default="all", description="How many items must succeed.")
-    k: Positive | None = Field(default=None, description="How many, when the mode is quorum.")
-    valid: Template | None = Field(
-        default=None, description="What `value` must satisfy, when the mode is first_valid."
-    )
-    otherwise: Value = Field(
-        default=None,
-        description="What stands in for a failed item when the mode is best_effort. Without it "
-        "items that failed are dropped, and the result is partial.",
+    k: Positive | None = optional("How many, when the mode is quorum.")
+    valid: Template | None = optional("What `value` must satisfy, when the mode is first_valid.")
+    otherwise: Value = optional(
+        "What stands in for a failed item when the mode is best_effort. Without it "
+        "items that failed are dropped, and the result is partial."
     )
     do: Body = Field(description="What to do with an item: a node, or `nodes` with a `result`.")
 
@@ -353,7 +332,7 @@ class LoopNode(BaseNode):
     item: Name = Field(
         default="value", alias="as", description="The last value, inside and in `until`."
     )
-    start: Value = Field(default=None, description="Its value in the first iteration.")
+    start: Value = optional("Its value in the first iteration.")
     until: Template = Field(description="Ends the loop when true; sees the new value.")
     max: Positive = Field(description="At most so many iterations.")
     on_limit: Literal["last", "fail"] = Field(

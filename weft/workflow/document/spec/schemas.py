@@ -1,7 +1,4 @@
-"""JSON Schemas inside a document, with shorthand: `string`, `integer`, ..., `[string]`.
-
-Says whether a schema is one; knows nothing of the values that are checked against it later.
-"""
+"""JSON Schemas in a document, with shorthand (`string`, `[string]`), and values checked by them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from weft.engine.graph.graph import MAX_NODES
-from weft.workflow.document.spec.fields import Duration, Name, SpecPart, expands, shortens
+from weft.workflow.document.spec.fields import Duration, Name, SpecPart, expands, optional, shortens
 
 Positive = Annotated[int, Field(ge=1)]
 Durability = Literal["none", "exit", "async", "sync"]
@@ -28,19 +28,15 @@ class RetrySpec(SpecPart):
 class CacheSpec(SpecPart):
     """Reuse the result of an earlier run for equal inputs."""
 
-    ttl: Duration | None = Field(default=None, description="How long a result may be reused.")
+    ttl: Duration | None = optional("How long a result may be reused.")
 
 
 class BudgetSpec(SpecPart):
     """How much may be spent, and what happens then."""
 
-    tokens: int | None = Field(
-        default=None, ge=0, description="Prompt and completion tokens together."
-    )
-    time: Duration | None = Field(
-        default=None, description="Time from the start of what is limited."
-    )
-    money: float | None = Field(default=None, ge=0, description="US dollars.")
+    tokens: int | None = optional("Prompt and completion tokens together.", ge=0)
+    time: Duration | None = optional("Time from the start of what is limited.")
+    money: float | None = optional("US dollars.", ge=0)
     on_reached: Literal["stop", "degrade"] = Field(
         default="stop",
         description="stop: cancel what spends. degrade: nodes that spend take their `degrade` "
@@ -51,12 +47,8 @@ class BudgetSpec(SpecPart):
 class RunSpec(SpecPart):
     """Limits of a whole run; the command line and Python may override them."""
 
-    deadline: Duration | None = Field(
-        default=None, description="The run ends then, with what it has."
-    )
-    concurrency: Positive | None = Field(
-        default=None, description="At most so many nodes work at once."
-    )
+    deadline: Duration | None = optional("The run ends then, with what it has.")
+    concurrency: Positive | None = optional("At most so many nodes work at once.")
     limits: dict[Name, Positive] = Field(
         default_factory=dict, description="At most so many calls of a model at once, by its name."
     )
@@ -64,7 +56,7 @@ class RunSpec(SpecPart):
         default=MAX_NODES,
         description="At most so many nodes in all; a node that expands into more fails.",
     )
-    budget: BudgetSpec | None = Field(default=None, description="What the run may spend.")
+    budget: BudgetSpec | None = optional("What the run may spend.")
     seed: int = Field(
         default=0, ge=0, description="Makes retries (and samples without a seed) repeatable."
     )

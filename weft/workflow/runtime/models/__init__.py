@@ -1,7 +1,4 @@
-"""The kinds of model clients that a workflow can declare, one module each: `check`, then `make`.
-
-Each is imported when a workflow uses it.
-"""
+"""Model clients that a workflow can declare, one module per `use:`, imported when first used."""
 
 from __future__ import annotations
 

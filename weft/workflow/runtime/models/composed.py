@@ -1,4 +1,4 @@
-"""The models that stand behind a model of a document: those of a choice, that of a thinking one."""
+"""Models of a document that are made of others of it: routes, and models that think."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model under the name that a document gives it. Adds nothing to what the model can do."""
+"""A model under the name that a document gives it; limits of models made of other models."""
 
 from __future__ import annotations
 

@@ -15,15 +15,8 @@ if TYPE_CHECKING:
 
 CLIENT = frozenset(
     (
-        "connect_timeout_s",
-        "connections",
-        "extra_body",
-        "idle_timeout_s",
-        "max_answer_chars",
-        "price",
-        "priority",
-        "reasoning",
-        "tool_format",
+        *("connect_timeout_s", "connections", "extra_body", "idle_timeout_s"),
+        *("max_answer_chars", "price", "priority", "reasoning", "tool_format"),
     )
 )
 """Options of the connection to one server."""

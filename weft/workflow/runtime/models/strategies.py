@@ -1,7 +1,4 @@
-"""Settings of strategies as people write them: names of functions and files become what they name.
-
-Runs none of them.
-"""
+"""Reasoning strategies as a document declares them: options, settings, documents, checks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""One thought under way, as a run of its own, which nobody records. Makes no strategy."""
+"""`use: think`: a model that answers by a strategy, in threads over another model."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from weft.core.errors import (
     ModelUnavailable,
     ReasoningError,
 )
-from weft.core.events import Event, NodeFinished, NodeRetrying, NodeStreamed, Outcome
+from weft.core.events import Event, Listener, NodeFinished, NodeRetrying, NodeStreamed, Outcome
 from weft.core.ids import NodeId, inside, run_id
 from weft.core.ports import (
     Capabilities,
+    Clock,
     ModelClient,
     ModelEvent,
     ModelRequest,
@@ -28,7 +29,7 @@ from weft.core.ports import (
 )
 from weft.core.values import Completion, FinishReason, Message
 from weft.durability.calls import RecordRedactor
-from weft.engine import BudgetLimit, Graph, Inputs, Node, NodeContext, NodeFn, Run, RunOptions
+from weft.engine import Graph, Inputs, Node, NodeContext, NodeFn, Run, RunOptions
 from weft.engine.kinds.body import map_result
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Question
@@ -47,35 +48,45 @@ from weft.workflow.runtime.models.strategies import (
     options_of,
     thinks_already,
 )
-from weft.workflow.runtime.results.question import ANSWER, AskSettings, no_answer_reason
-from weft.workflow.runtime.results.result import FlowResult, caller_fault, error_of
+from weft.workflow.runtime.results.result import (
+    ANSWER,
+    FlowResult,
+    caller_fault,
+    error_of,
+    no_answer_reason,
+)
 from weft.workflow.runtime.results.stream import AnswerStream, RunStreams
 
 
 class ThoughtRun:
-    """Like `FlowRun`: `wait` carries it out, `cancel` ends it.
+    """One thought as a run of its own, which nobody records; `wait` carries it out.
 
     Raises, when it is made: `BuildError` for an empty question, or a schema that the strategy
     cannot keep to.
     """
 
     def __init__(
-        self, strategy: Strategy, question: Question, settings: AskSettings | None = None
+        self,
+        strategy: Strategy,
+        question: Question,
+        listeners: Iterable[Listener] = (),
+        *,
+        concurrency: int | None = None,
+        deadline_s: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
         if not question.text.strip():
             raise BuildError("the question is empty", hint='weft think "why ...?"')
         check_typed(strategy.name, question.schema)
         self._strategy = strategy.name
         self._schema = question.schema
-        said = settings or AskSettings()
-        limit = None if said.budget is None else BudgetLimit(said.budget)
         work = self._typed(strategy.work(question))
         self._run = Run(
             Graph("think", [Node(ANSWER, work, kind="think")], [ANSWER]),
-            RunOptions(said.concurrency, deadline_s=said.deadline_s, limit=limit),
+            RunOptions(concurrency, deadline_s=deadline_s),
             run=run_id("think", {"question": question.text, "strategy": strategy.name}),
-            clock=said.clock,
-            listeners=said.listeners,
+            clock=clock,
+            listeners=listeners,
             redact=RecordRedactor(redactor_here()),
         )
         self.outcome = Outcome("cancelled")
@@ -87,10 +98,6 @@ class ThoughtRun:
         if self.outcome.ok:
             return FlowResult.of(result, {"answer": self._answer(self.outcome.value)}, {})
         return FlowResult.of(result, {}, {"answer": no_answer_reason(self.outcome)})
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        """End the run soon, keeping what is done; `wait` then returns."""
-        self._run.cancel(reason)
 
     @property
     def thought(self) -> Thought:
@@ -182,9 +189,7 @@ class ThoughtModel:
         speech = AnswerStream({}, self._speaker if live else None)
         async with self._runs.start(
             lambda listener: ThoughtRun(
-                strategy,
-                question,
-                AskSettings(listeners=(listener,), deadline_s=request.timeout_s),
+                strategy, question, (listener,), deadline_s=request.timeout_s
             )
         ) as heard:
             async for event in heard.events():

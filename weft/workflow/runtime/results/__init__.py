@@ -1,1 +1,1 @@
-"""What a run gives: result, streams, and why it failed."""
+"""What runs come to: results, failures, streams."""

@@ -1,27 +1,13 @@
-"""What a run of a workflow comes to: its outputs, and why some are missing. Pure."""
+"""The result of a run: outputs, and the error that names the node where a run failed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from weft.core.errors import (
-    BudgetExceeded,
-    Cancelled,
-    ContextLengthExceeded,
-    Failure,
-    LoopLimit,
-    MachineBusy,
-    ModelOutputError,
-    ModelOverloaded,
-    ModelTimeout,
-    ModelUnavailable,
-    NodeFailed,
-    NodeLimit,
-    StoreError,
-    WeftError,
-)
+from weft.core import errors
+from weft.core.errors import Failure, ModelTimeout, NodeFailed, WeftError
 from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
@@ -31,6 +17,9 @@ from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import ValueTemplate, value_template
 from weft.workflow.document.spec.nodes import BaseNode, JoinNode
 from weft.workflow.document.templates import inner_names, names_of
+
+ANSWER: Final = NodeId("answer")
+"""The node of a question that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +107,11 @@ def flow_result(
     return FlowResult.of(replace(result, status=status, reasons=reasons), outputs, missing)
 
 
+def no_answer_reason(outcome: Outcome) -> str:
+    """Why there is no answer, of the node that was to answer."""
+    return str(outcome.failure or "nothing was answered")
+
+
 def _why(node: str, outcome: Outcome | None) -> str:
     if outcome is None:
         return f"{node} did not run"
@@ -127,21 +121,14 @@ def _why(node: str, outcome: Outcome | None) -> str:
 
 
 _KINDS: Mapping[str, type[WeftError]] = {
-    kind.__name__: kind
-    for kind in (
-        BudgetExceeded,
-        Cancelled,
-        ContextLengthExceeded,
-        LoopLimit,
-        MachineBusy,
-        ModelOutputError,
-        ModelOverloaded,
-        ModelTimeout,
-        ModelUnavailable,
-        NodeLimit,
-        StoreError,
+    name: getattr(errors, name)
+    for name in (
+        *("BudgetExceeded", "Cancelled", "ContextLengthExceeded", "LoopLimit"),
+        *("MachineBusy", "ModelOutputError", "ModelOverloaded", "ModelTimeout"),
+        *("ModelUnavailable", "NodeLimit", "StoreError"),
     )
 }
+"""Errors that callers of a model know how to take."""
 _CALLERS = frozenset({"ContextLengthExceeded"})
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _CUT_OFF = "Upstream"

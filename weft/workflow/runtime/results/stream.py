@@ -1,4 +1,4 @@
-"""Runs whose events are read while they go on, and which end when nobody reads any more."""
+"""Runs whose events are read while they go on, and a workflow's answer as one streamed text."""
 
 from __future__ import annotations
 
@@ -52,9 +52,13 @@ class RunStream(Generic[R]):
 
 
 class RunStreams:
-    """Any number of runs at once; `aclose` ends them all, and then none may begin."""
+    """Any number of runs at once; `aclose` ends them all, and then none may begin.
 
-    def __init__(self) -> None:
+    `waits`: who leaves a run waits for its end; else `aclose` does.
+    """
+
+    def __init__(self, *, waits: bool = True) -> None:
+        self._waits = waits
         self._tasks: set[asyncio.Task[FlowResult]] = set()
         self.closed = False
 
@@ -65,13 +69,14 @@ class RunStreams:
         run = make(heard.put_nowait)
         task = asyncio.create_task(run.wait())
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: heard.put_nowait(None))
         try:
             yield RunStream(run, task, heard)
         finally:
             task.cancel()
-            await asyncio.wait((task,))
-            self._tasks.discard(task)
+            if self._waits:
+                await asyncio.wait((task,))
 
     async def aclose(self) -> None:
         """Cancel what runs, and wait for it."""

@@ -1,1 +1,1 @@
-"""The tools of a run, and the functions that a document names."""
+"""Tools of a run: imported functions and started servers."""

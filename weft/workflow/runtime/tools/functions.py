@@ -14,8 +14,8 @@ from typing import Any
 
 from weft.agents.tools import Isolation, Tool, resolve
 from weft.agents.tools.module import is_file, load_file
-from weft.agents.tools.problem import suggestion
 from weft.core.errors import BuildError, ToolNotFound, WeftError
+from weft.core.suggestion import suggestion
 from weft.workflow.document.spec.declarations import IsolationSpec, ToolUse
 from weft.workflow.document.unit import Unit, file_beside
 

@@ -1,7 +1,4 @@
-"""The tools of one run: those of every document in it, under the names the documents use.
-
-Knows no graph. Tools given for the run take the place of declared ones of the same name.
-"""
+"""The tools of one run, by the names in its documents. Given tools replace declared ones."""
 
 from __future__ import annotations
 
@@ -12,9 +9,9 @@ from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
-from weft.agents.tools.problem import suggestion
 from weft.core.errors import ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
+from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
 from weft.workflow.document.tool_servers import (
     ToolServer,

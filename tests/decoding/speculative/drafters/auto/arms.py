@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from weft.core.ports.clock import FakeClock
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     ProposalRequest,
     propose_each,
@@ -53,7 +52,7 @@ class Slow(PerSequenceMethod):
     def __init__(
         self, name: str, drafter: Callable[[], Knowing], clock: FakeClock, level_s: float
     ) -> None:
-        super().__init__(name, drafter, lambda: FixedDraftLength(8))
+        super().__init__(name, drafter, 8)
         self.asked = 0
         self._clock = clock
         self._level_s = level_s

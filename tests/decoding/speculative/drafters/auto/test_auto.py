@@ -14,10 +14,10 @@ from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative import pass_costs
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
+from weft.decoding.speculative.drafter import PerSequenceMethod, SpeculativeMethod
 from weft.decoding.speculative.drafters.auto import preset
 from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.loop import DecodeLimits, decode_alone
 from weft.decoding.speculative.presets import made
 
@@ -48,7 +48,7 @@ def test_the_text_is_the_plain_one(
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
     monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
-    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
+    plain = PerSequenceMethod("plain", LookupDrafter, 0)
     method = made("auto", network, {**STILL, "among": among})
     assert written(network, method, shaping) == written(network, plain, shaping)
     method.close()
@@ -60,7 +60,7 @@ def test_trained_heads_are_arms_too(
 ) -> None:
     folder = untrained(kind, network, tiny_path, tmp_path / kind)
     options = {**STILL, "among": f"lookup+{kind}", "model": str(folder)}
-    plain = PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))
+    plain = PerSequenceMethod("plain", LookupDrafter, 0)
     for shaping in (SamplingParams(0.0), SamplingParams(0.8, top_p=0.9)):
         method = made("auto", network, options)
         assert written(network, method, shaping) == written(network, plain, shaping)

@@ -16,14 +16,13 @@ from tests.decoding.speculative.toy import ToyTarget
 from weft.core.ports.clock import FakeClock
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod
+from weft.decoding.speculative.drafter import DraftRequest, PerSequenceMethod
 from weft.decoding.speculative.drafters.auto.history import AcceptanceHistory
 from weft.decoding.speculative.drafters.auto.method import Arm, AutoMethod
 from weft.decoding.speculative.drafters.auto.sequence import SHARE, START
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
 from weft.decoding.speculative.pass_costs import PassCosts
-from weft.decoding.speculative.request import DraftRequest
 from weft.decoding.speculative.speculation import SpeculativeSequence
 
 Rule = Callable[[int], float]
@@ -59,7 +58,7 @@ class Bench:
         return replayed(single, PROMPT, self._text, CPU, self.clock)
 
     def _single(self, name: str, rule: Rule, most: int = 16) -> PerSequenceMethod:
-        return PerSequenceMethod(name, self._knowing(name, rule), lambda: FixedDraftLength(most))
+        return PerSequenceMethod(name, self._knowing(name, rule), most)
 
     def _knowing(self, name: str, rule: Rule) -> Callable[[], Knowing]:
         return lambda: Knowing(name, self._text, rule, self._seed * 31 + len(name))
@@ -166,12 +165,12 @@ def test_nodes_that_differ_are_told_apart() -> None:
 @settings(max_examples=30)
 def test_the_text_is_that_of_plain_decoding(seed: int, shaping: SamplingParams) -> None:
     arms = [
-        Arm(PerSequenceMethod("lookup", Lookup, lambda: FixedDraftLength(8)), free=True),
-        Arm(PerSequenceMethod("two", lambda: Lookup(2), lambda: FixedDraftLength(8)), free=False),
+        Arm(PerSequenceMethod("lookup", LookupDrafter, 8), free=True),
+        Arm(PerSequenceMethod("two", lambda: LookupDrafter(2), 8), free=False),
     ]
     method = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock())
     texts = []
-    for chosen in (method, PerSequenceMethod("plain", Lookup, lambda: FixedDraftLength(0))):
+    for chosen in (method, PerSequenceMethod("plain", LookupDrafter, 0)):
         target = ToyTarget(PROMPT, shaping)
         speculation = SpeculativeSequence(chosen, 5, DraftRequest(shaping))
         speculation.extend(PROMPT)
@@ -185,9 +184,7 @@ def test_a_step_of_many_rows_drafts_less_for_each() -> None:
     whole = text(5, 60)
     arms = [
         Arm(
-            PerSequenceMethod(
-                "a", lambda: Knowing("a", whole, always(0.8), 1), lambda: FixedDraftLength(16)
-            ),
+            PerSequenceMethod("a", lambda: Knowing("a", whole, always(0.8), 1), 16),
             free=True,
         )
     ]
@@ -211,9 +208,7 @@ def test_a_curve_that_is_wrong_is_put_right_by_the_clock(slope: float) -> None:
     """It says a tenth of a pass for each drafted token; a draft is right in one of three tokens."""
     clock, whole = FakeClock(), text(1, 600)
     flat = PassCosts({64: {1: 0.03, 64: 0.03 * 7.3}})
-    single = PerSequenceMethod(
-        "a", lambda: Knowing("a", whole, always(0.33), 5), lambda: FixedDraftLength(16)
-    )
+    single = PerSequenceMethod("a", lambda: Knowing("a", whole, always(0.33), 5), 16)
     choice = AutoMethod([Arm(single, free=True)], flat, AcceptanceHistory(), clock=clock)
     drafter = choice.begin()
     drafter.extend(PROMPT)
@@ -231,7 +226,7 @@ def test_a_curve_that_is_wrong_is_put_right_by_the_clock(slope: float) -> None:
         assert clock.now() < 0.83 * 0.03 * len(whole)
 
 
-class Broken(Lookup):
+class Broken(LookupDrafter):
     """Works once."""
 
     def propose(self, most: int) -> DraftTree:
@@ -243,8 +238,8 @@ class Broken(Lookup):
 
 
 def test_an_arm_that_fails_fails_its_row_only() -> None:
-    drafters = iter([Broken(), Lookup()])
-    lookup = PerSequenceMethod("lookup", lambda: next(drafters), lambda: FixedDraftLength(8))
+    drafters = iter([Broken(), LookupDrafter()])
+    lookup = PerSequenceMethod("lookup", lambda: next(drafters), 8)
     choice = AutoMethod([Arm(lookup, free=True)], CPU, AcceptanceHistory(), clock=FakeClock())
     rows = [choice.begin(), choice.begin()]
     for row in rows:
@@ -260,9 +255,7 @@ def test_the_history_is_kept_and_read_again(tmp_path: Path) -> None:
     whole = text(5, 60)
     arms = [
         Arm(
-            PerSequenceMethod(
-                "a", lambda: Knowing("a", whole, always(0.9), 1), lambda: FixedDraftLength(16)
-            ),
+            PerSequenceMethod("a", lambda: Knowing("a", whole, always(0.9), 1), 16),
             free=True,
         )
     ]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from tests.decoding.speculative.toy import WORDS, ToyTarget
 from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.decoding.speculative.draft import DraftProposal
-from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.drafter import DraftRequest, SpeculativeMethod
 from weft.decoding.speculative.loop import DecodeLimits, DecodeLoop
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 from weft.decoding.speculative.speculation import SpeculativeCounters, SpeculativeSequence
 
 PROMPT = (1, 2, 3, 1, 2)
@@ -65,9 +64,7 @@ class Rows:
         self._method = method
         self._prompts = prompts
         self._targets = [ToyTarget(prompt, shaping) for prompt in prompts]
-        self._drafters = [
-            begin_drafter(method, DraftRequest(shaping, row)) for row in range(len(prompts))
-        ]
+        self._drafters = [method.begin(DraftRequest(shaping, row)) for row in range(len(prompts))]
         self._chances = [CounterRng(row) for row in range(len(prompts))]
         for drafter, prompt in zip(self._drafters, prompts, strict=True):
             drafter.extend(prompt)

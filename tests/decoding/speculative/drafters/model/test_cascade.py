@@ -16,7 +16,7 @@ from weft.decoding.speculative.drafters.model.llmcad import AdaptiveThreshold, C
 
 
 def law(text: list[int]) -> np.ndarray:
-    return SamplingParams(1.0).law(Paper().logits(text).astype(np.float32))
+    return SamplingParams(1.0).distribution(Paper().logits(text).astype(np.float32))
 
 
 def grown(

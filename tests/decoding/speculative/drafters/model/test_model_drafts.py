@@ -20,6 +20,7 @@ from tests.decoding.speculative.drafters.model.paper import Paper
 from tests.decoding.speculative.toy import WORDS, ToyTarget
 from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative.draft import DraftProposal
+from weft.decoding.speculative.drafter import DraftRequest
 from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
 from weft.decoding.speculative.drafters.model.draft_model import (
     ConfidenceStop,
@@ -29,7 +30,6 @@ from weft.decoding.speculative.drafters.model.draft_model import (
     SampledChoice,
 )
 from weft.decoding.speculative.loop import DecodeLimits
-from weft.decoding.speculative.request import DraftRequest
 
 shapings = st.sampled_from(
     [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3, top_k=3)]
@@ -121,7 +121,7 @@ def test_a_draw_depends_on_the_request_alone() -> None:
     drafts = []
     for _ in range(2):
         for seed in (5, 6, 7):
-            drafter = own.begin_for(DraftRequest(SamplingParams(1.0), seed))
+            drafter = own.begin(DraftRequest(SamplingParams(1.0), seed))
             drafter.extend(PROMPT)
             proposed = drafter.propose(3)
             assert isinstance(proposed, DraftProposal)
@@ -133,16 +133,16 @@ def test_a_draw_depends_on_the_request_alone() -> None:
 def test_draws_know_the_law_they_came_of() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
     chosen = SampledChoice(SamplingParams(0.7), 1, WORDS + 2).choose(logits, 5, -1)
-    assert chosen.law is not None
-    assert chosen.law.shape == (WORDS + 2,)
-    assert chosen.law[:WORDS].tolist() == SamplingParams(0.7).law(logits).tolist()
-    assert chosen.confidence == chosen.law[chosen.token] > 0
+    assert chosen.distribution is not None
+    assert chosen.distribution.shape == (WORDS + 2,)
+    assert chosen.distribution[:WORDS].tolist() == SamplingParams(0.7).distribution(logits).tolist()
+    assert chosen.confidence == chosen.distribution[chosen.token] > 0
 
 
 def test_the_likeliest_token_and_the_next() -> None:
     logits = Paper().logits(PROMPT).astype("float32")
     chosen = GreedyChoice().choose(logits, 5, 3)
-    law = SamplingParams(1.0).law(logits)
+    law = SamplingParams(1.0).distribution(logits)
     order = sorted(range(WORDS), key=lambda token: -law[token])
     assert (chosen.token, chosen.runner_up[0], chosen.stamp) == (order[0], order[1], 3)
     assert chosen.confidence == pytest.approx(law[order[0]])

@@ -78,7 +78,7 @@ def plain(network: Network, shaping: SamplingParams, seed: int, most: int) -> li
     text, chance = list(PROMPT), CounterRng(seed)
     for position in range(most):
         read = network.forward([Span(FRESH, range(len(text)), text, 1)])[FRESH]
-        text.append(chance.token(shaping.law(read.logits[-1]), position))
+        text.append(chance.token(shaping.distribution(read.logits[-1]), position))
     return text[len(PROMPT) :]
 
 

@@ -24,6 +24,7 @@ from tests.decoding.speculative.drafters.model.paper import Paper
 from tests.decoding.speculative.toy import WORDS
 from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.drafter import propose_all
 from weft.decoding.speculative.drafters.model.continuous import ConfidenceCutoff, ContinuousPacing
 from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
 from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
@@ -248,7 +249,7 @@ def test_closing_stops_the_draft() -> None:
     assert not closing.is_alive()
     assert len(paper.passes) == 2
     assert not [t for t in threading.enumerate() if t.name.startswith("test")]
-    [failed] = own.propose([(drafter, 6)])
+    [failed] = propose_all(own, [(drafter, 6)])
     assert isinstance(failed, RuntimeError), "no draft after the end"
 
 

@@ -16,6 +16,7 @@ from tests.decoding.speculative.drafters.model.paper import Paper
 from tests.decoding.speculative.toy import WORDS
 from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative.draft import ROOT, DraftTree
+from weft.decoding.speculative.drafter import DraftRequest, propose_all
 from weft.decoding.speculative.drafters.model.draft_cache import DraftCache
 from weft.decoding.speculative.drafters.model.sequoia import SequoiaMethod, TreeSizes
 from weft.decoding.speculative.drafters.model.sequoia_tree import (
@@ -25,7 +26,6 @@ from weft.decoding.speculative.drafters.model.sequoia_tree import (
     TreeShapeSearch,
 )
 from weft.decoding.speculative.loop import DecodeLimits
-from weft.decoding.speculative.request import DraftRequest
 
 shapings = st.sampled_from(
     [SamplingParams(0.0), SamplingParams(0.8, top_p=0.9), SamplingParams(1.3)]
@@ -66,15 +66,15 @@ def test_a_draft_model_that_agrees_is_accepted_to_the_bottom() -> None:
 def test_drawn_trees_of_the_same_law_are_always_accepted_at_the_first_child() -> None:
     shaping = SamplingParams(1.3)
     sequoia = method(Paper(0.0), sample=True)
-    drafter = sequoia.begin_for(DraftRequest(shaping, 5))
+    drafter = sequoia.begin(DraftRequest(shaping, 5))
     drafter.extend((1, 2, 3))
     (draft,) = sequoia.propose([(drafter, 10)])
     assert not isinstance(draft, BaseException)
     assert len(draft.tree) == 10
     for node, proposal in draft.tree.proposals.items():
         text = [1, 2, 3, *(draft.tree.tokens[above] for above in draft.tree.path(node))]
-        law = shaping.law(Paper(0.0).logits(text).astype(np.float32))
-        assert proposal.law == pytest.approx(law)
+        law = shaping.distribution(Paper(0.0).logits(text).astype(np.float32))
+        assert proposal.distribution == pytest.approx(law)
         assert proposal.kind == "without_replacement"
 
 
@@ -150,7 +150,7 @@ def test_a_model_that_fails_is_told_to_all_rows() -> None:
         drafter.extend((1, 2))
     paper.fails_at = 0
     assert all(
-        isinstance(each, RuntimeError) for each in sequoia.propose([(d, 4) for d in drafters])
+        isinstance(each, RuntimeError) for each in propose_all(sequoia, [(d, 4) for d in drafters])
     )
 
 

@@ -11,8 +11,8 @@ from weft.decoding.network.network import Network
 from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafter import Drafter, SpeculativeMethod
 from weft.decoding.speculative.drafters.ngram import hybrid, lookup, suffix
-from weft.decoding.speculative.drafters.ngram.hybrid import Hybrid
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafters.ngram.hybrid import HybridDrafter
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import (
     RecordingSuffixDrafter,
     SharedTexts,
@@ -28,8 +28,8 @@ def tokens_of(drafter: Drafter, most: int) -> tuple[int, ...]:
     return (proposed if isinstance(proposed, DraftTree) else proposed.tree).tokens
 
 
-def hybrid_of(shared: SharedTexts | None = None) -> Hybrid:
-    return Hybrid(RecordingSuffixDrafter(SuffixOptions(), shared), Lookup())
+def hybrid_of(shared: SharedTexts | None = None) -> HybridDrafter:
+    return HybridDrafter(SuffixOptions(), shared, LookupDrafter())
 
 
 def test_the_draft_that_promises_more_tokens_is_taken() -> None:
@@ -102,10 +102,10 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def longest(method: SpeculativeMethod) -> int:
-    return method.lengths().length()
+    return method.nodes
 
 
-@pytest.mark.parametrize("preset", [lookup.PRESET, suffix.PRESET, hybrid.PRESET])
+@pytest.mark.parametrize("preset", [lookup.PRESETS[0], suffix.PRESETS[0], hybrid.PRESETS[0]])
 def test_the_number_of_tokens_is_an_option(preset: object) -> None:
     name = preset.name  # type: ignore[attr-defined]
     assert longest(made(name, ANY, {"num_speculative_tokens": 3})) == 3

@@ -22,7 +22,7 @@ from weft.decoding.speculative.draft import ROOT
 from weft.decoding.speculative.drafter import TargetOutputs
 from weft.decoding.speculative.drafters.ngram.lookahead import (
     JacobiWindow,
-    Lookahead,
+    LookaheadDrafter,
     LookaheadOptions,
     NgramPool,
 )
@@ -109,7 +109,7 @@ def seen(logits: list[int], rows: list[int]) -> TargetOutputs:
 
 
 def test_ngrams_of_the_window_are_proposed_once_their_first_token_comes() -> None:
-    drafter = Lookahead(LookaheadOptions(window=2, ngram=3, guesses=2, text=False))
+    drafter = LookaheadDrafter(LookaheadOptions(window=2, ngram=3, guesses=2, text=False))
     drafter.extend([1, 2])
     assert len(drafter.propose(4).aux) == 2  # a row of three cells, the root among them
     drafter.see(seen([10], [11, 12]))
@@ -128,7 +128,7 @@ def test_ngrams_of_the_window_are_proposed_once_their_first_token_comes() -> Non
 
 
 def test_an_end_never_stands_in_the_window() -> None:
-    drafter = Lookahead(LookaheadOptions(window=3, ngram=4, guesses=2), frozenset({9}))
+    drafter = LookaheadDrafter(LookaheadOptions(window=3, ngram=4, guesses=2), frozenset({9}))
     drafter.extend([9, 1, 9, 2, 9])
     for _ in range(6):
         draft = drafter.propose(3)
@@ -137,7 +137,7 @@ def test_an_end_never_stands_in_the_window() -> None:
 
 
 def test_a_pass_that_did_not_read_the_window_teaches_nothing() -> None:
-    drafter = Lookahead(LookaheadOptions(window=3, ngram=3))
+    drafter = LookaheadDrafter(LookaheadOptions(window=3, ngram=3))
     drafter.extend([1, 2, 3])
     before = drafter.propose(3).aux.tokens
     drafter.see(seen([5], []))
@@ -166,7 +166,7 @@ def test_it_gains_where_iterations_come_true() -> None:
     def after(tokens: Sequence[int]) -> NDArray[np.float32]:
         return law[[(3 * token + 1) % 31 for token in tokens]]
 
-    drafter = Lookahead(LookaheadOptions(window=5, ngram=4, guesses=3, text=False))
+    drafter = LookaheadDrafter(LookaheadOptions(window=5, ngram=4, guesses=3, text=False))
     text = [1, 7, 20, 11, 30]
     drafter.extend(text)
     for _ in range(60):

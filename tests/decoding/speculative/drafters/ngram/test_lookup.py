@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.decoding.speculative.draft import DraftTree
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup, Which
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter, Which
 
 
 def searched(text: list[int], longest: int, shortest: int, which: Which, most: int) -> list[int]:
@@ -37,7 +37,7 @@ def test_it_copies_what_a_search_finds(
     pieces: list[list[int]], a: int, b: int, which: Which, most: int
 ) -> None:
     longest, shortest = max(a, b), min(a, b)
-    lookup, text = Lookup(longest, shortest, which), []
+    lookup, text = LookupDrafter(longest, shortest, which), []
     for piece in pieces:
         lookup.extend(piece)
         text += piece
@@ -46,13 +46,13 @@ def test_it_copies_what_a_search_finds(
 
 
 def test_a_quotation_is_copied_to_its_end() -> None:
-    lookup = Lookup()
+    lookup = LookupDrafter()
     lookup.extend([7, 8, 9, 1, 2, 3, 4, 5, 6, 0, 7, 8, 9])
     assert lookup.propose(5).tokens == (1, 2, 3, 4, 5)
 
 
 def test_nothing_said_before_is_no_draft() -> None:
-    lookup = Lookup()
+    lookup = LookupDrafter()
     lookup.extend([1, 2, 3])
     assert lookup.propose(8) == DraftTree()
 
@@ -60,4 +60,4 @@ def test_nothing_said_before_is_no_draft() -> None:
 @pytest.mark.parametrize("lengths", [(0, 0), (1, 2), (3, 0)])
 def test_lengths_that_are_none_are_refused(lengths: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="no n-grams"):
-        Lookup(*lengths)
+        LookupDrafter(*lengths)

@@ -21,7 +21,7 @@ from weft.decoding.speculative.acceptance import AcceptedPath
 from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
 from weft.decoding.speculative.drafters.trained.hidden_transfer import (
-    HiddenTransfer,
+    HiddenTransferDrafter,
     HiddenTransferMaps,
     HiddenTransferOptions,
 )
@@ -80,9 +80,9 @@ def test_rows_are_guesses_from_the_state_of_the_node_above(
     course.module = maps(network)
     batch = batch_of([TrainingText((*text, 7, 8, 9), 1)], 64)
     past, states = course._midway.read(batch, (1,))
-    drafter = HiddenTransfer(course.module, 1, HiddenTransferOptions(nodes=2, width=2))
+    drafter = HiddenTransferDrafter(course.module, 1, HiddenTransferOptions(nodes=2, width=2))
     drafter.extend(text[:4])
-    drafter._guesses = np.eye(network.vocabulary_size, dtype=np.float32)[[text[4]]] * 50
+    drafter.logits = np.eye(network.vocabulary_size, dtype=np.float32)[[text[4]]] * 50
     draft = drafter.propose(1)
     assert draft.tree.tokens == (text[4],)
     network.reset()
@@ -106,7 +106,7 @@ def test_rows_are_guesses_from_the_state_of_the_node_above(
 
 def test_the_rows_leave_the_laws_of_tokens_alone(network: Network) -> None:
     text = [5, 9, 17, 40, 41]
-    drafter = HiddenTransfer(maps(network), 1, HiddenTransferOptions())
+    drafter = HiddenTransferDrafter(maps(network), 1, HiddenTransferOptions())
     drafter.extend(text)
     laws = []
     for draft in (DraftProposal(), drafter.propose(4)):

@@ -20,8 +20,8 @@ from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafter import TargetOutputs
 from weft.decoding.speculative.drafters.trained.lexical_units import (
     LexicalPlaceholders,
+    LexicalUnitDrafter,
     LexicalUnitOptions,
-    LexicalUnits,
     confident_tokens,
 )
 from weft.decoding.speculative.loop import DecodeLimits
@@ -80,11 +80,11 @@ def test_placeholders_see_what_training_saw(network: Network, teacher: Teacher) 
     module = placeholders(teacher.embed([0])[0].detach())
     course = LexicalUnitsObjective(teacher, module, 0.5, 1)
     batch = batch_of([TrainingText((*text, 7, 8, 9, 10), 1)], 64)
-    drafter = LexicalUnits("x", module, 0, LexicalUnitOptions(beta=0.5, anywhere=True))
+    drafter = LexicalUnitDrafter("x", module, LexicalUnitOptions(beta=0.5, anywhere=True))
     drafter.extend(text[:4])
     ahead = np.eye(network.vocabulary_size, dtype=np.float32)[[text[4]]] * 50
     drafter.see(TargetOutputs((text[3],), aux=ahead, under=(0,)))
-    drafter._place._behind = 0
+    drafter.position._behind = 0
     draft = drafter.propose(1)
     assert draft.tree.tokens == (text[4],)
     network.reset()

@@ -39,7 +39,7 @@ def test_the_text_stays_and_takes_fewer_passes(
     smollm2_network: Network, prompt: tuple[int, ...], name: str, shaping: SamplingParams
 ) -> None:
     network = smollm2_network
-    limits = DecodeLimits(24, network.habits.end_ids)
+    limits = DecodeLimits(24, network.generation.end_ids)
     method = made(name, network, SIZES[name])
     text, decoding = alone(network, prompt, method, shaping, 3, limits)
     assert text == plain(network, prompt, shaping, 3, limits)

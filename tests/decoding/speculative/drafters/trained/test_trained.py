@@ -18,11 +18,10 @@ from weft.decoding.sampling import SamplingParams
 from weft.decoding.speculative import trained_drafter
 from weft.decoding.speculative.acceptance import AcceptedPath, RejectionSampling
 from weft.decoding.speculative.draft import ROOT, DraftProposal
-from weft.decoding.speculative.drafter import TargetOutputs
+from weft.decoding.speculative.drafter import DraftRequest, TargetOutputs
 from weft.decoding.speculative.loop import DecodeLimits
 from weft.decoding.speculative.pass_costs import PassCosts
 from weft.decoding.speculative.presets import MODULES, made
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 from weft.training.corpus import Corpus, TrainingText
 from weft.training.drafters.spec import kind_of
 from weft.training.frame import Schedule, Trainer
@@ -191,7 +190,7 @@ def test_trees_are_as_large_as_the_machine_likes(
         trained_drafter.save(folder, name, unsure, found.tensors, shop.network)
         method = made(name, shop.network, {"model": str(folder)})
         if name == "medusa":
-            assert method.lengths().length() == medusa
+            assert method.nodes == medusa
         else:
             drafter = method.begin()
             drafter.extend((1, 2, 3))
@@ -274,7 +273,7 @@ class TestPass:
         shaping = SamplingParams(0.8, top_p=0.9)
         drafts = []
         for seed in (1, 1, 2):
-            drafter = begin_drafter(method, DraftRequest(shaping, seed))
+            drafter = method.begin(DraftRequest(shaping, seed))
             drafter.extend((1, 2, 3))
             drafter.see(TargetOutputs((3,), aux=logits, under=(0, 1, 2), walk=AcceptedPath((), 4)))  # type: ignore[attr-defined]
             drafter.extend((4,))
@@ -284,9 +283,9 @@ class TestPass:
         assert drafts[0].tokens == drafts[1].tokens != drafts[2].tokens
         for node, parent in enumerate(drafts[0].parents):
             proposal = drafts[0].proposals[parent]
-            np.testing.assert_allclose(proposal.law, shaping.law(logits[node]))
+            np.testing.assert_allclose(proposal.distribution, shaping.distribution(logits[node]))
             assert proposal.kind == "independent"
-            assert proposal.law[drafts[0].tokens[node]] > 0.0
+            assert proposal.distribution[drafts[0].tokens[node]] > 0.0
 
     def test_drawn_drafts_keep_greedy_texts(self, shop: Workshop) -> None:
         method = made("pass", shop.network, {**shop.options("pass"), "drawn": True})

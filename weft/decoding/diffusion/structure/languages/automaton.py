@@ -1,4 +1,7 @@
-"""Deterministic automata over bytes, with one counter. Knows no tokens."""
+"""Automata over bytes, with one counter: built with choices, made deterministic and small.
+
+Characters are ranges of code points, as UTF-8 or as UTF-8 inside a JSON string.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Regular languages of characters, as trees. Knows bytes only by how characters are encoded."""
+r"""Regular languages of characters: trees of patterns, bounded numbers, regular expressions.
+
+Expressions are the common ground of ECMA 262 and Python, searched as they are. What has no place in
+a regular language, or is not understood, is refused. Classes like `\w` are read as their ASCII
+part: what is written fits either reading. (Libraries for regex automata know neither the counter of
+string lengths nor the escapes of JSON strings.)
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The tokens of one model as bytes: what structures are checked against, and spelt with.
+"""An automaton over bytes as one over the tokens of a model.
 
-Knows no grammar. Tokens that write nothing, and those that are never written, are not in it.
+Tokens that lead from every state to the same state with the same count are one class: a vocabulary
+of 50,000 becomes some dozens. Tokens that write nothing, or are never written, are left out.
 """
 
 from __future__ import annotations

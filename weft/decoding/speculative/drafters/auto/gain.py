@@ -1,4 +1,4 @@
-"""What a draft is worth: tokens over time of a step in which several sequences may draft.
+"""What a draft gains: tokens over time of a step, what trying costs, what steps really take.
 
 Goodput (TurboSpec, arXiv 2406.14066), of a whole step and level by level of trees.
 """
@@ -89,7 +89,10 @@ _MOST_SAVED: Final = 20.0
 
 
 class ExplorationBudget:
-    """`share` of all time, counted in passes of the target, may be spent on drafts that do not pay.
+    """When a drafter that has to be paid for may be tried out: the optimism of upper confidence
+    bounds (Auer et al., 2002) under a budget.
+
+    `share` of all time, counted in passes of the target, may be spent on drafts that do not pay.
 
     Begins with nothing, so the share holds from the first step on.
     """

@@ -1,4 +1,4 @@
-"""How likely a draft is right, depth by depth, from what was tested there.
+"""How likely drafts are right, depth by depth, by group of requests; kept between processes.
 
 Shrunk towards what is known of others like it: what few tests say of one sequence counts little
 against many tests of its kind, and more with each.

@@ -1,4 +1,7 @@
-"""A method that may be chosen, and what its drafts take to make."""
+"""The method that chooses among methods, for every sequence at every step (`decode: auto`).
+
+None of them is one of the choices. What was learnt is kept in a file, and read when it is made.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ from weft.decoding.speculative import user_cache
 from weft.decoding.speculative.acceptance import ExactMatch
 from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
-    FixedDraftLength,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
+    propose_all,
 )
 from weft.decoding.speculative.drafters.auto.gain import (
     NO_GAIN,
@@ -33,7 +37,6 @@ from weft.decoding.speculative.drafters.auto.gain import (
 from weft.decoding.speculative.drafters.auto.history import DEPTHS, AcceptanceHistory
 from weft.decoding.speculative.drafters.auto.sequence import AutoDrafter
 from weft.decoding.speculative.pass_costs import PassCosts
-from weft.decoding.speculative.request import DraftRequest, begin_drafter
 from weft.decoding.speculative.speculation import NO_DRAFT
 
 _LAST: Final = 9
@@ -63,7 +66,7 @@ class Arm:
     ) -> tuple[Sequence[DraftProposal | BaseException], float]:
         """Drafts for some sequences of the method, and the seconds that they took."""
         before = clock.now()
-        drafts = self.method.propose(asks)
+        drafts = propose_all(self.method, asks)
         seconds = clock.now() - before
         self._learn(drafts, seconds)
         return drafts, seconds
@@ -104,7 +107,7 @@ class StepPlan:
 
 
 class AutoMethod:
-    """Implements `Method`. `costs` are the target's; `kept` is the file of the history.
+    """Implements `SpeculativeMethod`. `costs` are the target's; `kept` is the file of the history.
 
     All arms must go with `ExactMatch`, and read no rows beside their drafts: then the text, and how
     far any draft would have been right, is the same whatever is chosen.
@@ -132,19 +135,17 @@ class AutoMethod:
         self._curves: dict[int, RelativeCost] = {}
         self._ended = 0
 
-    def lengths(self) -> DraftLength:
+    @property
+    def nodes(self) -> int:
         """As much as is worth it: that is chosen with the draft, not before."""
-        return FixedDraftLength(_NODES)
+        return _NODES
 
-    def begin(self) -> AutoDrafter:
-        return self.begin_for(DraftRequest())
-
-    def begin_for(self, asked: DraftRequest) -> AutoDrafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> AutoDrafter:
         """The drafter of a new sequence, whose label and temperature say what it is like."""
-        begun_arms = {name: begin_drafter(arm.method, asked) for name, arm in self._arms.items()}
+        begun_arms = {name: arm.method.begin(request) for name, arm in self._arms.items()}
         free = {name: each for name, each in begun_arms.items() if self._arms[name].free}
         paid = {name: each for name, each in begun_arms.items() if name not in free}
-        return AutoDrafter(free, paid, self._history, asked)
+        return AutoDrafter(free, paid, self._history, request)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal | BaseException]:
         self._pulse.begins(len(asks))

@@ -87,9 +87,11 @@ def shipped() -> AcceptanceHistory:
     return history
 
 
-PRESET = Preset(
-    "auto",
-    "chooses by measured history whether to draft, with which drafter, and how much",
-    _make,
-    options=("among", "model", "measured", "remember"),
+PRESETS = (
+    Preset(
+        "auto",
+        "chooses by measured history whether to draft, with which drafter, and how much",
+        _make,
+        options=("among", "model", "measured", "remember"),
+    ),
 )

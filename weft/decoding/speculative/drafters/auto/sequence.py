@@ -1,4 +1,4 @@
-"""What tells requests apart before anything is written: length, repetition, temperature, node."""
+"""One sequence of `decode: auto`: what it is like, what its drafts are worth and may lose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Final
 import numpy as np
 
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
-from weft.decoding.speculative.drafter import Drafter, TargetObserver, TargetOutputs
+from weft.decoding.speculative.drafter import (
+    Drafter,
+    DraftRequest,
+    TargetObserver,
+    TargetOutputs,
+    proposal_of,
+)
 from weft.decoding.speculative.drafters.auto.history import (
     DEPTHS,
     WARMTHS,
@@ -17,7 +23,6 @@ from weft.decoding.speculative.drafters.auto.history import (
     AcceptanceRates,
     warmth,
 )
-from weft.decoding.speculative.request import DraftRequest
 
 _LENGTHS: Final = (64, 256, 1024, 4096)
 _OVERLAPS: Final = (0.1, 0.3)
@@ -77,7 +82,10 @@ class LossBudget:
 
 
 class ShadowDraft:
-    """One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
+    """A drafter's drafts followed along a text: how far they would have been accepted.
+
+    Exact where the rule is `ExactMatch`, because then the text does not depend on what is drafted.
+    One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
 
     def __init__(self, chances: Sequence[AcceptanceRates]) -> None:
         assert len(chances) == WARMTHS
@@ -191,11 +199,11 @@ class AutoDrafter:
     def offered(self, name: str) -> DraftProposal:
         """What a free drafter proposes now."""
         if name not in self._fresh:
-            self._fresh[name] = _draft(self._free[name])
+            self._fresh[name] = proposal_of(self._free[name], DEPTHS)
         return self._fresh[name]
 
     def _begin(self, prompt: Sequence[int]) -> None:
-        heat = self._asked.shaping.temperature
+        heat = self._asked.sampling.temperature
         features = RequestFeatures(len(prompt), overlap(prompt), heat, self._asked.label)
         for name, drafter in self.drafters.items():
             drafter.extend(prompt)
@@ -214,14 +222,7 @@ class AutoDrafter:
             shadow.extend(token)
             drafter.extend((token,))
             if not shadow.following:
-                draft = _draft(drafter)
+                draft = proposal_of(drafter, DEPTHS)
                 shadow.follow(draft.tree)
                 if at == len(tokens):
                     self._fresh[name] = draft
-
-
-def _draft(drafter: Drafter) -> DraftProposal:
-    proposed = drafter.propose(DEPTHS)
-    if isinstance(proposed, DraftTree):
-        return DraftProposal(proposed, source=drafter.name)
-    return proposed

@@ -1,4 +1,9 @@
-"""Continuous speculation (PipeInfer, arXiv 2407.11798): more picky the further ahead."""
+"""Continuous speculation, PipeInfer's (arXiv 2407.11798), with a target that is one piece.
+
+A draft model drafts on until it is unsure, and the target waits for no draft. PipeInfer's other
+half, a target in stages on devices of their own with runs that are called off on their way, is
+nothing that a model on one device has; it is measured in `evals.speculative.pipeinfer`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from dataclasses import dataclass
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.drafter import SpeculativeMethod
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.draft_cache import DraftedToken
 from weft.decoding.speculative.drafters.model.pearl import OPTIONS, draft_cache, worker
 from weft.decoding.speculative.drafters.model.pipelined import AdaptiveGamma, PipelinedMethod
 from weft.decoding.speculative.presets import Options, Preset, share, whole
@@ -72,11 +77,13 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
 
 
-PRESET = Preset(
-    "continuous",
-    "a draft model that never stops, and a target that never waits for it: PipeInfer's drafting "
-    "without its stages",
-    _make,
-    needs="a draft model: model=FOLDER, else the target's first `layers`",
-    options=(*OPTIONS, "batch", "accept", "recovery", "decay"),
+PRESETS = (
+    Preset(
+        "continuous",
+        "a draft model that never stops, and a target that never waits for it: PipeInfer's"
+        " drafting without its stages",
+        _make,
+        needs="a draft model: model=FOLDER, else the target's first `layers`",
+        options=(*OPTIONS, "batch", "accept", "recovery", "decay"),
+    ),
 )

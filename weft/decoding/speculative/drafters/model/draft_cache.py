@@ -1,9 +1,13 @@
-"""The port of those who want to know when a draft model works, and for what; `Timeline` is one."""
+"""A draft model and the sequences it reads: every pass reads for all of them.
+
+A model of its own, or the target's first layers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import Final, Protocol
@@ -16,7 +20,9 @@ from weft.decoding.network.network import Network, SpanOutput
 from weft.decoding.network.options import NetworkOptions
 from weft.decoding.network.packing import Span
 from weft.decoding.network.visibility import TreeMask
+from weft.decoding.speculative.acceptance import Acceptor
 from weft.decoding.speculative.draft import DraftTree
+from weft.decoding.speculative.drafter import BaseMethod
 from weft.decoding.vocabularies import check_sizes, check_tokens
 
 
@@ -196,6 +202,46 @@ class DraftCache:
             readings = self._network.forward(spans)
         self.forwards += 1
         return readings
+
+
+TokenDistribution = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftedToken:
+    """A token, how probable the draft model finds it, and the distribution it was drawn from, if it
+    was.
+
+    stamp: the pass it came of, on the timeline. runner_up: the next likeliest token, and how
+    probable that is; only known of tokens that were not drawn.
+    """
+
+    token: int
+    confidence: float
+    distribution: TokenDistribution | None = None
+    stamp: int = -1
+    runner_up: tuple[int, float] = (-1, 0.0)
+
+
+class DraftCacheMethod(BaseMethod):
+    """Implements the part of `SpeculativeMethod` that is the same for all who draft by a model."""
+
+    def __init__(
+        self, name: str, cache: DraftCache, nodes: int, acceptor: Acceptor | None = None
+    ) -> None:
+        super().__init__(name, nodes, acceptor)
+        self.cache = cache
+
+    @property
+    def forwards(self) -> int:
+        """Passes of the draft model so far; one for many rows counts once."""
+        return self.cache.forwards
+
+    def discard(self, lost: Sequence[DraftedToken]) -> None:
+        """Put on the timeline that the work on these tokens came to nothing."""
+        if self.cache.timeline is not None:
+            for chosen in lost:
+                self.cache.timeline.discard(chosen.stamp)
 
 
 def load_draft_model(target: Network, folder: str) -> Network:

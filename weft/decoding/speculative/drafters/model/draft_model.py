@@ -1,4 +1,7 @@
-"""Which token a draft model's logits become: the likeliest, or one that is drawn."""
+"""Vanilla speculative decoding: a draft model writes chains, one pass a depth for all sequences.
+
+Leviathan et al. (arXiv 2211.17192), Chen et al. (arXiv 2302.01318).
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,23 @@ from numpy.typing import NDArray
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams
-from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, RejectionSampling
+from weft.decoding.speculative.acceptance import RejectionSampling
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
-    FixedDraftLength,
+    DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
 from weft.decoding.speculative.drafters.model.draft_cache import (
     DraftCache,
+    DraftCacheMethod,
+    DraftedToken,
     DraftSequence,
     load_draft_model,
+    own_layers,
 )
 from weft.decoding.speculative.presets import (
     Options,
@@ -36,25 +43,7 @@ from weft.decoding.speculative.presets import (
     text,
     whole,
 )
-from weft.decoding.speculative.request import DraftRequest
 from weft.decoding.speculative.speculation import MOST_NODES
-
-TokenDistribution = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DraftedToken:
-    """A token, how probable the draft model finds it, and the law it was drawn from, if it was.
-
-    stamp: the pass it came of, on the timeline. runner_up: the next likeliest token, and how
-    probable that is; only known of tokens that were not drawn.
-    """
-
-    token: int
-    confidence: float
-    law: TokenDistribution | None = None
-    stamp: int = -1
-    runner_up: tuple[int, float] = (-1, 0.0)
 
 
 class TokenChoice(Protocol):
@@ -84,23 +73,24 @@ class GreedyChoice:
 
 
 class SampledChoice:
-    """Implements `TokenChoice`: a draw of the shaped law, which the ratio test needs to know.
+    """Implements `TokenChoice`: a draw of the shaped distribution, which the ratio test needs to
+    know.
 
     Laws are of the target's size `vocabulary`. The numbers come of the request's `seed` and differ
     from those that decide, as the test demands.
     """
 
-    def __init__(self, shaping: SamplingParams, seed: int, vocabulary: int) -> None:
-        self._shaping = shaping
+    def __init__(self, sampling: SamplingParams, seed: int, vocabulary: int) -> None:
+        self._sampling = sampling
         own = blake2b(b"draft %d" % seed, digest_size=8).digest()
-        self._chance = CounterRng(int.from_bytes(own, "little"))
+        self._rng = CounterRng(int.from_bytes(own, "little"))
         self._vocabulary = vocabulary
 
     def choose(self, logits: NDArray[np.float32], position: int, stamp: int) -> DraftedToken:
-        law = np.zeros(self._vocabulary)
-        law[: len(logits)] = self._shaping.law(logits)
-        token = self._chance.token(law, position)
-        return DraftedToken(token, float(law[token]), law, stamp)
+        distribution = np.zeros(self._vocabulary)
+        distribution[: len(logits)] = self._sampling.distribution(logits)
+        token = self._rng.token(distribution, position)
+        return DraftedToken(token, float(distribution[token]), distribution, stamp)
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +98,8 @@ class DraftChain:
     """What may follow a line's text and the tokens `ahead` of it: at most `most` tokens.
 
     `goes_on` is asked before every further token, and knows what was chosen so far. A token that
-    was chosen stays: if what it is decided whether it stays, a draw would no longer have its law.
+    was chosen stays: if what it is decided whether it stays, a draw would no longer have its
+    distribution.
     """
 
     line: DraftSequence
@@ -125,10 +116,12 @@ class DraftChain:
 
     @property
     def tree(self) -> DraftTree:
-        """The chosen tokens as a draft; with their laws if they were drawn."""
+        """The chosen tokens as a draft; with their distributions if they were drawn."""
         tokens = [chosen.token for chosen in self.chosen]
-        laws = [chosen.law for chosen in self.chosen if chosen.law is not None]
-        return DraftTree.chain(tokens, laws or None)
+        distributions = [
+            chosen.distribution for chosen in self.chosen if chosen.distribution is not None
+        ]
+        return DraftTree.chain(tokens, distributions or None)
 
 
 def grow_chains(cache: DraftCache, chains: Sequence[DraftChain]) -> None:
@@ -158,35 +151,35 @@ class ConfidenceStop:
         return not chosen or chosen[-1].confidence >= self.least
 
 
-class ModelDrafter:
+class ModelDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of `DraftModelMethod`."""
 
     def __init__(self, method: DraftModelMethod, line: DraftSequence, choice: TokenChoice) -> None:
-        self.name = method.name
+        super().__init__(method)
         self.line = line
         self.choice = choice
         self.drafted: Sequence[DraftedToken] = ()
         """What was drafted since the text last went on."""
-        self._method = method
+        self._discard = method.discard
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.line.extend(tokens)
-        self._method.settle(self.drafted, tokens)
+        held = 0
+        for chosen, token in zip(self.drafted, tokens, strict=False):
+            if chosen.token != token:
+                break
+            held += 1
+        self._discard(self.drafted[held:])
         self.drafted = ()
 
-    def propose(self, most: int) -> DraftProposal:
-        proposed = self._method.propose([(self, most)])[0]
-        if isinstance(proposed, BaseException):
-            raise proposed
-        return proposed
 
-
-class DraftModelMethod:
-    """Implements `Method` (vanilla speculative decoding) with drafts of up to `most` tokens.
+class DraftModelMethod(DraftCacheMethod):
+    """Implements `SpeculativeMethod` (vanilla speculative decoding): chains of up to `most` tokens.
 
     The drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, they are drawn
-    at the request's own temperature, keep their laws and go with `RejectionSampling`. A draft stops
-    after a token that the draft model gave less than `confidence`. `vocabulary` is the target's.
+    at the request's own temperature, keep their distributions and go with `RejectionSampling`. A
+    draft stops after a token that the draft model gave less than `confidence`. `vocabulary` is the
+    target's.
     """
 
     def __init__(
@@ -199,31 +192,17 @@ class DraftModelMethod:
         sample: bool = False,
         confidence: float = 0.0,
     ) -> None:
-        self.name = name
-        self.acceptor: Acceptor = RejectionSampling() if sample else ExactMatch()
-        self._cache = cache
+        super().__init__(name, cache, most, RejectionSampling() if sample else None)
         self._vocabulary = vocabulary
-        self._most = most
         self._sample = sample
         self._stop = ConfidenceStop(confidence)
 
-    @property
-    def forwards(self) -> int:
-        """Passes of the draft model so far; one for many rows counts once."""
-        return self._cache.forwards
-
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._most)
-
-    def begin(self) -> Drafter:
-        return self.begin_for(DraftRequest(SamplingParams(1.0)))
-
-    def begin_for(self, asked: DraftRequest) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
         """The drafter of a new sequence; what it draws depends on the request only."""
         choice: TokenChoice = GreedyChoice()
         if self._sample:
-            choice = SampledChoice(asked.shaping, asked.seed, self._vocabulary)
-        return ModelDrafter(self, self._cache.open(), choice)
+            choice = SampledChoice(request.sampling, request.seed, self._vocabulary)
+        return ModelDrafter(self, self.cache.open(), choice)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         own = [(drafter, most) for drafter, most in asks if isinstance(drafter, ModelDrafter)]
@@ -231,29 +210,14 @@ class DraftModelMethod:
             DraftChain(drafter.line, drafter.choice, most, goes_on=self._stop)
             for drafter, most in own
         ]
-        try:
-            grow_chains(self._cache, chains)
-        except Exception as error:  # noqa: BLE001 - told to all rows, who go on without drafts
-            return [error] * len(chains)
+        grow_chains(self.cache, chains)
         for (drafter, _), chain in zip(own, chains, strict=True):
             drafter.drafted = chain.chosen
         return [DraftProposal(chain.tree, source=self.name) for chain in chains]
 
-    def settle(self, drafted: Sequence[DraftedToken], written: Sequence[int]) -> None:
-        """The text went on as drafted, or otherwise: then put on the timeline what was in vain."""
-        held = 0
-        while held < min(len(drafted), len(written)) and drafted[held].token == written[held]:
-            held += 1
-        if self._cache.timeline is not None:
-            for chosen in drafted[held:]:
-                self._cache.timeline.discard(chosen.stamp)
-
     def end(self, drafter: Drafter) -> None:
         if isinstance(drafter, ModelDrafter):
-            self._cache.close(drafter.line)
-
-    def close(self) -> None:
-        """The weights go with the last reference to them."""
+            self.cache.close(drafter.line)
 
 
 OPTIONS = ("num_speculative_tokens", "sample", "confidence")
@@ -261,15 +225,19 @@ CONFIDENCE = 0.4
 """That of transformers' assisted generation."""
 
 
-def _make(network: Network, options: Options) -> SpeculativeMethod:
+def _draft_model(network: Network, options: Options) -> SpeculativeMethod:
     folder = text(options, "model")
     if folder is None:
         raise SpecError("draft_model needs a draft model", hint="model=FOLDER, or use self_draft")
-    return chains("draft_model", load_draft_model(network, folder), network, options)
+    return _chains("draft_model", load_draft_model(network, folder), network, options)
 
 
-def chains(name: str, draft: Network, network: Network, options: Options) -> SpeculativeMethod:
-    """Chains of `draft` for `network`, as `OPTIONS` say."""
+def _self_draft(network: Network, options: Options) -> SpeculativeMethod:
+    layers = whole(options, "layers", 0, 0, network.layers - 1)
+    return _chains("self_draft", own_layers(network, layers), network, options)
+
+
+def _chains(name: str, draft: Network, network: Network, options: Options) -> SpeculativeMethod:
     return DraftModelMethod(
         name,
         DraftCache(draft, network.vocabulary_size),
@@ -280,11 +248,19 @@ def chains(name: str, draft: Network, network: Network, options: Options) -> Spe
     )
 
 
-PRESET = Preset(
-    "draft_model",
-    "a small model with the same tokenizer drafts a chain (Leviathan et al., Chen et al.)",
-    _make,
-    needs="a draft model: model=FOLDER",
-    options=("model", *OPTIONS),
-    published=PublishedSpeed(2.28, "Spec-Bench, Vicuna-7B with a 68M draft, greedy, RTX 3090"),
+PRESETS = (
+    Preset(
+        "draft_model",
+        "a small model with the same tokenizer drafts a chain (Leviathan et al., Chen et al.)",
+        _draft_model,
+        needs="a draft model: model=FOLDER",
+        options=("model", *OPTIONS),
+        published=PublishedSpeed(2.28, "Spec-Bench, Vicuna-7B with a 68M draft, greedy, RTX 3090"),
+    ),
+    Preset(
+        "self_draft",
+        "the target's own first layers draft a chain; `layers` of them, a third by default",
+        _self_draft,
+        options=("layers", *OPTIONS),
+    ),
 )

@@ -1,20 +1,21 @@
-"""EasySpec as a method: one team of ranks drafts for all sequences of a target."""
+"""EasySpec (arXiv 2502.02493): neighbouring attentions of a draft model run at once, on ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 import torch
 
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError
-from weft.decoding.speculative.acceptance import ExactMatch
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
+    BaseMethod,
     Drafter,
-    DraftLength,
-    FixedDraftLength,
+    DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
@@ -33,17 +34,13 @@ if TYPE_CHECKING:
     from weft.decoding.network.network import Network
 
 
-NAME = "easyspec"
-
-
-class EasySpecDrafter:
+class EasySpecDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence in a slot of the draft model's cache."""
 
-    name = NAME
-
-    def __init__(self, team: DraftTeam, slot: int) -> None:
+    def __init__(self, method: EasySpecMethod, slot: int, context_tokens: int) -> None:
+        super().__init__(method)
         self.slot = slot
-        self._team = team
+        self._context_tokens = context_tokens
         self._tokens: list[int] = []
         self._read = 0
 
@@ -52,7 +49,7 @@ class EasySpecDrafter:
 
     def job(self, most: int) -> DraftJob | None:
         """What to read and draft; None where there is nothing to draft from, or no room."""
-        room = self._team.context_tokens - len(self._tokens)
+        room = self._context_tokens - len(self._tokens)
         first = min(self._read, len(self._tokens) - 1)  # asked again: the last is read again
         if first < 0 or min(most, room) < 1:
             return None
@@ -62,24 +59,15 @@ class EasySpecDrafter:
         """What was committed has been read, in exact order."""
         self._read = len(self._tokens)
 
-    def propose(self, most: int) -> DraftTree:
-        job = self.job(most)
-        if job is None:
-            return DraftTree()
-        (tokens,) = self._team.draft([job])
-        self.drafted()
-        return DraftTree.chain(tokens)
 
-
-class EasySpecMethod:
-    """Implements `Method`: chains of up to `most` tokens, always the likeliest."""
-
-    name = NAME
-    acceptor = ExactMatch()
+class EasySpecMethod(BaseMethod):
+    """Implements `SpeculativeMethod`: chains of up to `most` tokens, always the likeliest, by one
+    team of ranks for all sequences.
+    """
 
     def __init__(self, team: DraftTeam, most: int) -> None:
+        super().__init__("easyspec", most)
         self._team = team
-        self._most = most
         self._free: list[int] = []
         self._slots = 0
 
@@ -88,30 +76,23 @@ class EasySpecMethod:
         """Passes of the draft model so far, each over all rows that drafted."""
         return self._team.forwards
 
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._most)
-
-    def begin(self) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:  # noqa: ARG002
         if not self._free:
             self._free.append(self._slots)
             self._slots += 1
-        return EasySpecDrafter(self._team, self._free.pop())
+        return EasySpecDrafter(self, self._free.pop(), self._team.context_tokens)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
-        drafters = [drafter for drafter, _ in asks]
-        assert _ours(drafters)
-        jobs = [drafter.job(most) for drafter, (_, most) in zip(drafters, asks, strict=True)]
+        own = [(drafter, most) for drafter, most in asks if isinstance(drafter, EasySpecDrafter)]
+        jobs = [drafter.job(most) for drafter, most in own]
         live = [job for job in jobs if job is not None]
-        try:
-            drafted = iter(self._team.draft(live) if live else [])
-        except Exception as error:  # noqa: BLE001 - all of them asked one team
-            return [error for _ in asks]
+        drafted = iter(self._team.draft(live) if live else [])
         found = []
-        for drafter, job in zip(drafters, jobs, strict=True):
+        for (drafter, _), job in zip(own, jobs, strict=True):
             if job is not None:
                 drafter.drafted()
             tree = DraftTree() if job is None else DraftTree.chain(next(drafted))
-            found.append(DraftProposal(tree, source=NAME))
+            found.append(DraftProposal(tree, source=self.name))
         return found
 
     def end(self, drafter: Drafter) -> None:
@@ -120,10 +101,6 @@ class EasySpecMethod:
 
     def close(self) -> None:
         self._team.close()
-
-
-def _ours(drafters: Sequence[Drafter]) -> TypeGuard[list[EasySpecDrafter]]:
-    return all(isinstance(drafter, EasySpecDrafter) for drafter in drafters)
 
 
 _DTYPES: Final = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
@@ -165,18 +142,20 @@ def _layout(network: Network, options: Options) -> ShardLayout:
     )
 
 
-PRESET = Preset(
-    "easyspec",
-    "a draft model whose neighbouring attentions read the same and run at once, over processes",
-    _make,
-    needs="a folder with a draft model; without one the target drafts for itself",
-    options=(
-        "num_speculative_tokens",
-        "model",
-        "layers",
-        "group",
-        "ranks",
-        "threads",
-        "processes",
+PRESETS = (
+    Preset(
+        "easyspec",
+        "a draft model whose neighbouring attentions read the same and run at once, over processes",
+        _make,
+        needs="a folder with a draft model; without one the target drafts for itself",
+        options=(
+            "num_speculative_tokens",
+            "model",
+            "layers",
+            "group",
+            "ranks",
+            "threads",
+            "processes",
+        ),
     ),
 )

@@ -1,4 +1,7 @@
-"""A small model writes until it is unsure, then a large one verifies (LLMCad, 2309.04255)."""
+"""LLMCad (arXiv 2309.04255): a small model grows a tree until it is unsure, the target verifies.
+
+The threshold adjusts itself, and the draft goes on meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,17 @@ from numpy.typing import NDArray
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.draft import ROOT, DraftTree
-from weft.decoding.speculative.drafter import Drafter, SpeculativeMethod
-from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, DraftSequence
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
+    Drafter,
+    DraftRequest,
+    SpeculativeMethod,
+)
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftedToken,
+    DraftSequence,
+)
 from weft.decoding.speculative.drafters.model.pearl import (
     OPTIONS,
     START,
@@ -65,7 +76,8 @@ _LEAST_PROBABILITY: Final = 1e-9
 
 
 class ConfidenceTree:
-    """Nodes by the probability of their whole path, up to `most`.
+    """A tree that grows where the draft model is surest: nodes by the probability of their whole
+    path, up to `most`.
 
     `seeds` are a chain that was drafted before. After each reading of the tree those `width` tokens
     are added, after whatever nodes, whose paths are likeliest, unless they are below `threshold`;
@@ -172,7 +184,7 @@ class CascadeDrafter(PipelinedDrafter):
 
 
 class CascadeMethod(PipelinedMethod):
-    """Implements `Method`. The target reads a tree; meanwhile its best path is drafted on.
+    """Implements `SpeculativeMethod`: the target reads a tree, whose best path is drafted on.
 
     Where the target goes down that path and on as drafted, the next tree begins with the rest of
     that draft; else it is thrown away. Each pass of the draft model adds up to `width` nodes.
@@ -194,7 +206,7 @@ class CascadeMethod(PipelinedMethod):
         self._width = width
         self._threshold = threshold
 
-    def begin(self) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:  # noqa: ARG002
         return CascadeDrafter(self, self.cache.open(), self._threshold)
 
     def offer(self, asks: Sequence[tuple[PipelinedDrafter, int]]) -> Sequence[DraftTree]:
@@ -260,10 +272,12 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
 
 
-PRESET = Preset(
-    "llmcad",
-    "a small model grows a tree until it is unsure, and drafts on while the target verifies",
-    _make,
-    needs="a draft model: model=FOLDER, else the target's first `layers`",
-    options=(*OPTIONS, "adaptive", "width", "threshold"),
+PRESETS = (
+    Preset(
+        "llmcad",
+        "a small model grows a tree until it is unsure, and drafts on while the target verifies",
+        _make,
+        needs="a draft model: model=FOLDER, else the target's first `layers`",
+        options=(*OPTIONS, "adaptive", "width", "threshold"),
+    ),
 )

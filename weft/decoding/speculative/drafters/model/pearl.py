@@ -1,4 +1,7 @@
-"""PEARL's pace (arXiv 2408.11850): as many tokens a round as fill the time of the target's pass."""
+"""PEARL (arXiv 2408.11850): draft model and target at work at the same time.
+
+As many tokens a round as fill the time of the target's pass.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from collections.abc import Sequence
 from weft.core.ports.clock import SystemClock
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.drafter import SpeculativeMethod
-from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, open_draft
-from weft.decoding.speculative.drafters.model.draft_model import DraftedToken
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftedToken,
+    open_draft,
+)
 from weft.decoding.speculative.drafters.model.pipelined import (
     AdaptiveGamma,
     DraftWorker,
@@ -72,10 +78,12 @@ def worker(name: str, options: Options) -> DraftWorker:
     )
 
 
-PRESET = Preset(
-    "pearl",
-    "a draft model that goes on while the target verifies, in a thread of its own (PEARL)",
-    _make,
-    needs="a draft model: model=FOLDER, else the target's first `layers`",
-    options=(*OPTIONS, "adaptive"),
+PRESETS = (
+    Preset(
+        "pearl",
+        "a draft model that goes on while the target verifies, in a thread of its own (PEARL)",
+        _make,
+        needs="a draft model: model=FOLDER, else the target's first `layers`",
+        options=(*OPTIONS, "adaptive"),
+    ),
 )

@@ -12,26 +12,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from weft.decoding.speculative.acceptance import ExactMatch
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
-    FixedDraftLength,
+    DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
-from weft.decoding.speculative.drafters.model.draft_cache import DraftCache, DraftSequence
+from weft.decoding.speculative.drafters.model.draft_cache import (
+    DraftCache,
+    DraftCacheMethod,
+    DraftedToken,
+    DraftSequence,
+)
 from weft.decoding.speculative.drafters.model.draft_model import (
     DraftChain,
-    DraftedToken,
     GreedyChoice,
     grow_chains,
 )
 
 
-class PipelinedDrafter:
-    """Implements `Drafter`: one sequence of an overlapped method.
+class PipelinedDrafter(MethodDrafter):
+    """Implements `Drafter`: one sequence of a pipelined method.
 
     `ahead` is expected to follow the text: what is being verified, then what was drafted
     meanwhile. Tokens of the text are kept back until the draft model is at rest: its line is not to
@@ -39,7 +43,7 @@ class PipelinedDrafter:
     """
 
     def __init__(self, method: SpeculativeMethod, line: DraftSequence) -> None:
-        self.name = method.name
+        super().__init__(method)
         self.line = line
         self.ahead: list[DraftedToken] = []
         self.growing: Sequence[DraftedToken] = ()
@@ -51,7 +55,6 @@ class PipelinedDrafter:
         self.misses = 0
         """Rounds in a row in which it was so."""
         self.ended = False
-        self._method = method
         self._news: list[int] = []
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -60,12 +63,6 @@ class PipelinedDrafter:
         known = [*self.ahead, *self.growing][seen : seen + len(tokens)]
         expected = [chosen.token for chosen in known]
         self.missed |= expected != list(tokens[: len(expected)])
-
-    def propose(self, most: int) -> DraftProposal:
-        proposed = self._method.propose([(self, most)])[0]
-        if isinstance(proposed, BaseException):
-            raise proposed
-        return proposed
 
     def settle(self) -> VerifyResult:
         """The draft model is at rest: compare what was expected with what was written.
@@ -112,7 +109,8 @@ _MEMORY: Final = 8.0
 
 
 class AdaptiveGamma:
-    """The target's time over the draft's, rounded: neither then waits for the other.
+    """How many tokens are drafted during one pass of the target (PEARL, arXiv 2408.11850): the
+    target's time over the draft's, rounded: neither then waits for the other.
 
     At least 1, at most `longest`; `start` until both were measured. With `adaptive` off it stays
     there. `now` tells seconds.
@@ -228,8 +226,8 @@ class DraftPacing(Protocol):
         """
 
 
-class PipelinedMethod:
-    """Implements `Method`. `propose` ends a round and begins the next.
+class PipelinedMethod(DraftCacheMethod):
+    """Implements `SpeculativeMethod`. `propose` ends a round and begins the next.
 
     The end: the draft model comes to rest, and what was drafted while the target verified is held
     against what it wrote. The beginning: what still holds is proposed, and the draft model goes on
@@ -237,8 +235,6 @@ class PipelinedMethod:
     else by who calls; never by both. Drafts are the likeliest tokens and go with `ExactMatch`:
     whatever the times, the text is the target's own.
     """
-
-    acceptor = ExactMatch()
 
     def __init__(
         self,
@@ -250,43 +246,30 @@ class PipelinedMethod:
         now: Callable[[], float],
         longest: int,
     ) -> None:
-        self.name = name
+        super().__init__(name, cache, longest)
         self.thrown_away = 0
         """Drafted tokens that the target never read."""
-        self.cache = cache
         self._worker = worker
         self._gamma = gamma
         self._pacing = pacing
         self._now = now
-        self._longest = longest
         self._choice = GreedyChoice()
         self._under_way: Future[None] | None = None
         self._rounds: list[tuple[PipelinedDrafter, DraftChain]] = []
         self._closing = False
         self._hurry = False
 
-    @property
-    def forwards(self) -> int:
-        """Passes of the draft model so far; one for many rows counts once."""
-        return self.cache.forwards
-
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._longest)
-
-    def begin(self) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:  # noqa: ARG002
         return PipelinedDrafter(self, self.cache.open())
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         own = [(drafter, most) for drafter, most in asks if isinstance(drafter, PipelinedDrafter)]
         self._gamma.target_ended()
-        try:
-            self._rest()
-            for drafter, _ in own:
-                self._settle(drafter)
-            trees = self.offer(own)
-            self._begin_round(own)
-        except Exception as error:  # noqa: BLE001 - told to all rows, who go on without drafts
-            return [error] * len(own)
+        self._rest()
+        for drafter, _ in own:
+            self._settle(drafter)
+        trees = self.offer(own)
+        self._begin_round(own)
         self._gamma.target_begins()
         return [DraftProposal(tree, source=self.name) for tree in trees]
 
@@ -320,12 +303,6 @@ class PipelinedMethod:
         self.discard(settled.lost)
         self.thrown_away += settled.thrown_away
         self.settled(drafter, settled)
-
-    def discard(self, lost: Sequence[DraftedToken]) -> None:
-        """Put on the timeline that the work on these tokens came to nothing."""
-        if self.cache.timeline is not None:
-            for chosen in lost:
-                self.cache.timeline.discard(chosen.stamp)
 
     def _begin_round(self, asks: Sequence[tuple[PipelinedDrafter, int]]) -> None:
         gamma = self._pacing.most(self._gamma.length)

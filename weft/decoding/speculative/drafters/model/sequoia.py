@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weft.decoding.speculative import user_cache
-from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, RejectionSampling
+from weft.decoding.speculative.acceptance import RejectionSampling
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
+    UNKNOWN_REQUEST,
     Drafter,
-    DraftLength,
-    FixedDraftLength,
+    DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
 )
 from weft.decoding.speculative.drafters.model.draft_cache import (
     DraftCache,
+    DraftCacheMethod,
     DraftNetwork,
     DraftSequence,
     open_draft,
@@ -40,7 +42,6 @@ from weft.decoding.speculative.drafters.model.sequoia_tree import (
 )
 from weft.decoding.speculative.pass_costs import costs_of
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
-from weft.decoding.speculative.request import DraftRequest
 from weft.decoding.speculative.trained_drafter import Fingerprint
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from weft.decoding.speculative.pass_costs import CostCurve
 
 
-NAME: Final = "sequoia"
 WIDTH: Final = 8
 """Children that a node has at most."""
 _RENEWED_EVERY: Final = 256
@@ -75,43 +75,34 @@ class TreeSizes:
         return shapes.fastest(nodes, self.depth, self.draft_s, self.target_s)
 
 
-class SequoiaDrafter:
+class SequoiaDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of `SequoiaMethod`."""
-
-    name = NAME
 
     def __init__(
         self, method: SequoiaMethod, line: DraftSequence, siblings: ChildChoice, *, greedy: bool
     ) -> None:
+        super().__init__(method)
         self.line = line
         self.siblings = siblings
         self.greedy = greedy
         self.drafted = DraftTree()
         """What was proposed last, and not yet answered."""
-        self._method = method
+        self._learn = method.learn
 
     def extend(self, tokens: Sequence[int]) -> None:
-        self._method.learn(self, tokens)
+        self._learn(self, tokens)
         self.drafted = DraftTree()
         self.line.extend(tokens)
 
-    def propose(self, most: int) -> DraftProposal:
-        proposed = self._method.propose([(self, most)])[0]
-        if isinstance(proposed, BaseException):
-            raise proposed
-        return proposed
 
-
-class SequoiaMethod:
-    """Implements `Method`. `network` is the draft model, `cache` its lines; `vocabulary` is the
-    target's. Acceptance vectors of greedy and other sequences are apart, and kept in a file.
+class SequoiaMethod(DraftCacheMethod):
+    """Implements `SpeculativeMethod`. `network` is the draft model, `cache` its lines; `vocabulary`
+    is the target's. Acceptance vectors of greedy and other sequences are apart, and kept in a file.
 
     Drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, those of sequences
     that are not greedy are drawn without replacement, as published, and go with
     `RejectionSampling`.
     """
-
-    name = NAME
 
     def __init__(
         self,
@@ -123,11 +114,10 @@ class SequoiaMethod:
         sample: bool = False,
         kept: Path | None = None,
     ) -> None:
-        self.acceptor: Acceptor = RejectionSampling() if sample else ExactMatch()
+        super().__init__("sequoia", cache, sizes.nodes, RejectionSampling() if sample else None)
         self.ranks = {True: AcceptanceByRank(WIDTH), False: AcceptanceByRank(WIDTH)}
         """Of greedy sequences, and of the others."""
         self._network = network
-        self._cache = cache
         self._vocabulary = vocabulary
         self._sizes = sizes
         self._sample = sample
@@ -136,24 +126,13 @@ class SequoiaMethod:
         self._ended = 0
         self._restore()
 
-    @property
-    def forwards(self) -> int:
-        """Passes of the draft model so far; one for many rows counts once."""
-        return self._cache.forwards
-
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._sizes.nodes)
-
-    def begin(self) -> Drafter:
-        return self.begin_for(DraftRequest())
-
-    def begin_for(self, asked: DraftRequest) -> Drafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
         """The drafter of a new sequence; what it draws depends on the request only."""
-        greedy = asked.shaping.greedy
+        greedy = request.sampling.greedy
         siblings: ChildChoice = TopChildren()
         if self._sample and not greedy:
-            siblings = ChildrenWithoutReplacement(asked.shaping, asked.seed, self._vocabulary)
-        return SequoiaDrafter(self, self._cache.open(), siblings, greedy=greedy)
+            siblings = ChildrenWithoutReplacement(request.sampling, request.seed, self._vocabulary)
+        return SequoiaDrafter(self, self.cache.open(), siblings, greedy=greedy)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         drafters = [(_own(drafter), most) for drafter, most in asks]
@@ -161,13 +140,10 @@ class SequoiaMethod:
             SequoiaTree(drafter.line, drafter.siblings, self._shape(drafter, most))
             for drafter, most in drafters
         ]
-        try:
-            grow_trees(self._cache, self._network, growing)
-        except Exception as error:  # noqa: BLE001 - told to all rows, who go on without drafts
-            return [error] * len(asks)
+        grow_trees(self.cache, self._network, growing)
         for (drafter, _), grown in zip(drafters, growing, strict=True):
             drafter.drafted = grown.tree
-        return [DraftProposal(grown.tree, source=NAME) for grown in growing]
+        return [DraftProposal(grown.tree, source=self.name) for grown in growing]
 
     def learn(self, drafter: SequoiaDrafter, tokens: Sequence[int]) -> None:
         """A draft is answered: `tokens` were committed."""
@@ -175,7 +151,7 @@ class SequoiaMethod:
             self.ranks[drafter.greedy].observe(drafter.drafted, tokens)
 
     def end(self, drafter: Drafter) -> None:
-        self._cache.close(_own(drafter).line)
+        self.cache.close(_own(drafter).line)
         self._ended += 1
         if self._ended % _SAVED_EVERY == 0:
             self._save()
@@ -185,7 +161,7 @@ class SequoiaMethod:
 
     def _shape(self, drafter: SequoiaDrafter, most: int) -> TreeShape:
         """The one that was best when it was last looked at, which is now and then."""
-        if not self._cache.fits(drafter.line, self._sizes.nodes):
+        if not self.cache.fits(drafter.line, self._sizes.nodes):
             return TreeShape((), 1.0)
         ranks, size = self.ranks[drafter.greedy], min(most, self._sizes.nodes)
         made, shape = self._shapes.get(
@@ -255,20 +231,23 @@ def _seconds(one: float, curve: CostCurve, tokens: int) -> float:
     return one * curve(tokens)
 
 
-PRESET = Preset(
-    "sequoia",
-    "a draft model's tree, of the shape that pays most by measured acceptance and measured times",
-    _make,
-    options=(
-        "num_speculative_tokens",
-        "model",
-        "layers",
-        "depth",
-        "measured",
-        "sample",
-        "remember",
-    ),
-    published=PublishedSpeed(
-        5.08, "JF68M drafts for Llama-2-7B, greedy, C4, 128 nodes, A100; recalled"
+PRESETS = (
+    Preset(
+        "sequoia",
+        "a draft model's tree, of the shape that pays most by measured acceptance and measured"
+        " times",
+        _make,
+        options=(
+            "num_speculative_tokens",
+            "model",
+            "layers",
+            "depth",
+            "measured",
+            "sample",
+            "remember",
+        ),
+        published=PublishedSpeed(
+            5.08, "JF68M drafts for Llama-2-7B, greedy, C4, 128 nodes, A100; recalled"
+        ),
     ),
 )

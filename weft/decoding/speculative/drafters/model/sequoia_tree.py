@@ -1,4 +1,4 @@
-"""The tree of a size that is expected to be accepted furthest (Sequoia, arXiv 2402.12374)."""
+"""Sequoia's trees (arXiv 2402.12374): their best shape, and how a draft model fills them."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class ChildChoice(Protocol):
         self, logits: NDArray[np.float32], count: int, position: int, node: int
     ) -> tuple[list[int], TokenDistribution | None]:
         """Up to `count` different tokens in order, of logits [vocabulary of the draft model]; and
-        the law [vocabulary of the target] they were drawn from, if they were.
+        the distribution [vocabulary of the target] they were drawn from, if they were.
         """
 
 
@@ -236,21 +236,21 @@ class ChildrenWithoutReplacement:
     that decide.
     """
 
-    def __init__(self, shaping: SamplingParams, seed: int, vocabulary: int) -> None:
-        self._shaping = shaping
+    def __init__(self, sampling: SamplingParams, seed: int, vocabulary: int) -> None:
+        self._sampling = sampling
         self._key = blake2b(b"siblings %d" % seed, digest_size=8).digest()
         self._vocabulary = vocabulary
 
     def choose(
         self, logits: NDArray[np.float32], count: int, position: int, node: int
     ) -> tuple[list[int], TokenDistribution | None]:
-        law = np.zeros(self._vocabulary)
-        law[: len(logits)] = self._shaping.law(logits)
-        able = np.flatnonzero(law)
+        distribution = np.zeros(self._vocabulary)
+        distribution[: len(logits)] = self._sampling.distribution(logits)
+        able = np.flatnonzero(distribution)
         drawn = blake2b(b"%d %d" % (position, node), digest_size=8, key=self._key).digest()
-        chance = np.random.default_rng(int.from_bytes(drawn, "little"))
-        arrivals = chance.exponential(size=len(able)) / law[able]
-        return able[np.argsort(arrivals, kind="stable")[:count]].tolist(), law
+        rng = np.random.default_rng(int.from_bytes(drawn, "little"))
+        arrivals = rng.exponential(size=len(able)) / distribution[able]
+        return able[np.argsort(arrivals, kind="stable")[:count]].tolist(), distribution
 
 
 class SequoiaTree:
@@ -312,9 +312,9 @@ class SequoiaTree:
         wanted = self._wanted[node]
         place = self._place[node]
         position = len(self.line) + self._shape.depths[node - ROOT]
-        tokens, law = self._siblings.choose(logits, len(wanted), position, place)
-        if law is not None:
-            self._proposals[place] = ChildDistribution("without_replacement", law)
+        tokens, distribution = self._siblings.choose(logits, len(wanted), position, place)
+        if distribution is not None:
+            self._proposals[place] = ChildDistribution("without_replacement", distribution)
         for child, token in zip(wanted, tokens, strict=False):
             self._place[child] = len(self._tokens)
             self._tokens.append(token)

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weft.decoding.speculative.draft import DraftTree
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
-from weft.decoding.speculative.drafters.ngram.lookup import Lookup
+from weft.decoding.speculative.drafter import SpeculativeMethod
+from weft.decoding.speculative.drafters.ngram.lookup import LookupDrafter
 from weft.decoding.speculative.drafters.ngram.suffix import (
     RecordingSuffixDrafter,
     SharedTexts,
+    SuffixMethod,
     SuffixOptions,
     shared_texts,
 )
@@ -23,10 +24,9 @@ from weft.decoding.speculative.speculation import MOST_NODES
 
 if TYPE_CHECKING:
     from weft.decoding.network.network import Network
-    from weft.decoding.speculative.drafter import Drafter
 
 
-class Hybrid:
+class HybridDrafter(RecordingSuffixDrafter):
     """Implements `Drafter`. What the copy would have got right is watched at every step.
 
     `memory`: how many steps the running mean of that remembers.
@@ -35,9 +35,13 @@ class Hybrid:
     name = "hybrid"
 
     def __init__(
-        self, suffixes: RecordingSuffixDrafter, lookup: Lookup, memory: float = 8.0
+        self,
+        options: SuffixOptions,
+        shared: SharedTexts | None,
+        lookup: LookupDrafter,
+        memory: float = 8.0,
     ) -> None:
-        self.suffixes = suffixes
+        super().__init__(options, shared)
         self._lookup = lookup
         self._rate = 1.0 / memory
         self._hope = 1.0
@@ -49,11 +53,11 @@ class Hybrid:
             right = _alike(self._copy, tokens)
             self._hope += self._rate * (right - self._hope)
             self._copy = ()
-        self.suffixes.extend(tokens)
+        super().extend(tokens)
         self._lookup.extend(tokens)
 
     def propose(self, most: int) -> DraftTree:
-        copy, guess = self._lookup.propose(most), self.suffixes.guess(most)
+        copy, guess = self._lookup.propose(most), self.guess(most)
         self._copy = copy.tokens
         return guess.tree if guess.expected >= min(self._hope, len(copy)) else copy
 
@@ -68,33 +72,20 @@ def _alike(copy: Sequence[int], tokens: Sequence[int]) -> int:
     return alike
 
 
-class HybridMethod(PerSequenceMethod):
-    """Implements `SpeculativeMethod`. `shared` is what earlier sequences wrote; None: nothing is
-    kept.
-    """
-
-    def __init__(self, options: SuffixOptions, shared: SharedTexts | None, most: int) -> None:
-        super().__init__(
-            "hybrid",
-            lambda: Hybrid(RecordingSuffixDrafter(options, shared), Lookup()),
-            lambda: FixedDraftLength(most),
-        )
-        self.shared = shared
-
-    def end(self, drafter: Drafter) -> None:
-        if self.shared is not None and isinstance(drafter, Hybrid):
-            self.shared.remember(drafter.suffixes.written)
-
-
 def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG001 - tokens are all it needs
     most = whole(options, "num_speculative_tokens", 8, 1, MOST_NODES)
     sizes = SuffixOptions(depth=whole(options, "depth", 24, 2, 64))
-    return HybridMethod(sizes, shared_texts(options), most)
+    shared = shared_texts(options)
+    return SuffixMethod(
+        "hybrid", lambda: HybridDrafter(sizes, shared, LookupDrafter()), most, shared
+    )
 
 
-PRESET = Preset(
-    "hybrid",
-    "suffix where its counts are sure, else lookup",
-    _make,
-    options=("num_speculative_tokens", "depth", "shared", "nodes"),
+PRESETS = (
+    Preset(
+        "hybrid",
+        "suffix where its counts are sure, else lookup",
+        _make,
+        options=("num_speculative_tokens", "depth", "shared", "nodes"),
+    ),
 )

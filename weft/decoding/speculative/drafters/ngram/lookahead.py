@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from weft.decoding.network.network import Network
 from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
     TargetOutputs,
@@ -164,8 +163,8 @@ FEW = LookaheadOptions(window=4, ngram=4, guesses=3)
 """For processors, which read about ten tokens in the time of one: 11 + 9 rows beside the root."""
 
 
-class Lookahead:
-    """Implements `Watching`. `ends` never stand in the window: all after them would be one token.
+class LookaheadDrafter:
+    """Implements `TargetObserver`. `ends` never stand in the window: after them all is one token.
 
     The window stays where it is however many tokens are accepted, like the authors' default.
     """
@@ -236,16 +235,16 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
     most = min(sizes.nodes, MOST_NODES)
     nodes = whole(options, "num_speculative_tokens", most, 1, MOST_NODES)
-    ends = network.habits.end_ids
-    return PerSequenceMethod(
-        "lookahead", lambda: Lookahead(sizes, ends), lambda: FixedDraftLength(nodes)
-    )
+    ends = network.generation.end_ids
+    return PerSequenceMethod("lookahead", lambda: LookaheadDrafter(sizes, ends), nodes)
 
 
-PRESET = Preset(
-    "lookahead",
-    "n-grams from a window of Jacobi iterations, read along with every pass",
-    _make,
-    options=("num_speculative_tokens", "window", "ngram", "guesses", "text"),
-    published=PublishedSpeed(1.64, "Spec-Bench, Vicuna-7B greedy on an A100, W=7 N=5 G=7"),
+PRESETS = (
+    Preset(
+        "lookahead",
+        "n-grams from a window of Jacobi iterations, read along with every pass",
+        _make,
+        options=("num_speculative_tokens", "window", "ngram", "guesses", "text"),
+        published=PublishedSpeed(1.64, "Spec-Bench, Vicuna-7B greedy on an A100, W=7 N=5 G=7"),
+    ),
 )

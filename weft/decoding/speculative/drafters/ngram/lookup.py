@@ -1,4 +1,4 @@
-"""Prompt lookup: what followed the same few tokens before, copied (n-gram speculation).
+"""Prompt lookup (n-gram speculation): copies what followed the same few tokens before.
 
 After prompt-lookup decoding by A. Saxena and the n-gram proposer of vLLM. A copy that runs into the
 end of the sequence goes on from its own beginning, so a text that repeats is drafted for as long
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from weft.core.errors import SpecError
 from weft.decoding.speculative.draft import DraftTree
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
+from weft.decoding.speculative.drafter import PerSequenceMethod, SpeculativeMethod
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, whole
 from weft.decoding.speculative.speculation import MOST_NODES
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Which = Literal["first", "last"]
 
 
-class Lookup:
+class LookupDrafter:
     """Implements `Drafter`. The longest match of `longest` down to `shortest` tokens wins.
 
     Of several equally long ones the `which` occurrence is copied. An index of every n-gram, of one
@@ -72,9 +72,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG
     longest = whole(options, "longest", 3, 1, 16)
     shortest = whole(options, "shortest", 1, 1, longest)
     which = _which(options)
-    return PerSequenceMethod(
-        "lookup", lambda: Lookup(longest, shortest, which), lambda: FixedDraftLength(most)
-    )
+    return PerSequenceMethod("lookup", lambda: LookupDrafter(longest, shortest, which), most)
 
 
 def _which(options: Options) -> Literal["first", "last"]:
@@ -85,10 +83,12 @@ def _which(options: Options) -> Literal["first", "last"]:
             raise SpecError(f"which is {other!r}", hint="first or last")
 
 
-PRESET = Preset(
-    "lookup",
-    "copies what followed the same few tokens earlier in the text",
-    _make,
-    options=("num_speculative_tokens", "longest", "shortest", "which"),
-    published=PublishedSpeed(1.75, "Spec-Bench, Vicuna-7B greedy on an A100"),
+PRESETS = (
+    Preset(
+        "lookup",
+        "copies what followed the same few tokens earlier in the text",
+        _make,
+        options=("num_speculative_tokens", "longest", "shortest", "which"),
+        published=PublishedSpeed(1.75, "Spec-Bench, Vicuna-7B greedy on an A100"),
+    ),
 )

@@ -1,18 +1,20 @@
-"""SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in a text and in others.
+"""SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in this text and others.
 
-The counts say how likely a draft is, so its length follows from them.
+The counts say how likely a draft is, so its length follows from them. What sequences wrote is
+remembered for the next ones, unless `shared` is false: siblings of a program and runs of the same
+node write alike. It decides how fast they are, and no token.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weft.decoding.speculative.draft import ROOT, DraftTree
-from weft.decoding.speculative.drafter import FixedDraftLength, PerSequenceMethod, SpeculativeMethod
+from weft.decoding.speculative.drafter import PerSequenceMethod, SpeculativeMethod
 from weft.decoding.speculative.presets import Options, Preset, share, switch, whole
 from weft.decoding.speculative.speculation import MOST_NODES
 
@@ -216,32 +218,23 @@ def likeliest_continuation(start: TrieNode, most: int, least: float, *, tree: bo
     return SuffixDraft(DraftTree(tuple(tokens), tuple(parents)), expected)
 
 
-class RecordingSuffixDrafter:
+class RecordingSuffixDrafter(SuffixDrafter):
     """Implements `Drafter`. `written` is what follows the prompt, with the end of that before it.
 
     The first tokens it is told are the prompt. Of that so much is kept that what begins an answer
     can be found again: most prompts end alike, with the words of a template.
     """
 
-    name = "suffix"
-
     def __init__(self, options: SuffixOptions, shared: SharedTexts | None) -> None:
-        self._suffixes = SuffixDrafter(options, shared)
+        super().__init__(options, shared)
         self._kept = options.depth
         self._begun = False
         self.written: list[int] = []
 
     def extend(self, tokens: Sequence[int]) -> None:
-        self._suffixes.extend(tokens)
+        super().extend(tokens)
         self.written.extend(tokens if self._begun else tokens[-self._kept :])
         self._begun = True
-
-    def propose(self, most: int) -> DraftTree:
-        return self._suffixes.propose(most)
-
-    def guess(self, most: int) -> SuffixDraft:
-        """See `SuffixDrafter.guess`."""
-        return self._suffixes.guess(most)
 
 
 class SuffixMethod(PerSequenceMethod):
@@ -249,12 +242,10 @@ class SuffixMethod(PerSequenceMethod):
     kept.
     """
 
-    def __init__(self, options: SuffixOptions, shared: SharedTexts | None, most: int) -> None:
-        super().__init__(
-            "suffix",
-            lambda: RecordingSuffixDrafter(options, shared),
-            lambda: FixedDraftLength(most),
-        )
+    def __init__(
+        self, name: str, begin: Callable[[], Drafter], nodes: int, shared: SharedTexts | None
+    ) -> None:
+        super().__init__(name, begin, nodes)
         self.shared = shared
 
     def end(self, drafter: Drafter) -> None:
@@ -277,20 +268,23 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:  # noqa: ARG
         tree=switch(options, "tree", default=False),
     )
     most = whole(options, "num_speculative_tokens", 16, 1, MOST_NODES)
-    return SuffixMethod(sizes, shared_texts(options), most)
+    shared = shared_texts(options)
+    return SuffixMethod("suffix", lambda: RecordingSuffixDrafter(sizes, shared), most, shared)
 
 
-PRESET = Preset(
-    "suffix",
-    "counts of what followed every suffix, in this text and in those of earlier requests",
-    _make,
-    options=(
-        "num_speculative_tokens",
-        "depth",
-        "factor",
-        "least",
-        "tree",
-        "shared",
-        "nodes",
+PRESETS = (
+    Preset(
+        "suffix",
+        "counts of what followed every suffix, in this text and in those of earlier requests",
+        _make,
+        options=(
+            "num_speculative_tokens",
+            "depth",
+            "factor",
+            "least",
+            "tree",
+            "shared",
+            "nodes",
+        ),
     ),
 )

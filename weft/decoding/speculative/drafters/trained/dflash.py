@@ -13,22 +13,21 @@ import torch
 from numpy.typing import NDArray
 
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.acceptance import ExactMatch
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    Drafter,
-    DraftLength,
-    FixedDraftLength,
+    UNKNOWN_REQUEST,
+    BaseMethod,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
-    TargetOutputs,
 )
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    DFLASH_SIZES,
     DFlash,
     DFlashShape,
     DraftVocabularyHead,
+    FeatureDrafter,
     LayerCache,
+    read_shape,
 )
 from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, text, whole
@@ -100,7 +99,7 @@ class DFlashModel:
                 return torch.cat(found, dim=1)
 
             last = self.target.embed([one.last for one in asked])
-            ready = self.net(last, self.net.turns(positions), attend)
+            ready = self.net(last, self.net.shape.rotation(positions), attend)
             logits = self._head(ready).float().cpu().numpy()
             for one, base in zip(asked, bases, strict=True):
                 for memory in one.memories:
@@ -112,7 +111,7 @@ class DFlashModel:
         sizes = [len(one.features) for one in asked]
         starts = [one.memories[0].length for one in asked]
         places = [torch.arange(at, at + size) for at, size in zip(starts, sizes, strict=True)]
-        turns = self.net.turns(torch.cat(places).to(self._head.ids.device))
+        turns = self.net.shape.rotation(torch.cat(places).to(self._head.ids.device))
         kept = self.net.remembered(torch.cat([one.features for one in asked]), turns)
         for layer, (keys, values) in enumerate(kept):
             parts = zip(keys.split(sizes, dim=1), values.split(sizes, dim=1), strict=True)
@@ -120,55 +119,27 @@ class DFlashModel:
                 one.memories[layer].append(key, value)
 
 
-class DFlashDrafter:
-    """Implements `Watching`. While the target has not shown what it read it drafts nothing.
-
-    Positions count from the first token whose features were seen: only their differences matter.
-    """
-
-    name = "dflash"
+class DFlashDrafter(FeatureDrafter):
+    """Implements `TargetObserver`: one sequence of `DFlashMethod`."""
 
     def __init__(self, method: DFlashMethod) -> None:
-        self.taps = method.model.taps
-        self._method = method
+        super().__init__(method, method.model.taps)
         self._memories = method.model.memories()
-        self._end: list[int] = []
-        self._read: list[int] = []
-        self._features: list[torch.Tensor] = []
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._end = [*self._end, *tokens[-2:]][-2:]
-
-    def see(self, seen: TargetOutputs) -> None:
-        if seen.tokens:
-            self._read += seen.tokens
-            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
-
-    def propose(self, most: int) -> DraftProposal:
-        return self._method.propose([(self, most)])[0]
 
     def ahead(self) -> DFlashContext | None:
-        """What to look ahead from, given once; None: nothing was read since, or the token before
-        the last is still to be read (forced tokens come unread).
-        """
-        read = self._read
-        if not read or self._end[:-1] != read[-1:]:
-            return None
-        features, self._features, self._read = torch.cat(self._features), [], []
-        return DFlashContext(self._memories, features, self._end[-1])
+        """What to look ahead from, given once; None: see `unread`."""
+        unread = self.unread()
+        return None if unread is None else DFlashContext(self._memories, unread[1], unread[0][-1])
 
 
-class DFlashMethod:
-    """Implements `Method`: trees of at most `nodes`, of the `width` likeliest tokens of each slot;
-    a width of one is the published chain.
+class DFlashMethod(BaseMethod):
+    """Implements `SpeculativeMethod`: trees of at most `nodes`, of the `width` likeliest tokens of
+    each slot; a width of one is the published chain.
     """
 
-    name = DFlashDrafter.name
-    acceptor = ExactMatch()
-
     def __init__(self, model: DFlashModel, nodes: int, width: int) -> None:
+        super().__init__("dflash", nodes)
         self.model = model
-        self._nodes = nodes
         self._width = width
         self._tokens = model.vocabulary()
 
@@ -177,10 +148,7 @@ class DFlashMethod:
         """Passes of the drafter's network so far; one for several sequences is one."""
         return self.model.forwards
 
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._nodes)
-
-    def begin(self) -> DFlashDrafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> DFlashDrafter:  # noqa: ARG002
         return DFlashDrafter(self)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
@@ -192,25 +160,15 @@ class DFlashMethod:
             ahead = drafter.ahead() if most > 0 else None
             if ahead is not None:
                 ready.append((at, most, ahead))
-        if not ready:
-            return drafts
-        looked = self.model.look([ahead for _, _, ahead in ready])
+        looked = self.model.look([ahead for _, _, ahead in ready]) if ready else []
         for (at, most, _), logits in zip(ready, looked, strict=True):
             tree = likeliest_tree(logits, most, self._width)
             tokens = tuple(int(self._tokens[token]) for token in tree.tokens)
             drafts[at] = DraftProposal(DraftTree(tokens, tree.parents), source=self.name)
         return drafts
 
-    def end(self, drafter: Drafter) -> None:
-        """Its memories go with it."""
-
-    def close(self) -> None:
-        """Holds nothing but weights."""
-
 
 KIND = "dflash"
-_LARGEST = (1 << 16, 1 << 30)
-"""Of sizes, and of the base of rotary positions."""
 _MOST_LAYERS = 64
 
 
@@ -224,31 +182,26 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
 
 
-def loaded(artefact: TrainedDrafter, network: Network) -> DFlashModel:
-    """The trained network of `artefact`. Raises: `CapabilityError` for one that is broken."""
-    count = artefact.whole("taps", 1, network.layers + 1)
-    taps = tuple(artefact.whole(f"tap_{n}", 0, network.layers) for n in range(count))
-    artefact.whole("layers", 1, _MOST_LAYERS)
-    artefact.whole("block", 2, MOST_NODES)
-    sizes = {name: artefact.whole(name, 1, _LARGEST[name == "theta"]) for name in DFLASH_SIZES}
-    try:
-        shape = DFlashShape(width=network.width, **sizes)
-    except ValueError as error:
-        raise artefact.broken(str(error)) from error
+def loaded(trained: TrainedDrafter, network: Network) -> DFlashModel:
+    """The trained network of a drafter. Raises: `CapabilityError` for one that is broken."""
+    taps = trained.taps(network.layers)
+    trained.whole("layers", 1, _MOST_LAYERS)
+    trained.whole("block", 2, MOST_NODES)
     with torch.device("meta"):
-        net = DFlash(shape)
-    weights = {
-        name: artefact.tensor(name, tuple(value.shape)) for name, value in net.state_dict().items()
-    }
-    net.load_state_dict(weights, assign=True)
-    return DFlashModel(net, taps, artefact.ids("tokens", network.vocabulary_size), network)
+        net = DFlash(read_shape(trained, DFlashShape, network.width))
+    trained.fill(net, network.embed([0]))
+    return DFlashModel(net, taps, trained.ids("tokens", network.vocabulary_size), network)
 
 
-PRESET = Preset(
-    "dflash",
-    "a small diffusion network on the target's features fills a block of masks in one pass",
-    _make,
-    needs="a network trained for the model",
-    options=("num_speculative_tokens", "model", "width"),
-    published=PublishedSpeed(5.33, "DSpark's comparison (arXiv 2607.05147), Qwen3-8B GSM8K at T=1"),
+PRESETS = (
+    Preset(
+        "dflash",
+        "a small diffusion network on the target's features fills a block of masks in one pass",
+        _make,
+        needs="a network trained for the model",
+        options=("num_speculative_tokens", "model", "width"),
+        published=PublishedSpeed(
+            5.33, "DSpark's comparison (arXiv 2607.05147), Qwen3-8B GSM8K at T=1"
+        ),
+    ),
 )

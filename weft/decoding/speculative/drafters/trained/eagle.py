@@ -14,22 +14,21 @@ import torch
 from numpy.typing import NDArray
 
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.acceptance import ExactMatch
 from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    Drafter,
-    DraftLength,
-    FixedDraftLength,
+    UNKNOWN_REQUEST,
+    BaseMethod,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
-    TargetOutputs,
 )
 from weft.decoding.speculative.drafters.trained.feature_layers import (
-    EAGLE_SIZES,
     DraftVocabularyHead,
     EagleLayer,
     EagleShape,
+    FeatureDrafter,
     LayerCache,
+    read_shape,
 )
 from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
 from weft.decoding.speculative.speculation import MOST_NODES
@@ -37,7 +36,10 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 
 class DynamicTree:
-    """Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
+    """EAGLE-2's dynamic tree (arXiv 2406.16858): grown where it is likely, cut to the best nodes.
+    Probabilities choose nodes only: acceptance takes them as chosen by a rule.
+
+    Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -241,7 +243,7 @@ class EagleModel:
 
         tokens = self._target.embed([token for part in parts for token in part.tokens])
         states = torch.cat([part.states for part in parts])
-        turns = self._layer.turns(torch.cat([part.positions for part in parts]))
+        turns = self._layer.shape.rotation(torch.cat([part.positions for part in parts]))
         made: torch.Tensor = self._layer(tokens, states, turns, attend)
         split: Sequence[torch.Tensor] = made.split(sizes)
         return split
@@ -261,70 +263,19 @@ class EagleModel:
             line.growth.grow(found, likely)
 
 
-Unread = tuple[list[int], torch.Tensor]
-"""Tokens, and the features of the tokens before them."""
+class EagleDrafter(FeatureDrafter):
+    """Implements `TargetObserver`: one sequence of `EagleMethod`."""
 
-
-class EagleDrafter:
-    """Implements `Watching`. While the target has not shown what it read it drafts nothing.
-
-    Positions count from the first token whose features were seen: only their differences matter.
-    """
-
-    name = "eagle"
-
-    def __init__(self, model: EagleModel) -> None:
-        self.taps = model.taps
+    def __init__(self, method: EagleMethod, taps: tuple[int, ...]) -> None:
+        super().__init__(method, taps)
         self.memory = LayerCache()
-        self._model = model
-        self._end: list[int] = []
-        self._read: list[int] = []
-        self._features: list[torch.Tensor] = []
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._end = [*self._end, *tokens[-2:]][-2:]
-
-    def see(self, seen: TargetOutputs) -> None:
-        if seen.tokens:
-            self._read += seen.tokens
-            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
-
-    def propose(self, most: int) -> DraftProposal:
-        return draft_trees(self._model, [(self, most)])[0]
-
-    def unread(self) -> Unread | None:
-        """What was seen since the last time, given once; None: nothing, or the token before the
-        last is still to be read (forced tokens come unread).
-        """
-        read = self._read
-        if not read or self._end[:-1] != read[-1:]:
-            return None
-        features, self._features, self._read = torch.cat(self._features), [], []
-        return [*read[1:], self._end[-1]], features
 
 
-def draft_trees(model: EagleModel, asks: Sequence[tuple[EagleDrafter, int]]) -> list[DraftProposal]:
-    """Drafts for several sequences, in order, in the same passes."""
-    drafts = [DraftProposal()] * len(asks)
-    lines: dict[int, EagleSequence] = {}
-    unread: list[Unread] = []
-    for at, (drafter, most) in enumerate(asks):
-        given = drafter.unread() if most > 0 else None
-        if given is not None:
-            lines[at] = EagleSequence(drafter.memory, DynamicTree(model.options.width), most)
-            unread.append(given)
-    for at, tree in zip(lines, model.draft(list(lines.values()), unread), strict=True):
-        drafts[at] = DraftProposal(tree, source=EagleDrafter.name)
-    return drafts
-
-
-class EagleMethod:
-    """Implements `Method`."""
-
-    name = EagleDrafter.name
-    acceptor = ExactMatch()
+class EagleMethod(BaseMethod):
+    """Implements `SpeculativeMethod`: trees on the model's layer."""
 
     def __init__(self, model: EagleModel) -> None:
+        super().__init__("eagle", model.options.nodes)
         self._model = model
 
     @property
@@ -332,32 +283,28 @@ class EagleMethod:
         """Passes of the drafter's layer so far; one for several sequences is one."""
         return self._model.forwards
 
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._model.options.nodes)
-
-    def begin(self) -> EagleDrafter:
-        return EagleDrafter(self._model)
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> EagleDrafter:  # noqa: ARG002
+        return EagleDrafter(self, self._model.taps)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
-        return draft_trees(self._model, [(_own(drafter), most) for drafter, most in asks])
-
-    def end(self, drafter: Drafter) -> None:
-        """Its memory goes with it."""
-
-    def close(self) -> None:
-        """Holds nothing but weights."""
-
-
-def _own(drafter: Drafter) -> EagleDrafter:
-    assert isinstance(drafter, EagleDrafter)
-    return drafter
+        drafts = [DraftProposal()] * len(asks)
+        lines: dict[int, EagleSequence] = {}
+        unread: list[tuple[list[int], torch.Tensor]] = []
+        for at, (drafter, most) in enumerate(asks):
+            assert isinstance(drafter, EagleDrafter)
+            given = drafter.unread() if most > 0 else None
+            if given is not None:
+                growth = DynamicTree(self._model.options.width)
+                lines[at] = EagleSequence(drafter.memory, growth, most)
+                unread.append(given)
+        for at, tree in zip(lines, self._model.draft(list(lines.values()), unread), strict=True):
+            drafts[at] = DraftProposal(tree, source=self.name)
+        return drafts
 
 
 KIND = "eagle"
 FEW = EagleOptions(depth=4, width=3, nodes=8)
 """For processors, which read about ten tokens in the time of one."""
-_LARGEST = (1 << 16, 1 << 30)
-"""Of sizes, and of the base of rotary positions."""
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
@@ -374,31 +321,26 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     return EagleMethod(loaded(find(KIND, network, text(options, "model")), network, sizes))
 
 
-def loaded(artefact: TrainedDrafter, network: Network, options: EagleOptions) -> EagleModel:
-    """The trained layer of `artefact`. Raises: `CapabilityError` for one that is broken."""
-    count = artefact.whole("taps", 1, network.layers + 1)
-    taps = tuple(artefact.whole(f"tap_{n}", 0, network.layers) for n in range(count))
-    sizes = {name: artefact.whole(name, 1, _LARGEST[name == "theta"]) for name in EAGLE_SIZES}
-    try:
-        shape = EagleShape(width=network.width, **sizes)
-    except ValueError as error:
-        raise artefact.broken(str(error)) from error
+def loaded(trained: TrainedDrafter, network: Network, options: EagleOptions) -> EagleModel:
+    """The trained layer of a drafter. Raises: `CapabilityError` for one that is broken."""
+    taps = trained.taps(network.layers)
     with torch.device("meta"):
-        layer = EagleLayer(shape)
-    weights = {
-        name: artefact.tensor(name, tuple(value.shape))
-        for name, value in layer.state_dict().items()
-    }
-    layer.load_state_dict(weights, assign=True)
-    tokens = artefact.ids("tokens", network.vocabulary_size)
+        layer = EagleLayer(read_shape(trained, EagleShape, network.width))
+    trained.fill(layer, network.embed([0]))
+    tokens = trained.ids("tokens", network.vocabulary_size)
     return EagleModel(layer, taps, tokens, network, options)
 
 
-PRESET = Preset(
-    "eagle",
-    "one more layer on the target's features drafts a tree (EAGLE-2's, with EAGLE-3's features)",
-    _make,
-    needs="a layer trained for the model",
-    options=("num_speculative_tokens", "model", "tree", "depth", "width"),
-    published=PublishedSpeed(5.71, "EAGLE-3, Spec-Bench, Vicuna-13B greedy on an A100, 59 nodes"),
+PRESETS = (
+    Preset(
+        "eagle",
+        "one more layer on the target's features drafts a tree (EAGLE-2's, with EAGLE-3's"
+        " features)",
+        _make,
+        needs="a layer trained for the model",
+        options=("num_speculative_tokens", "model", "tree", "depth", "width"),
+        published=PublishedSpeed(
+            5.71, "EAGLE-3, Spec-Bench, Vicuna-13B greedy on an A100, 59 nodes"
+        ),
+    ),
 )

@@ -1,14 +1,15 @@
-"""EAGLE's network: one decoder layer over what a target felt about a token and the token after it.
+"""Decoder layers on a target's features: EAGLE's one layer, DFlash's network, what both share.
 
-The input of EAGLE-3 (arXiv 2503.01840): the states that enter several layers of the target, fused;
-the states of the layer itself take their place where the target has not read yet. Knows no tree.
+Features are the states that enter several layers of the target, fused (EAGLE-3, arXiv 2503.01840).
+Names of parameters are those of stored weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from typing import Final, TypeVar
 
 import torch
 from torch import nn
@@ -16,24 +17,29 @@ from torch.nn.functional import scaled_dot_product_attention, silu
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.rotary import Rotary, Rotation, rotate
-
-EAGLE_SIZES: Final = ("taps", "heads", "kv_heads", "head_dim", "inner", "theta")
-"""What a config has to say of a layer beside the target's width."""
+from weft.decoding.speculative.drafter import MethodDrafter, SpeculativeMethod, TargetOutputs
+from weft.decoding.speculative.trained_drafter import TrainedDrafter
 
 _ASIDE: Final = 0.1
 _QUIET: Final = 0.3
 """What the head reads at first, in size: it should not be sure of anything yet."""
+_LARGEST: Final = (1 << 16, 1 << 30)
+"""Of sizes, and of the base of rotary positions."""
 
+KeysAndValues = tuple[torch.Tensor, torch.Tensor]
+"""Each [kv_heads, rows, head_dim]."""
 EagleAttend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Attention of queries [heads, rows, head_dim] with the keys and values [kv_heads, rows, head_dim]
 of the same rows, and of whatever else they see: [heads, rows, head_dim].
 """
+DFlashAttend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""The same in the layer of a number, with the features before the rows' blocks."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EagleShape:
     """Sizes: `width` is the target's, `taps` how many of its layers are looked at, `inner` that of
-    the feed-forward layer; `theta` is the base of the rotary positions.
+    the feed-forward layers; `theta` is the base of the rotary positions.
 
     Raises: `ValueError` for sizes that do not go together.
     """
@@ -50,26 +56,54 @@ class EagleShape:
         if min(asdict(self).values()) < 1 or self.heads % self.kv_heads or self.head_dim % 2:
             raise ValueError(f"no layer has {self}")
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """What a config has to say beside the target's width."""
+        return {name: size for name, size in asdict(self).items() if name != "width"}
 
-class EagleLayer(nn.Module):  # type: ignore[misc]
-    """States [rows, width] and embeddings of the tokens after them, to states of those tokens.
+    def rotation(self, positions: torch.Tensor) -> Rotation:
+        """Of rows at `positions` [rows]."""
+        pairs = torch.arange(0, self.head_dim, 2, device=positions.device) / self.head_dim
+        return Rotary(1.0 / float(self.theta) ** pairs).turns(positions)
 
-    A row stands at the position of its state. What it returns is what a later row takes as its
-    state; `ready` makes it what the target's head reads. It begins near what carries the state of
-    the last tapped layer on as it is: half the loss after the first steps.
-    """
 
-    def __init__(self, shape: EagleShape) -> None:
-        super().__init__()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DFlashShape(EagleShape):
+    """With `layers`, and `block`: the slots of a block, the last known token in its first."""
+
+    block: int
+    layers: int
+
+    def __post_init__(self) -> None:
+        EagleShape.__post_init__(self)
+        if self.block < 2:
+            raise ValueError(f"no network has {self}")
+
+
+ShapeT = TypeVar("ShapeT", bound=EagleShape)
+
+
+def read_shape(trained: TrainedDrafter, shape: type[ShapeT], width: int) -> ShapeT:
+    """The sizes in a drafter's config. Raises: `CapabilityError` for ones that cannot be."""
+    sizes = {
+        each.name: trained.whole(each.name, 1, _LARGEST[each.name == "theta"])
+        for each in fields(shape)
+        if each.name != "width"
+    }
+    try:
+        return shape(width=width, **sizes)
+    except ValueError as error:
+        raise trained.broken(str(error)) from error
+
+
+class DecoderLayer(nn.Module):  # type: ignore[misc]
+    """Attention, then a gated feed-forward layer, over rows that the caller lets see each other."""
+
+    def _add_parts(self, shape: EagleShape) -> None:
         width, wide = shape.width, shape.heads * shape.head_dim
         narrow = shape.kv_heads * shape.head_dim
-        self.shape = shape
-        self.fuse = nn.Linear(shape.taps * width, width, bias=False)
-        self.norm_token, self.norm_state = RmsNormModule(width), RmsNormModule(width)
-        self.join = nn.Linear(2 * width, width, bias=False)
-        self.norm_attention, self.norm_inner, self.norm_out = (
-            RmsNormModule(width) for _ in range(3)
-        )
+        self._head_dim = shape.head_dim
+        self.norm_attention, self.norm_inner = RmsNormModule(width), RmsNormModule(width)
         self.query = nn.Linear(width, wide, bias=False)
         self.key = nn.Linear(width, narrow, bias=False)
         self.value = nn.Linear(width, narrow, bias=False)
@@ -77,40 +111,101 @@ class EagleLayer(nn.Module):  # type: ignore[misc]
         self.gate = nn.Linear(width, shape.inner, bias=False)
         self.up = nn.Linear(width, shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, width, bias=False)
+
+    def remembered(self, entering: torch.Tensor, turns: Rotation) -> KeysAndValues:
+        """Keys and values of rows [rows, width]."""
+        return rotate(self._split(self.key(entering)), turns), self._split(self.value(entering))
+
+    def decode(self, x: torch.Tensor, turns: Rotation, attend: EagleAttend) -> torch.Tensor:
+        """x: [rows, width] -> [rows, width]"""
+        entering = self.norm_attention(x)
+        query = rotate(self._split(self.query(entering)), turns)
+        found = attend(query, *self.remembered(entering, turns))
+        x = x + self.output(found.transpose(0, 1).flatten(1))
+        entering = self.norm_inner(x)
+        return x + self.down(silu(self.gate(entering)) * self.up(entering))
+
+    def _split(self, flat: torch.Tensor) -> torch.Tensor:
+        """[rows, heads * head_dim] -> [heads, rows, head_dim]"""
+        return flat.unflatten(-1, (-1, self._head_dim)).transpose(0, 1)
+
+
+class EagleLayer(DecoderLayer):
+    """States [rows, width] and embeddings of the tokens after them, to states of those tokens.
+
+    A row stands at the position of its state. What it returns takes the place of the target's
+    state in a later row; `ready` makes it what the target's head reads. It begins near what carries
+    the state of the last tapped layer on as it is: half the loss after the first steps.
+    """
+
+    def __init__(self, shape: EagleShape) -> None:
+        super().__init__()
+        width = shape.width
+        self.shape = shape
+        self.fuse = nn.Linear(shape.taps * width, width, bias=False)
+        self.norm_token, self.norm_state = RmsNormModule(width), RmsNormModule(width)
+        self.join = nn.Linear(2 * width, width, bias=False)
+        self._add_parts(shape)
+        self.norm_out = RmsNormModule(width)
         for carries in (self.fuse, self.join):
             with torch.no_grad():
                 carries.weight *= _ASIDE
                 carries.weight[:, -width:] += torch.eye(width)
         nn.init.constant_(self.norm_out.weight, _QUIET)
 
-    def turns(self, positions: torch.Tensor) -> Rotation:
-        """Of rows at `positions` [rows]."""
-        size = self.shape.head_dim
-        pairs = torch.arange(0, size, 2, device=positions.device) / size
-        return Rotary(1.0 / float(self.shape.theta) ** pairs).turns(positions)
-
     def forward(
         self, tokens: torch.Tensor, states: torch.Tensor, turns: Rotation, attend: EagleAttend
     ) -> torch.Tensor:
         """tokens, states: [rows, width], embeddings and states; returns [rows, width]."""
-        x = self.join(torch.cat([self.norm_token(tokens), self.norm_state(states)], dim=-1))
-        entering = self.norm_attention(x)
-        found = attend(
-            rotate(self._split(self.query(entering)), turns),
-            rotate(self._split(self.key(entering)), turns),
-            self._split(self.value(entering)),
-        )
-        x = x + self.output(found.transpose(0, 1).flatten(1))
-        entering = self.norm_inner(x)
-        return x + self.down(silu(self.gate(entering)) * self.up(entering))
+        joined = torch.cat([self.norm_token(tokens), self.norm_state(states)], dim=-1)
+        return self.decode(self.join(joined), turns, attend)
 
     def ready(self, states: torch.Tensor) -> torch.Tensor:
         """What the target's head reads."""
         return self.norm_out(states)
 
-    def _split(self, flat: torch.Tensor) -> torch.Tensor:
-        """[rows, heads * head_dim] -> [heads, rows, head_dim]"""
-        return flat.unflatten(-1, (-1, self.shape.head_dim)).transpose(0, 1)
+
+class DFlashLayer(DecoderLayer):
+    """One layer over the slots of blocks."""
+
+    def __init__(self, shape: DFlashShape) -> None:
+        super().__init__()
+        self._add_parts(shape)
+
+
+class DFlash(nn.Module):  # type: ignore[misc]
+    """DFlash's network (arXiv 2602.06036): layers that fill a block of masks from features.
+
+    Every layer takes keys and values of the same fused features of what the target has read, and of
+    the block; the block sees all of both, so one pass guesses all its tokens.
+    """
+
+    def __init__(self, shape: DFlashShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.fuse = nn.Linear(shape.taps * shape.width, shape.width, bias=False)
+        self.norm_context, self.norm_out = RmsNormModule(shape.width), RmsNormModule(shape.width)
+        self.mask = nn.Parameter(torch.randn(shape.width) * 0.02)
+        self.layers = nn.ModuleList(DFlashLayer(shape) for _ in range(shape.layers))
+        nn.init.constant_(self.norm_out.weight, _QUIET)
+
+    def remembered(self, features: torch.Tensor, turns: Rotation) -> list[KeysAndValues]:
+        """What each layer keeps of features [rows, taps * width]."""
+        context = self.norm_context(self.fuse(features))
+        return [layer.remembered(context, turns) for layer in self.layers]
+
+    def forward(self, last: torch.Tensor, turns: Rotation, attend: DFlashAttend) -> torch.Tensor:
+        """What the target's head reads for the open slots of a block after each last token.
+
+        last: [blocks, width] embeddings; turns: of blocks * block rows. Returns [blocks, block - 1,
+        width].
+        """
+        masks = self.mask.to(last.dtype).expand(len(last), self.shape.block - 1, -1)
+        x = torch.cat([last[:, None], masks], dim=1).flatten(0, 1)
+        for number, layer in enumerate(self.layers):
+            x = layer.decode(x, turns, partial(attend, number))
+        ready: torch.Tensor = self.norm_out(x).unflatten(0, (-1, self.shape.block))[:, 1:]
+        return ready
 
 
 class RmsNormModule(nn.Module):  # type: ignore[misc]
@@ -127,120 +222,11 @@ class RmsNormModule(nn.Module):  # type: ignore[misc]
         return (scaled * self.weight).to(x.dtype)
 
 
-DFLASH_SIZES: Final = ("block", "taps", "layers", "heads", "kv_heads", "head_dim", "inner", "theta")
-"""What a config has to say of a network beside the target's width."""
-
-_DFLASH_QUIET: Final = 0.3
-"""What the head reads at first, in size: it should not be sure of anything yet."""
-
-KeysAndValues = tuple[torch.Tensor, torch.Tensor]
-"""Each [kv_heads, rows, head_dim]."""
-DFlashAttend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""In a layer, attention of queries [heads, rows, head_dim] with keys and values [kv_heads, rows,
-head_dim] of the same rows and with the features before their blocks: [heads, rows, head_dim].
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class DFlashShape:
-    """Sizes: `width` is the target's, `taps` how many of its layers are looked at, `block` the
-    slots of a block with the last known token in its first; `inner` is that of the feed-forward
-    layers, `theta` the base of the rotary positions.
-
-    Raises: `ValueError` for sizes that do not go together.
-    """
-
-    width: int
-    block: int
-    taps: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    inner: int
-    theta: int = 10_000
-
-    def __post_init__(self) -> None:
-        apart = self.heads % self.kv_heads or self.head_dim % 2 or self.block < 2
-        if min(asdict(self).values()) < 1 or apart:
-            raise ValueError(f"no network has {self}")
-
-
-class DFlashLayer(nn.Module):  # type: ignore[misc]
-    """One layer over the slots of blocks."""
-
-    def __init__(self, shape: DFlashShape) -> None:
-        super().__init__()
-        width, narrow = shape.width, shape.kv_heads * shape.head_dim
-        self._head_dim = shape.head_dim
-        self.norm_attention, self.norm_inner = RmsNormModule(width), RmsNormModule(width)
-        self.query = nn.Linear(width, shape.heads * shape.head_dim, bias=False)
-        self.key = nn.Linear(width, narrow, bias=False)
-        self.value = nn.Linear(width, narrow, bias=False)
-        self.output = nn.Linear(shape.heads * shape.head_dim, width, bias=False)
-        self.gate = nn.Linear(width, shape.inner, bias=False)
-        self.up = nn.Linear(width, shape.inner, bias=False)
-        self.down = nn.Linear(shape.inner, width, bias=False)
-
-    def remembered(self, context: torch.Tensor, turns: Rotation) -> KeysAndValues:
-        """Of fused features [rows, width]."""
-        return rotate(self._split(self.key(context)), turns), self._split(self.value(context))
-
-    def forward(
-        self, x: torch.Tensor, turns: Rotation, number: int, attend: DFlashAttend
-    ) -> torch.Tensor:
-        """x: [rows, width]; `number` of this layer."""
-        entering = self.norm_attention(x)
-        keys, values = self.remembered(entering, turns)
-        found = attend(number, rotate(self._split(self.query(entering)), turns), keys, values)
-        x = x + self.output(found.transpose(0, 1).flatten(1))
-        entering = self.norm_inner(x)
-        return x + self.down(silu(self.gate(entering)) * self.up(entering))
-
-    def _split(self, flat: torch.Tensor) -> torch.Tensor:
-        """[rows, heads * head_dim] -> [heads, rows, head_dim]"""
-        return flat.unflatten(-1, (-1, self._head_dim)).transpose(0, 1)
-
-
-class DFlash(nn.Module):  # type: ignore[misc]
-    """All layers, with what makes context of features and blocks of last tokens."""
-
-    def __init__(self, shape: DFlashShape) -> None:
-        super().__init__()
-        self.shape = shape
-        self.fuse = nn.Linear(shape.taps * shape.width, shape.width, bias=False)
-        self.norm_context, self.norm_out = RmsNormModule(shape.width), RmsNormModule(shape.width)
-        self.mask = nn.Parameter(torch.randn(shape.width) * 0.02)
-        self.layers = nn.ModuleList(DFlashLayer(shape) for _ in range(shape.layers))
-        nn.init.constant_(self.norm_out.weight, _DFLASH_QUIET)
-
-    def turns(self, positions: torch.Tensor) -> Rotation:
-        """Of rows at `positions` [rows]."""
-        size = self.shape.head_dim
-        pairs = torch.arange(0, size, 2, device=positions.device) / size
-        return Rotary(1.0 / float(self.shape.theta) ** pairs).turns(positions)
-
-    def remembered(self, features: torch.Tensor, turns: Rotation) -> list[KeysAndValues]:
-        """What each layer keeps of features [rows, taps * width]."""
-        context = self.norm_context(self.fuse(features))
-        return [layer.remembered(context, turns) for layer in self.layers]
-
-    def forward(self, last: torch.Tensor, turns: Rotation, attend: DFlashAttend) -> torch.Tensor:
-        """What the target's head reads for the open slots of a block after each last token.
-
-        last: [blocks, width] embeddings; turns: of blocks * block rows. Returns [blocks, block - 1,
-        width].
-        """
-        masks = self.mask.to(last.dtype).expand(len(last), self.shape.block - 1, -1)
-        x = torch.cat([last[:, None], masks], dim=1).flatten(0, 1)
-        for number, layer in enumerate(self.layers):
-            x = layer(x, turns, number, attend)
-        ready: torch.Tensor = self.norm_out(x).unflatten(0, (-1, self.shape.block))[:, 1:]
-        return ready
-
-
 class LayerCache:
-    """Rows are committed in order; drafted ones may follow, and go at the next `crop`."""
+    """Keys and values of one sequence in one layer of a drafter.
+
+    Rows are committed in order; drafted ones may follow, and go at the next `crop`.
+    """
 
     def __init__(self) -> None:
         self.length = 0
@@ -289,7 +275,8 @@ _UNIT_ROWS: Final = 64
 class DraftVocabularyHead:
     """Logits of the tokens `ids` [ids], ascending, by the network's own head.
 
-    The head is read as the linear map it is, whatever it is made of and wherever it lies.
+    A drafter of few tokens is not dearer than a small model (EAGLE-3 has a vocabulary of its own
+    for the same reason). The head is read as the linear map it is, whatever it is made of.
     """
 
     def __init__(self, network: Network, ids: torch.Tensor) -> None:
@@ -304,3 +291,37 @@ class DraftVocabularyHead:
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         """[..., width] -> [..., ids]"""
         return torch.nn.functional.linear(hidden.to(self._weight.dtype), self._weight, self._bias)
+
+
+class FeatureDrafter(MethodDrafter):
+    """Implements `TargetObserver`: keeps what the layers `taps` showed until it is drafted from.
+
+    While the target has not shown what it read, nothing is drafted. Positions count from the first
+    token whose features were seen: only their differences matter.
+    """
+
+    def __init__(self, method: SpeculativeMethod, taps: tuple[int, ...]) -> None:
+        super().__init__(method)
+        self.taps = taps
+        self._end: list[int] = []
+        self._read: list[int] = []
+        self._features: list[torch.Tensor] = []
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self._end = [*self._end, *tokens[-2:]][-2:]
+
+    def see(self, seen: TargetOutputs) -> None:
+        if seen.tokens:
+            self._read += seen.tokens
+            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
+
+    def unread(self) -> tuple[list[int], torch.Tensor] | None:
+        """Tokens, and the features of the tokens before them, that were seen since the last time.
+
+        None: nothing, or the token before the last is still to be read (forced tokens come unread).
+        """
+        read = self._read
+        if not read or self._end[:-1] != read[-1:]:
+            return None
+        features, self._features, self._read = torch.cat(self._features), [], []
+        return [*read[1:], self._end[-1]], features

@@ -1,8 +1,4 @@
-"""Sparse trees of ranks: which guesses of which heads stand together in a draft.
-
-Medusa's (arXiv 2401.10774, section 2.3.3): from how often the guess of each rank was right at each
-distance, the paths that are likeliest. Knows no tokens.
-"""
+"""The likeliest trees where all positions are guessed at once, by heads or by learnt rows."""
 
 from __future__ import annotations
 
@@ -21,7 +17,10 @@ Accuracy = Sequence[Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class RankTree:
-    """Nodes by falling chance; `ranks[i]` is the guess that node i takes at its depth.
+    """Which guesses of which heads stand together in a draft (Medusa, arXiv 2401.10774, section
+    2.3.3): by how often the guess of each rank was right at each distance.
+
+    Nodes by falling chance; `ranks[i]` is the guess that node i takes at its depth.
 
     `parents` are `ROOT` or earlier nodes, so every first few nodes are a tree, too, and the best of
     their number. `chances[i]`: that the whole path down to node i is right.

@@ -10,26 +10,27 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import HiddenStateWrite
-from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
-    TargetOutputs,
 )
 from weft.decoding.speculative.drafters.trained.guess_tree import likeliest_tree
-from weft.decoding.speculative.drafters.trained.rows import GuessPosition, chains_below
+from weft.decoding.speculative.drafters.trained.rows import RowDrafter
 from weft.decoding.speculative.presets import Options, Preset, text, whole
 from weft.decoding.speculative.speculation import MOST_NODES
-from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
+from weft.decoding.speculative.trained_drafter import find
 
 
 class HiddenTransferMaps(nn.Module):  # type: ignore[misc]
-    """States [rows, width] to [rows, offsets, width]. It begins as the identity at every offset."""
+    """One linear map an offset: states [rows, width] to [rows, offsets, width]. It begins as the
+    identity at every offset.
+    """
 
     def __init__(self, offsets: int, width: int) -> None:
         super().__init__()
@@ -60,50 +61,31 @@ class HiddenTransferOptions:
             raise ValueError(f"no tree is of {self}")
 
 
-class HiddenTransfer:
-    """Implements `Watching`. `maps` are for what enters `layer`."""
-
-    name = "hidden_transfer"
-    taps: tuple[int, ...] = ()
+class HiddenTransferDrafter(RowDrafter):
+    """Implements `TargetObserver`: a row enters the target's `layer` with a map of its node's state
+    in the place of its own. The layers before run on these rows for nothing; no token sees them.
+    """
 
     def __init__(
         self, maps: HiddenTransferMaps, layer: int, options: HiddenTransferOptions
     ) -> None:
+        super().__init__("hidden_transfer")
         self._maps = maps
         self._layer = layer
-        self._options = options
-        self._guesses = np.zeros((0, 0), np.float32)
-        self._place = GuessPosition()
-        self._last: int | None = None
+        self._width = options.width
 
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._place.extend(tokens)
-        self._last = tokens[-1] if tokens else self._last
+    def draft(
+        self, logits: NDArray[np.float32], forced: int, most: int
+    ) -> tuple[DraftTree, Sequence[int]]:
+        tree = likeliest_tree(logits[forced:], most, self._width)
+        return tree, [self._maps.offsets] * (1 + len(tree))
 
-    def see(self, seen: TargetOutputs) -> None:
-        self._place.see(seen)
-        self._guesses = seen.aux[list(seen.under)]
-
-    def propose(self, most: int) -> DraftProposal:
-        if most < 1 or self._last is None:
-            return DraftProposal()
-        guesses, self._guesses = self._guesses[self._place.forced :], self._guesses[:0]
-        tree = likeliest_tree(guesses, most, self._options.width)
-        nodes = range(ROOT, len(tree))
-        write = self._write(tree, nodes)
-        aux = chains_below(tree, nodes, self._maps.offsets, self._last, [write])
-        return DraftProposal(tree, aux, self.name)
-
-    def _write(self, tree: DraftTree, nodes: Sequence[int]) -> HiddenStateWrite:
-        first = 1 + len(tree)
-        rows = tuple(range(first, first + len(nodes) * self._maps.offsets))
-        above = [node - ROOT for node in nodes]
-
-        def make(entering: torch.Tensor) -> torch.Tensor:
-            made: torch.Tensor = self._maps(entering[above]).flatten(0, 1)
+    def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
+        def transferred(entering: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = self._maps(entering[: len(counts)]).flatten(0, 1)
             return made
 
-        return HiddenStateWrite(self._layer, rows, make)
+        return [HiddenStateWrite(self._layer, rows, transferred)]
 
 
 KIND = "hidden_transfer"
@@ -120,27 +102,19 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     )
     artefact = find(KIND, network, text(options, "model"))
     layer = artefact.whole("layer", 0, network.layers - 1)
-    maps = loaded(artefact, network)
+    maps = HiddenTransferMaps(artefact.whole("offsets", 1, MOST_OFFSETS), network.width)
+    artefact.fill(maps, network.embed([0]))
     return PerSequenceMethod(
-        "hidden_transfer",
-        lambda: HiddenTransfer(maps, layer, sizes),
-        lambda: FixedDraftLength(sizes.nodes),
+        "hidden_transfer", lambda: HiddenTransferDrafter(maps, layer, sizes), sizes.nodes
     )
 
 
-def loaded(artefact: TrainedDrafter, network: Network) -> HiddenTransferMaps:
-    """The trained maps of `artefact`. Raises: `CapabilityError` for one that is broken."""
-    maps = HiddenTransferMaps(artefact.whole("offsets", 1, MOST_OFFSETS), network.width)
-    maps.load_state_dict({"maps": artefact.tensor("maps", tuple(maps.maps.shape))})
-    like = network.embed([0])
-    maps.to(like.device, like.dtype).requires_grad_(requires_grad=False)
-    return maps
-
-
-PRESET = Preset(
-    "hidden_transfer",
-    "linear maps of a state stand in for the positions after it, midway through the pass",
-    _make,
-    needs="maps trained for the model",
-    options=("num_speculative_tokens", "model", "width"),
+PRESETS = (
+    Preset(
+        "hidden_transfer",
+        "linear maps of a state stand in for the positions after it, midway through the pass",
+        _make,
+        needs="maps trained for the model",
+        options=("num_speculative_tokens", "model", "width"),
+    ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,21 +17,21 @@ from torch import nn
 
 from weft.decoding.network.network import Network
 from weft.decoding.network.packing import HiddenStateWrite
-from weft.decoding.speculative.acceptance import AcceptAll, Acceptor, LossyAcceptor
-from weft.decoding.speculative.draft import ROOT, DraftProposal, DraftTree
+from weft.decoding.speculative.acceptance import AcceptAll, Acceptor, ExactMatch, LossyAcceptor
+from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
-    TargetOutputs,
 )
-from weft.decoding.speculative.drafters.trained.rows import GuessPosition, chains_below
+from weft.decoding.speculative.drafters.trained.rows import RowDrafter
 from weft.decoding.speculative.presets import Options, Preset, share, text, whole
 from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 
 class LexicalPlaceholders(nn.Module):  # type: ignore[misc]
-    """`count` embeddings of the given width, and before each of `layers` a correction of `rank`.
+    """What placeholders read. The paper tunes the whole model; here only their rows are changed.
+
+    `count` embeddings of the given width, and before each of `layers` a correction of `rank`.
 
     It begins with the embedding of a token, `like` [width], at all of them, and no correction.
     """
@@ -75,43 +76,28 @@ class LexicalUnitOptions:
             raise ValueError(f"beta {self.beta} is no probability")
 
 
-class LexicalUnits:
-    """Implements `Watching`. Placeholders are read as the token `pad`, which is written over."""
-
-    taps: tuple[int, ...] = ()
+class LexicalUnitDrafter(RowDrafter):
+    """Implements `TargetObserver`: the tokens that placeholders are sure of, as a chain."""
 
     def __init__(
-        self, name: str, placeholders: LexicalPlaceholders, pad: int, options: LexicalUnitOptions
+        self, name: str, placeholders: LexicalPlaceholders, options: LexicalUnitOptions
     ) -> None:
-        self.name = name
+        super().__init__(name)
         self._placeholders = placeholders
-        self._pad = pad
         self._options = options
-        self._unit: list[int] = []
-        self._place = GuessPosition()
 
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._place.extend(tokens)
-
-    def see(self, seen: TargetOutputs) -> None:
-        self._place.see(seen)
-        self._unit = confident_tokens(seen.aux[list(seen.under)], self._options.beta)
-
-    def propose(self, most: int) -> DraftProposal:
-        if most < 1:
-            return DraftProposal()
-        unit, self._unit = self._unit[self._place.forced :], []
+    def draft(
+        self, logits: NDArray[np.float32], forced: int, most: int
+    ) -> tuple[DraftTree, Sequence[int]]:
+        unit = confident_tokens(logits, self._options.beta)[forced:]
         tree = DraftTree.chain(unit[:most])
-        nodes = range(ROOT, len(tree)) if self._options.anywhere else [len(tree) - 1]
-        count = self._placeholders.count
-        writes = self._writes(1 + len(tree), len(nodes))
-        return DraftProposal(tree, chains_below(tree, nodes, count, self._pad, writes), self.name)
+        every = self._placeholders.count if self._options.anywhere else 0
+        return tree, [every] * len(tree) + [self._placeholders.count]
 
-    def _writes(self, first: int, chains: int) -> list[HiddenStateWrite]:
+    def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
         """For all layers, the first of which is the embedding."""
-        placeholders = self._placeholders
-        rows = tuple(range(first, first + chains * placeholders.count))
-        index = list(rows)
+        placeholders, index = self._placeholders, list(rows)
+        chains = sum(map(bool, counts))
 
         def embedded(entering: torch.Tensor) -> torch.Tensor:
             return placeholders.rows.repeat(chains, 1).to(entering)
@@ -123,14 +109,12 @@ class LexicalUnits:
                 lambda entering: placeholders.corrected(place, entering[index]),
             )
 
-        return [
-            HiddenStateWrite(0, rows, embedded),
-            *map(corrected, range(len(placeholders.layers))),
-        ]
+        layers = map(corrected, range(len(placeholders.layers)))
+        return [HiddenStateWrite(0, rows, embedded), *layers]
 
 
 def confident_tokens(logits: NDArray[np.float32], beta: float) -> list[int]:
-    """The likeliest tokens of laws [rows, vocabulary], up to the first that is not sure."""
+    """The likeliest tokens of logits [rows, vocabulary], up to the first that is not sure."""
     tokens = []
     for row in logits:
         scaled = np.exp(row.astype(np.float64) - float(row.max()))
@@ -145,52 +129,50 @@ OPTIONS = ("num_speculative_tokens", "model", "beta")
 _MOST_ROWS = 16
 
 
-def units(
+def _units(
     name: str,
-    network: Network,
-    options: Options,
     usual: LexicalUnitOptions,
     acceptor: Acceptor | LossyAcceptor,
+    network: Network,
+    options: Options,
 ) -> SpeculativeMethod:
-    """The method of that name. Raises: `SpecError` for options, `CapabilityError` for weights."""
     settings = LexicalUnitOptions(share(options, "beta", usual.beta), usual.anywhere)
     placeholders = loaded(find(KIND, network, text(options, "model")), network)
     most = whole(options, "num_speculative_tokens", placeholders.count, 1, placeholders.count)
-    pad = 0  # its embedding is written over
     return PerSequenceMethod(
-        name,
-        lambda: LexicalUnits(name, placeholders, pad, settings),
-        lambda: FixedDraftLength(most),
-        acceptor,
+        name, lambda: LexicalUnitDrafter(name, placeholders, settings), most, acceptor
     )
 
 
-def loaded(artefact: TrainedDrafter, network: Network) -> LexicalPlaceholders:
-    """The placeholders of `artefact`. Raises: `CapabilityError` for ones that are broken."""
-    count = artefact.whole("placeholders", 1, _MOST_ROWS)
-    rank = artefact.whole("rank", 1, network.width)
-    first = artefact.whole("first_layer", 0, network.layers - 1)
+def loaded(trained: TrainedDrafter, network: Network) -> LexicalPlaceholders:
+    """The placeholders of a drafter. Raises: `CapabilityError` for ones that are broken."""
+    count = trained.whole("placeholders", 1, _MOST_ROWS)
+    rank = trained.whole("rank", 1, network.width)
+    first = trained.whole("first_layer", 0, network.layers - 1)
     like = network.embed([0])
     layers = tuple(range(first, network.layers))
-    placeholders = LexicalPlaceholders(count, layers, rank, like[0])
-    weights = {
-        name: artefact.tensor(name, tuple(value.shape))
-        for name, value in placeholders.state_dict().items()
-    }
-    placeholders.load_state_dict(weights)
-    placeholders.to(like.device, like.dtype).requires_grad_(requires_grad=False)
-    return placeholders
+    return trained.fill(LexicalPlaceholders(count, layers, rank, like[0]), like)
 
 
-def _make(network: Network, options: Options) -> SpeculativeMethod:
-    return units("lexical_units", network, options, LexicalUnitOptions(0.9), AcceptAll())
-
-
-PRESET = Preset(
-    "lexical_units",
-    "tokens that placeholders are sure of are kept without a look at them: the text changes",
-    _make,
-    lossless=False,
-    needs="placeholders trained for the model",
-    options=OPTIONS,
+PRESETS = (
+    Preset(
+        "lexical_units",
+        "tokens that placeholders are sure of are kept without a look at them: the text changes",
+        partial(_units, "lexical_units", LexicalUnitOptions(0.9), AcceptAll()),
+        lossless=False,
+        needs="placeholders trained for the model",
+        options=OPTIONS,
+    ),
+    Preset(
+        "lexical_units_verified",
+        "tokens that placeholders guess, as a chain that the model verifies: the text stays",
+        partial(
+            _units,
+            "lexical_units_verified",
+            LexicalUnitOptions(0.1, anywhere=True),
+            ExactMatch(),
+        ),
+        needs="placeholders trained for the model",
+        options=OPTIONS,
+    ),
 )

@@ -1,21 +1,26 @@
-"""Medusa's heads (arXiv 2401.10774): from one hidden state to states for the tokens further on.
-
-What reads those states is the model's own head. Knows no vocabulary.
-"""
+"""Medusa (arXiv 2401.10774): heads on the target's last hidden state guess several tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 
 import torch
 
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.acceptance import Acceptor, ExactMatch, LossyAcceptor
-from weft.decoding.speculative.draft import DraftProposal, DraftTree
+from weft.decoding.speculative.acceptance import (
+    Acceptor,
+    ExactMatch,
+    LossyAcceptor,
+    TypicalAcceptance,
+)
+from weft.decoding.speculative.draft import DraftProposal
 from weft.decoding.speculative.drafter import (
-    DraftLength,
-    FixedDraftLength,
+    UNKNOWN_REQUEST,
+    BaseMethod,
+    DraftRequest,
+    MethodDrafter,
     ProposalRequest,
     SpeculativeMethod,
     TargetOutputs,
@@ -24,9 +29,17 @@ from weft.decoding.speculative.drafters.trained.feature_layers import DraftVocab
 from weft.decoding.speculative.drafters.trained.guess_tree import RankTree, best_ranks
 from weft.decoding.speculative.drafters.trained.rows import GuessPosition
 from weft.decoding.speculative.pass_costs import costs_of, pays_most
-from weft.decoding.speculative.presets import Options, Preset, PublishedSpeed, switch, text, whole
+from weft.decoding.speculative.presets import (
+    Options,
+    Preset,
+    PublishedSpeed,
+    share,
+    switch,
+    text,
+    whole,
+)
 from weft.decoding.speculative.speculation import MOST_NODES
-from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
+from weft.decoding.speculative.trained_drafter import find
 
 
 class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
@@ -57,30 +70,27 @@ class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
         return hidden + made
 
 
-class MedusaDrafter:
-    """Implements `Watching`: keeps the hidden state of the last token that was read."""
+class MedusaDrafter(MethodDrafter):
+    """Implements `TargetObserver`: keeps the hidden state of the last token that was read."""
 
     def __init__(self, method: MedusaMethod) -> None:
-        self.name = method.name
+        super().__init__(method)
         self.taps = method.taps
         self.state: torch.Tensor | None = None
-        self.place = GuessPosition()
-        self._method = method
+        self.position = GuessPosition()
 
     def see(self, seen: TargetOutputs) -> None:
         self.state = seen.hidden[self.taps[0]][-1]
-        self.place.see(seen)
+        self.position.see(seen)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        self.place.extend(tokens)
-
-    def propose(self, most: int) -> DraftTree:
-        [draft] = self._method.propose([(self, most)])
-        return draft.tree
+        self.position.extend(tokens)
 
 
-class MedusaMethod:
-    """Implements `Method`. `tree` is filled with the guesses of `heads`, read by `rows`."""
+class MedusaMethod(BaseMethod):
+    """Implements `SpeculativeMethod`. `tree` is filled with the guesses of `heads`, read by `rows`:
+    one small step for all sequences together, on states that the target's passes showed.
+    """
 
     def __init__(
         self,
@@ -91,18 +101,14 @@ class MedusaMethod:
         tap: int,
         acceptor: Acceptor | LossyAcceptor,
     ) -> None:
-        self.name = name
+        super().__init__(name, len(tree), acceptor)
         self.taps = (tap,)
-        self.acceptor = acceptor
         self._heads = heads
         self._rows = rows
         self._tree = tree
         self._guesses = 1 + max(tree.ranks, default=0)
 
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(len(self._tree))
-
-    def begin(self) -> MedusaDrafter:
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> MedusaDrafter:  # noqa: ARG002
         return MedusaDrafter(self)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
@@ -117,15 +123,9 @@ class MedusaMethod:
             return drafts
         guesses = self._guessed([drafter.state for _, drafter, _ in ready])
         for (at, drafter, most), heads in zip(ready, guesses, strict=True):
-            tree, _ = self._tree.first(most).filled(heads[drafter.place.forced :])
+            tree, _ = self._tree.first(most).filled(heads[drafter.position.forced :])
             drafts[at] = DraftProposal(tree, source=self.name)
         return drafts
-
-    def end(self, drafter: object) -> None:
-        """A drafter holds no more than a state."""
-
-    def close(self) -> None:
-        """Holds nothing."""
 
     def _guessed(self, states: Sequence[torch.Tensor]) -> list[list[list[int]]]:
         """[drafters][heads][ranks]: ids, the likeliest first."""
@@ -144,47 +144,47 @@ _CONTEXT = 256
 """The length of a text for which the size is chosen."""
 
 
-def make_medusa(
-    name: str, network: Network, options: Options, acceptor: Acceptor | LossyAcceptor
-) -> MedusaMethod:
-    """The method with the heads trained for a network. Raises: `CapabilityError`, `SpecError`."""
+def _medusa(
+    name: str, acceptor: Acceptor | LossyAcceptor, network: Network, options: Options
+) -> SpeculativeMethod:
     usual = _FEW if network.embed([0]).device.type == "cpu" else _MANY
     nodes = whole(options, "num_speculative_tokens", usual, 1, MOST_NODES)
     measured = switch(options, "measured", default="num_speculative_tokens" not in options)
-    artefact = find(KIND, network, text(options, "model"))
-    count = artefact.whole("heads", 1, MOST_HEADS)
-    tree = best_ranks(artefact.table("accuracy", count), nodes)
+    trained = find(KIND, network, text(options, "model"))
+    count = trained.whole("heads", 1, MOST_HEADS)
+    tree = best_ranks(trained.table("accuracy", count), nodes)
     if measured and len(tree):
         running = accumulate(tree.chances, initial=1.0)
         expected = {size: tokens for size, tokens in enumerate(running) if size}
         tree = tree.first(pays_most(expected, costs_of(network).curve(_CONTEXT)))
-    rows = DraftVocabularyHead(network, artefact.ids("tokens", network.vocabulary_size))
-    return MedusaMethod(
-        name, loaded(artefact, count, network), rows, tree, network.layers, acceptor
+    rows = DraftVocabularyHead(network, trained.ids("tokens", network.vocabulary_size))
+    heads = trained.fill(MedusaHeads(count, network.width), network.embed([0]).float())
+    return MedusaMethod(name, heads, rows, tree, network.layers, acceptor)
+
+
+def _typical(network: Network, options: Options) -> SpeculativeMethod:
+    usual = TypicalAcceptance()
+    rule = TypicalAcceptance(
+        share(options, "epsilon", usual.epsilon), share(options, "delta", usual.delta)
     )
+    return _medusa("medusa_typical", rule, network, options)
 
 
-def loaded(artefact: TrainedDrafter, count: int, network: Network) -> MedusaHeads:
-    """The trained heads of `artefact`. Raises: `CapabilityError` for what is broken."""
-    heads = MedusaHeads(count, network.width)
-    weights = {
-        name: artefact.tensor(name, tuple(value.shape))
-        for name, value in heads.state_dict().items()
-    }
-    heads.load_state_dict(weights)
-    heads.to(network.embed([0]).device).requires_grad_(requires_grad=False)
-    return heads
-
-
-def _make(network: Network, options: Options) -> SpeculativeMethod:
-    return make_medusa("medusa", network, options, ExactMatch())
-
-
-PRESET = Preset(
-    "medusa",
-    "trained heads guess several tokens from one state, in a sparse tree",
-    _make,
-    needs="heads trained for the model",
-    options=("num_speculative_tokens", "model", "measured"),
-    published=PublishedSpeed(2.31, "Medusa-1, Spec-Bench, Vicuna-7B greedy on an A100"),
+PRESETS = (
+    Preset(
+        "medusa",
+        "trained heads guess several tokens from one state, in a sparse tree",
+        partial(_medusa, "medusa", ExactMatch()),
+        needs="heads trained for the model",
+        options=("num_speculative_tokens", "model", "measured"),
+        published=PublishedSpeed(2.31, "Medusa-1, Spec-Bench, Vicuna-7B greedy on an A100"),
+    ),
+    Preset(
+        "medusa_typical",
+        "Medusa's heads, whose guesses stay where they are not unlikely: lossy",
+        _typical,
+        lossless=False,
+        needs="heads trained for the model",
+        options=("num_speculative_tokens", "model", "measured", "epsilon", "delta"),
+    ),
 )

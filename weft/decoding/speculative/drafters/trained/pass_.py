@@ -17,21 +17,22 @@ from numpy.typing import NDArray
 
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network
-from weft.decoding.network.packing import HiddenStateWrite
-from weft.decoding.sampling import CounterRng, SamplingParams
+from weft.decoding.sampling import CounterRng
 from weft.decoding.speculative.acceptance import ExactMatch, RejectionSampling
 from weft.decoding.speculative.draft import DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import (
-    DraftLength,
-    FixedDraftLength,
+    GREEDY,
+    UNKNOWN_REQUEST,
+    BaseMethod,
+    DraftRequest,
     ProposalRequest,
     SpeculativeMethod,
-    TargetOutputs,
     propose_each,
 )
-from weft.decoding.speculative.drafters.trained.rows import GuessPosition, rows_below
+from weft.decoding.speculative.drafters.trained.rows import (
+    EmbeddingRowDrafter,
+)
 from weft.decoding.speculative.presets import Options, Preset, switch, text, whole
-from weft.decoding.speculative.request import GREEDY, DraftRequest
 from weft.decoding.speculative.trained_drafter import find
 
 Below = Literal["last", "every"]
@@ -42,93 +43,54 @@ _OTHER_CHANCE = 0x9E3779B97F4A7C15
 @dataclass(frozen=True, slots=True)
 class PassOptions:
     """`below`: whether look-ahead tokens stand below the `last` node of a chain, or below `every`
-    one, which costs rows and saves the passes that only draft. `drawn`: drafts are drawn from
-    the look-ahead tokens' laws and tested by ratio, as in the paper; else the likeliest are taken.
+    one, which costs rows and saves the passes that only draft. `drawn`: drafts are drawn from the
+    look-ahead tokens' distributions and tested by ratio, as in the paper; else the likeliest are
+    taken.
     """
 
     below: Below = "last"
     drawn: bool = False
 
 
-class PassDrafter:
-    """Implements `Watching`. `ahead` [distances, width] are what the target reads as look-ahead
-    tokens; drafts are drawn with `shaping`, by `seed`.
+class PassDrafter(EmbeddingRowDrafter):
+    """Implements `TargetObserver`. `ahead` [distances, width] are what the target reads as
+    look-ahead tokens; drafts are drawn as the `request` asks.
     """
 
-    name = "pass"
-    taps: tuple[int, ...] = ()
-
-    def __init__(
-        self, ahead: torch.Tensor, options: PassOptions, shaping: SamplingParams, seed: int
-    ):
-        self._ahead = ahead
+    def __init__(self, ahead: torch.Tensor, options: PassOptions, request: DraftRequest) -> None:
+        super().__init__("pass", ahead)
         self._options = options
-        self._shaping = shaping if options.drawn else GREEDY
-        self._chance = CounterRng(seed ^ _OTHER_CHANCE)
-        self._place = GuessPosition()
-        self._logits = np.zeros((0, 0), np.float32)
-        self._tokens = 0
-        self._last: int | None = None
+        self._sampling = request.sampling if options.drawn else GREEDY
+        self._rng = CounterRng(request.seed ^ _OTHER_CHANCE)
 
-    def see(self, seen: TargetOutputs) -> None:
-        self._place.see(seen)
-        self._logits = seen.aux[list(seen.under)]
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._place.extend(tokens)
-        self._tokens += len(tokens)
-        self._last = tokens[-1] if tokens else self._last
-
-    def propose(self, most: int) -> DraftProposal:
-        if most < 1 or self._last is None:
-            return DraftProposal(source=self.name)
-        tree = self._chain(self._logits[self._place.forced :][:most])
-        self._logits = self._logits[:0]  # they were for this place
-        distances = len(self._ahead)
-        counts = [distances] * (1 + len(tree))
-        if self._options.below == "last":
-            counts[:-1] = [0] * len(tree)
-        written = [row for count in counts for row in range(count)]
-        first = 1 + len(tree)
-        write = HiddenStateWrite(
-            0, tuple(range(first, first + len(written))), lambda _: self._ahead[written]
-        )
-        return DraftProposal(tree, rows_below(tree, counts, self._last, [write]), self.name)
-
-    def _chain(self, logits: NDArray[np.float32]) -> DraftTree:
-        laws = [self._shaping.law(row) for row in logits]
-        tokens = [self._chance.token(law, self._tokens + at) for at, law in enumerate(laws)]
-        return DraftTree.chain(tokens, laws if self._options.drawn else None)
+    def draft(
+        self, logits: NDArray[np.float32], forced: int, most: int
+    ) -> tuple[DraftTree, Sequence[int]]:
+        distributions = [self._sampling.distribution(row) for row in logits[forced:][:most]]
+        tokens = [
+            self._rng.token(distribution, self.tokens + at)
+            for at, distribution in enumerate(distributions)
+        ]
+        tree = DraftTree.chain(tokens, distributions if self._options.drawn else None)
+        distances = len(self.embeddings)
+        every = 0 if self._options.below == "last" else distances
+        return tree, [every] * len(tree) + [distances]
 
 
-class PassMethod:
-    """Implements `Method`, and `Informed`: drafts are drawn as the request's tokens are."""
-
-    name = "pass"
+class PassMethod(BaseMethod):
+    """Implements `SpeculativeMethod`: drafts are drawn as the request's tokens are."""
 
     def __init__(self, ahead: torch.Tensor, options: PassOptions, most: int) -> None:
-        self.acceptor = RejectionSampling() if options.drawn else ExactMatch()
+        rule = RejectionSampling() if options.drawn else ExactMatch()
+        super().__init__("pass", min(most, len(ahead)), rule)
         self._ahead = ahead
         self._options = options
-        self._most = min(most, len(ahead))
 
-    def lengths(self) -> DraftLength:
-        return FixedDraftLength(self._most)
-
-    def begin(self) -> PassDrafter:
-        return self.begin_for(DraftRequest())
-
-    def begin_for(self, asked: DraftRequest) -> PassDrafter:
-        return PassDrafter(self._ahead, self._options, asked.shaping, asked.seed)
+    def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> PassDrafter:
+        return PassDrafter(self._ahead, self._options, request)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         return propose_each(asks)
-
-    def end(self, drafter: object) -> None:
-        """A drafter holds no more than logits."""
-
-    def close(self) -> None:
-        """Holds nothing."""
 
 
 KIND = "pass"
@@ -153,10 +115,12 @@ def _below(options: Options) -> Below:
             raise SpecError(f"below is {other!r}", hint="last or every")
 
 
-PRESET = Preset(
-    "pass",
-    "trained look-ahead tokens after the last token draft a chain",
-    _make,
-    needs="look-ahead tokens trained for the model",
-    options=("num_speculative_tokens", "model", "below", "drawn"),
+PRESETS = (
+    Preset(
+        "pass",
+        "trained look-ahead tokens after the last token draft a chain",
+        _make,
+        needs="look-ahead tokens trained for the model",
+        options=("num_speculative_tokens", "model", "below", "drawn"),
+    ),
 )

@@ -1,7 +1,8 @@
-"""PPD's dynamic sparse trees (arXiv 2405.18628): candidates and prompt tokens share one budget.
+"""Parallel prompt decoding (PPD, arXiv 2405.18628): trained prompt tokens below every candidate.
 
-Prompt tokens below the node that turns out to be the last accepted one decide how deep the next
-tree can be: that number is the state, and each state has a tree. Knows ranks, no tokens.
+In dynamic sparse trees candidates and prompt tokens share one budget. Prompt tokens below the node
+that turns out to be the last accepted one decide how deep the next tree can be: that number is the
+state, and each state has a tree.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ import torch
 from numpy.typing import NDArray
 
 from weft.decoding.network.network import Network
-from weft.decoding.network.packing import HiddenStateWrite
-from weft.decoding.speculative.draft import ROOT, DraftProposal
+from weft.decoding.speculative.draft import ROOT, DraftTree
 from weft.decoding.speculative.drafter import (
-    FixedDraftLength,
     PerSequenceMethod,
     SpeculativeMethod,
-    TargetOutputs,
 )
 from weft.decoding.speculative.drafters.trained.guess_tree import Accuracy, RankTree, best_ranks
-from weft.decoding.speculative.drafters.trained.rows import GuessPosition, rows_below
+from weft.decoding.speculative.drafters.trained.rows import (
+    EmbeddingRowDrafter,
+)
 from weft.decoding.speculative.pass_costs import costs_of, pays_most
 from weft.decoding.speculative.presets import Options, Preset, switch, text, whole
 from weft.decoding.speculative.trained_drafter import find
@@ -123,43 +123,26 @@ def _in_the_long_run(states: Sequence[PromptTree]) -> float:
     return float(weights @ [laid.expected for laid in states])
 
 
-class PromptTokens:
-    """Implements `Watching`. `prompts` [distances, width] are what the target reads as them."""
+class PromptTokenDrafter(EmbeddingRowDrafter):
+    """Implements `TargetObserver`: the likeliest tokens at the prompt tokens fill the tree of the
+    step, whose candidates have prompt tokens of their own below them.
 
-    name = "ppd"
-    taps: tuple[int, ...] = ()
+    `prompts` [distances, width] are what the target reads as prompt tokens.
+    """
 
     def __init__(self, prompts: torch.Tensor, trees: PromptTrees) -> None:
-        self._prompts = prompts
+        super().__init__("ppd", prompts)
         self._trees = trees
-        self._guesses: list[list[int]] = []
         self._ranks = 1 + max((max(s.tree.ranks, default=0) for s in trees.states), default=0)
-        self._place = GuessPosition()
-        self._last: int | None = None
 
-    def see(self, seen: TargetOutputs) -> None:
-        self._place.see(seen)
-        logits = torch.from_numpy(seen.aux[list(seen.under)])
-        self._guesses = logits.topk(min(self._ranks, logits.shape[-1]), dim=-1).indices.tolist()
-
-    def extend(self, tokens: Sequence[int]) -> None:
-        self._place.extend(tokens)
-        self._last = tokens[-1] if tokens else self._last
-
-    def propose(self, most: int) -> DraftProposal:
-        if most < 1 or self._last is None:
-            return DraftProposal(source=self.name)
-        guesses, self._guesses = self._guesses[self._place.forced :], []
+    def draft(
+        self, logits: NDArray[np.float32], forced: int, most: int
+    ) -> tuple[DraftTree, Sequence[int]]:
+        rows = torch.from_numpy(logits[forced:])
+        guesses = rows.topk(min(self._ranks, rows.shape[-1]), dim=-1).indices.tolist()
         laid = self._trees.states[len(guesses)]
         tree, which = laid.tree.first(most).filled(guesses)
-        counts = [laid.rows[0], *(laid.rows[1 + node] for node in which)]
-        written = [row for count in counts for row in range(count)]
-        first = 1 + len(tree)
-        write = HiddenStateWrite(
-            0, tuple(range(first, first + len(written))), lambda _: self._prompts[written]
-        )
-        aux = rows_below(tree, counts, self._last, [write] if written else [])
-        return DraftProposal(tree, aux, self.name)
+        return tree, [laid.rows[0], *(laid.rows[1 + node] for node in which)]
 
 
 KIND = "ppd"
@@ -188,15 +171,15 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
     trees = best_trees(accuracy, budget)
     largest = max(len(state.tree) for state in trees.states)
     most = whole(options, "num_speculative_tokens", max(largest, 1), 1, _MOST_ROWS)
-    return PerSequenceMethod(
-        "ppd", lambda: PromptTokens(prompts, trees), lambda: FixedDraftLength(most)
-    )
+    return PerSequenceMethod("ppd", lambda: PromptTokenDrafter(prompts, trees), most)
 
 
-PRESET = Preset(
-    "ppd",
-    "trained prompt tokens below every candidate say the next candidates, in trees of a budget",
-    _make,
-    needs="prompt tokens trained for the model",
-    options=("num_speculative_tokens", "rows", "model", "measured"),
+PRESETS = (
+    Preset(
+        "ppd",
+        "trained prompt tokens below every candidate say the next candidates, in trees of a budget",
+        _make,
+        needs="prompt tokens trained for the model",
+        options=("num_speculative_tokens", "rows", "model", "measured"),
+    ),
 )

@@ -1,31 +1,21 @@
 """Rows that look ahead: in each place where the text may go on, a chain of them below it.
 
-Knows positions and what is seen; knows not what is put into the rows.
+Shared by PPD (arXiv 2405.18628), PaSS (2311.13581), hidden transfer (2404.12022) and Lexical Unit
+Decoding (2405.15208), which differ in what the rows read and in the tree made of their logits.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from weft.decoding.network.packing import HiddenStateWrite
-from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftTree
+from weft.decoding.speculative.draft import ROOT, AuxiliaryRows, DraftProposal, DraftTree
 from weft.decoding.speculative.drafter import TargetOutputs
-
-
-def chains_below(
-    tree: DraftTree,
-    nodes: Sequence[int],
-    count: int,
-    token: int,
-    writes: Sequence[HiddenStateWrite] = (),
-) -> AuxiliaryRows:
-    """`count` rows below each of `nodes`, as `rows_below`."""
-    counts = [0] * (1 + len(tree))
-    for node in nodes:
-        counts[node - ROOT] = count
-    return rows_below(tree, counts, token, writes)
 
 
 def rows_below(
@@ -49,7 +39,9 @@ def rows_below(
 
 
 class GuessPosition:
-    """Told of every pass and every token, as a drafter is; the first tokens are the prompt.
+    """How far the sequence has gone on since the target was last looked at.
+
+    It is told of every pass and every token, as a drafter is; the first tokens are the prompt.
 
     Guesses made at the last token that was read begin after the target's own next token. What was
     forced after that one (by a grammar) is what the first of them guessed at.
@@ -76,3 +68,63 @@ class GuessPosition:
         if self._prompted:
             self._behind += len(tokens)
         self._prompted = True
+
+
+class RowDrafter(ABC):
+    """Implements `TargetObserver` with trained rows that the target reads below a draft.
+
+    What the target says at the rows below the last accepted node is the next draft: it takes no
+    pass and no model beside the target's own.
+    """
+
+    taps: tuple[int, ...] = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.position = GuessPosition()
+        self.logits = np.zeros((0, 0), np.float32)
+        """[rows, vocabulary] at the rows below the last accepted node; none once they were used."""
+        self.tokens = 0
+        self._last: int | None = None
+
+    def see(self, seen: TargetOutputs) -> None:
+        self.position.see(seen)
+        self.logits = seen.aux[list(seen.under)]
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        self.position.extend(tokens)
+        self.tokens += len(tokens)
+        self._last = tokens[-1] if tokens else self._last
+
+    def propose(self, most: int) -> DraftProposal:
+        if most < 1 or self._last is None:
+            return DraftProposal(source=self.name)
+        logits, self.logits = self.logits, self.logits[:0]
+        tree, counts = self.draft(logits, self.position.forced, most)
+        rows = tuple(range(1 + len(tree), 1 + len(tree) + sum(counts)))
+        writes = self.writes(rows, counts) if rows else []
+        return DraftProposal(tree, rows_below(tree, counts, self._last, writes), self.name)
+
+    @abstractmethod
+    def draft(
+        self, logits: NDArray[np.float32], forced: int, most: int
+    ) -> tuple[DraftTree, Sequence[int]]:
+        """At most `most` nodes of `logits`, of which the first `forced` rows guessed at tokens that
+        are known; and how many rows to read below the root and each node.
+        """
+
+    @abstractmethod
+    def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
+        """What the target reads in the place of `rows`, which are laid out by `counts`."""
+
+
+class EmbeddingRowDrafter(RowDrafter):
+    """A `RowDrafter` whose rows are learnt input embeddings [distances, width]."""
+
+    def __init__(self, name: str, embeddings: torch.Tensor) -> None:
+        super().__init__(name)
+        self.embeddings = embeddings
+
+    def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
+        distances = [row for count in counts for row in range(count)]
+        return [HiddenStateWrite(0, rows, lambda _: self.embeddings[distances])]

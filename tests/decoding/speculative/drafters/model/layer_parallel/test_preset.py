@@ -13,8 +13,7 @@ from tests.serving.local.playback import EXACT
 from weft.core.errors import CapabilityError, ModelNotFound, SpecError, WeftError
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network
-from weft.decoding.speculative.drafters.model.easyspec import PRESET
-from weft.decoding.speculative.presets import Options
+from weft.decoding.speculative.presets import Options, preset
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,10 @@ def network(tiny_path: Path) -> Network:
 
 
 def test_the_target_drafts_for_itself_where_nothing_is_given(network: Network) -> None:
-    method = PRESET.make(network, {"processes": False, "num_speculative_tokens": 3})
+    method = preset("easyspec").make(network, {"processes": False, "num_speculative_tokens": 3})
     drafter = method.begin()
     drafter.extend([5, 6, 7])
-    (draft,) = method.propose([(drafter, method.lengths().length())])
+    (draft,) = method.propose([(drafter, method.nodes)])
     assert not isinstance(draft, BaseException)
     assert len(draft.tree) == 3
     method.close()
@@ -46,7 +45,7 @@ def test_options_that_cannot_be(
     network: Network, options: Options, error: type[WeftError], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        PRESET.make(network, options)
+        preset("easyspec").make(network, options)
 
 
 def test_a_draft_model_with_other_tokens(network: Network, tiny_path: Path, tmp_path: Path) -> None:
@@ -58,7 +57,7 @@ def test_a_draft_model_with_other_tokens(network: Network, tiny_path: Path, tmp_
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     file.write_text(json.dumps(told), "utf-8")
     with pytest.raises(CapabilityError, match="token 20 is"):
-        PRESET.make(network, {"model": str(other)})
+        preset("easyspec").make(network, {"model": str(other)})
 
 
 def test_a_draft_model_that_knows_fewer_tokens(network: Network, tmp_path: Path) -> None:
@@ -67,11 +66,11 @@ def test_a_draft_model_that_knows_fewer_tokens(network: Network, tmp_path: Path)
     model.resize_token_embeddings(network.vocabulary_size - 5)
     model.save_pretrained(tmp_path / "fewer")
     with pytest.raises(CapabilityError, match="the draft model knows"):
-        PRESET.make(network, {"model": str(tmp_path / "fewer")})
+        preset("easyspec").make(network, {"model": str(tmp_path / "fewer")})
 
 
 def test_a_target_that_was_never_in_a_folder(network: Network) -> None:
     made = Network(network._model, EXACT)
     made.path = None
     with pytest.raises(SpecError, match="read from no folder"):
-        PRESET.make(made, {})
+        preset("easyspec").make(made, {})

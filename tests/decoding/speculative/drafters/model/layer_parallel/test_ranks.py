@@ -105,8 +105,8 @@ def test_ranks_end_with_their_parent(tiny_path: Path) -> None:
         from pathlib import Path
         import psutil
         from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
-        from weft.decoding.speculative.drafters.model.layer_parallel.processes import RankProcess
-        ranks = RankProcess(ShardLayout(Path({str(tiny_path)!r}), dtype="float32"))
+        from weft.decoding.speculative.drafters.model.layer_parallel.processes import ProcessTeam
+        ranks = ProcessTeam(ShardLayout(Path({str(tiny_path)!r}), dtype="float32"))
         print(*(process.pid for process in psutil.Process().children()), flush=True)
         os.kill(os.getpid(), 9)
     """

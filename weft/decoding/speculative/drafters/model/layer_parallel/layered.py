@@ -1,6 +1,7 @@
-"""What ranks tell one another: tensors of the same shape, which all get in the order of the ranks.
+"""The pass of a draft model over ranks: in order, or with groups of attentions at once.
 
-Adding in that order gives every rank the same sums, bit for bit, as one process that is all ranks.
+Every rank runs this same code, adds in the order of the ranks, and comes to the same tokens, bit
+for bit those of one process that is all ranks.
 """
 
 from __future__ import annotations
@@ -23,44 +24,30 @@ from weft.decoding.speculative.drafters.model.layer_parallel.shard import (
 )
 
 
-class RankChannel(Protocol):
-    """Connects the ranks that live here with the others."""
-
-    def gather(self, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """`parts` of the ranks that live here; those of all ranks."""
-
-    def close(self) -> None:
-        """Hang up: ranks that wait for the ones here find out. Harmless when repeated."""
-
-
-class LocalChannel:
-    """Implements `RankChannel` where all ranks live here."""
-
-    def gather(self, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return list(parts)
-
-    def close(self) -> None:
-        """There is nobody to hang up on."""
-
-
-class GroupChannel:
-    """Implements `RankChannel` for one rank of a process group.
+class RankChannel:
+    """Connects the ranks that live here with the others, by `group`; None: all ranks live here.
 
     `gather` raises `RuntimeError` when another rank is gone or too slow, or after `close`.
     """
 
-    def __init__(self, group: ProcessGroup) -> None:
-        self._group: ProcessGroup | None = group
+    def __init__(self, group: ProcessGroup | None = None) -> None:
+        self._group = group
+        self._closed = False
 
     def gather(self, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        if self._group is None:
+        """`parts` of the ranks that live here; those of all ranks."""
+        if self._closed:
             raise RuntimeError("the group is closed")
+        if self._group is None:
+            return list(parts)
         (part,) = parts
         found = [torch.empty_like(part) for _ in range(self._group.size())]
         self._group.allgather([found], [part.contiguous()]).wait()
         return found
 
     def close(self) -> None:
+        """Hang up: ranks that wait for the ones here find out. Harmless when repeated."""
+        self._closed = True
         self._group = None  # its connections go with it
 
 
@@ -233,7 +220,7 @@ def load_shards(layout: ShardLayout, ranks: Sequence[int]) -> LoadedShards:
     )
 
 
-class InProcessTeam:
+class InProcessTeam(LayerParallelModel):
     """Implements `DraftTeam` with all ranks in this process, one after the other.
 
     Drafts what separate processes draft, to the token; nothing runs at once.
@@ -241,17 +228,5 @@ class InProcessTeam:
 
     def __init__(self, layout: ShardLayout) -> None:
         loaded = load_shards(layout, range(layout.ranks))
+        super().__init__(loaded.shards, RankChannel(), loaded.groups, layout.threads)
         self.context_tokens = loaded.context_tokens
-        self._layered = LayerParallelModel(
-            loaded.shards, LocalChannel(), loaded.groups, layout.threads
-        )
-
-    @property
-    def forwards(self) -> int:
-        return self._layered.forwards
-
-    def draft(self, jobs: Sequence[DraftJob]) -> list[list[int]]:
-        return self._layered.draft(jobs)
-
-    def close(self) -> None:
-        """Holds nothing that has to be let go."""

@@ -1,8 +1,9 @@
-"""How ranks find each other: a store on loopback, then a process group over it.
+"""A draft model over processes: this one is the first rank, and starts and ends the others.
 
-Gloo between processes without accelerators, NCCL else. Neither is made the default group of the
-process, which may have one of its own. A store has no password: whoever can open connections on
-this machine's loopback while a group is made can disturb it.
+Ranks meet by a store on loopback, then in a process group over it: gloo between processes without
+accelerators, NCCL else. Neither is made the default group of the process, which may have one of its
+own. A store has no password: whoever can open connections on this machine's loopback while a group
+is made can disturb it. A rank ends by itself when its parent does: its input is closed then.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from torch import distributed
 from weft.core.errors import ModelUnavailable, StartError
 from weft.decoding.speculative.drafters.model.layer_parallel.layered import (
     DraftJob,
-    GroupChannel,
     LayerParallelModel,
     LoadedShards,
+    RankChannel,
     load_shards,
 )
 from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardLayout
@@ -228,4 +229,4 @@ class ProcessTeam:
             child.wait_until_ready(start_s)
         device = loaded.shards[0].device
         group = join_group(store, 0, layout.ranks, device, exchange_s)
-        return LayerParallelModel(loaded.shards, GroupChannel(group), loaded.groups, layout.threads)
+        return LayerParallelModel(loaded.shards, RankChannel(group), loaded.groups, layout.threads)

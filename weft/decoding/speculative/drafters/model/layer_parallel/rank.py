@@ -13,8 +13,8 @@ from typing import Any
 
 from weft.decoding.speculative.drafters.model.layer_parallel.layered import (
     DraftJob,
-    GroupChannel,
     LayerParallelModel,
+    RankChannel,
     load_shards,
 )
 from weft.decoding.speculative.drafters.model.layer_parallel.processes import (
@@ -45,7 +45,7 @@ def _meet(told: dict[str, Any]) -> LayerParallelModel:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody listens there from now on
     device = loaded.shards[0].device
     group = join_group(store, rank, layout.ranks, device, told["exchange_s"])
-    return LayerParallelModel(loaded.shards, GroupChannel(group), loaded.groups, layout.threads)
+    return LayerParallelModel(loaded.shards, RankChannel(group), loaded.groups, layout.threads)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""How a draft model is laid over ranks: which attention runs where, and which run together.
+"""How a draft model is laid over ranks: some attentions whole, and a slice of all the rest.
 
-Knows no weights.
+Attention `n` belongs to rank `n` modulo the number of ranks, with its keys and values. Every MLP is
+cut along its inner width (Megatron-LM, arXiv 1909.08053), the head along the vocabulary.
 """
 
 from __future__ import annotations

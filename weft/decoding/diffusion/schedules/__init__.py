@@ -1,1 +1,0 @@
-"""Which part of an answer is written when."""

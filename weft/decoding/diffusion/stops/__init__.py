@@ -1,1 +1,0 @@
-"""When a text has ended before its canvas is full."""

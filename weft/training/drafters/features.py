@@ -1,0 +1,69 @@
+"""What EAGLE's and DFlash's trainings share: a module on a frozen target's features.
+
+The goal is always the distribution of the target, over the tokens that are drafted at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+import torch
+
+from weft.decoding.speculative.drafters.trained.feature_layers import DFlash, EagleLayer
+from weft.training.corpus import Corpus
+from weft.training.drafters.spec import TrainedWeights
+from weft.training.teacher import Teacher
+
+ModuleT = TypeVar("ModuleT", EagleLayer, DFlash)
+
+
+class FeatureObjective(Generic[ModuleT]):
+    """`module` learns to draft `tokens` [draft vocabulary] from the target's layers `taps`."""
+
+    def __init__(
+        self, teacher: Teacher, module: ModuleT, taps: tuple[int, ...], tokens: torch.Tensor
+    ) -> None:
+        self.module: ModuleT = module.to(teacher.device)
+        self._teacher = teacher
+        self._taps = taps
+        self._tokens = tokens.to(teacher.device)
+        self._drafted = torch.zeros(teacher.vocabulary_size, dtype=torch.bool).to(teacher.device)
+        self._drafted[self._tokens] = True
+
+    def weights(self, chains: torch.Tensor) -> TrainedWeights:
+        """With `chains`: how often a chain of each length, of the likeliest tokens, was right."""
+        settings = {
+            **self.module.shape.settings,
+            **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
+            "held_out_chains": [round(float(share), 4) for share in chains],
+        }
+        tensors = {name: value.half() for name, value in self.module.state_dict().items()}
+        return TrainedWeights(settings, {**tensors, "tokens": self._tokens.int()})
+
+
+def soft_cross_entropy(goals: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Of logits [.., vocabulary] against the distributions of `goals`: [..]"""
+    return -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
+
+
+def layer_sizes(teacher: Teacher, taps: tuple[int, ...], inner: int) -> dict[str, int]:
+    """Sizes of a layer whose attention is like the target's."""
+    config = teacher.model.config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    heads: int = config.num_attention_heads
+    return {
+        "width": teacher.width,
+        "taps": len(taps),
+        "heads": heads,
+        "kv_heads": getattr(config, "num_key_value_heads", None) or heads,
+        "head_dim": getattr(config, "head_dim", None) or teacher.width // heads,
+        "inner": inner,
+        "theta": int(rope.get("rope_theta", 10_000)),
+    }
+
+
+def draft_vocabulary(teacher: Teacher, corpus: Corpus, settings: Mapping[str, int]) -> torch.Tensor:
+    """The tokens that answers use most, as many as `settings` say."""
+    size = min(settings["vocabulary"], teacher.vocabulary_size)
+    return corpus.frequent(size, teacher.vocabulary_size)
