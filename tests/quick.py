@@ -39,6 +39,7 @@ FULL: tuple[str, ...] = (
     "integration/test_crash.py",
     "integration/test_drafting_vllm.py",
     "integration/test_fifty_replays.py",
+    "integration/test_gateway.py",
     "integration/test_fleet_vllm.py",
     "integration/test_killed_endpoint.py",
     "integration/test_lossless_smollm2.py",
