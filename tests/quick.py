@@ -70,7 +70,6 @@ FULL: tuple[str, ...] = (
     "serving/local/diffusion/test_shipped_block.py",
     "serving/local/test_batching.py",
     "serving/local/test_grammar.py",
-    "serving/local/test_grammar.py::test_random_schemas_on_a_real_model",
     "serving/local/test_placed_prompts.py",
     "serving/local/test_workers.py",
     "serving/plan/test_plans.py",
