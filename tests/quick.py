@@ -12,8 +12,84 @@ from typing import Protocol
 
 CASES = 4
 """At most so many cases of one parametrised test, spread over all of them."""
-FULL: tuple[str, ...] = ()
-"""Folders and modules of tests that take long for what a change is likely to break."""
+FULL: tuple[str, ...] = (
+    "agents/loops/test_compiler_properties.py",
+    "agents/untrusted/test_declared.py::test_every_raw_declaration_of_the_data_registers",
+    "cli/test_serving.py",
+    "cli/test_signals.py",
+    "conformance/test_postgres_journal.py",
+    "core/test_schema.py::test_no_value_fits_two_schemas_that_mismatch",
+    "core/test_schema.py::test_schemas_that_share_a_value_never_mismatch",
+    "decoding/devices/test_trainers.py",
+    "decoding/diffusion/guidance/test_on_smollm2.py",
+    "decoding/diffusion/network/test_presets.py",
+    "decoding/network/test_fusing.py",
+    "decoding/speculative/drafters/auto/test_choice.py",
+    "decoding/speculative/drafters/model/layer_parallel/test_layered.py",
+    "decoding/speculative/drafters/model/layer_parallel/test_ranks.py",
+    "decoding/speculative/drafters/model/test_networks.py",
+    "decoding/speculative/drafters/ngram/test_lookahead.py",
+    "decoding/speculative/drafters/trained/test_hidden_transfer.py",
+    "decoding/speculative/drafters/trained/test_lexical_units.py",
+    "decoding/speculative/drafters/trained/test_on_smollm2.py",
+    "decoding/speculative/drafters/trained/test_trained.py",
+    "decoding/speculative/test_chi_square.py",
+    "decoding/speculative/test_real_model.py",
+    "evals/reasoning/test_code_eval.py",
+    "evals/speculative",
+    "evals/test_engine_eval.py",
+    "evals/test_local_engine_eval.py",
+    "examples/test_examples.py::test_the_examples_run_on_the_embedded_model",
+    "integration/test_agent_loops.py::test_the_embedded_model",
+    "integration/test_crash.py",
+    "integration/test_drafting_vllm.py",
+    "integration/test_fifty_replays.py",
+    "integration/test_fleet_vllm.py",
+    "integration/test_gateway.py",
+    "integration/test_killed_endpoint.py",
+    "integration/test_lossless_smollm2.py",
+    "integration/test_mcp_client.py",
+    "integration/test_mcp_hostile.py",
+    "integration/test_mcp_hostile_http.py",
+    "integration/test_mcp_server.py",
+    "integration/test_parallel_serving.py",
+    "integration/test_planner_models.py::test_a_local_model_writes_plans",
+    "integration/test_postgres_outages.py",
+    "integration/test_prompted_strategies.py",
+    "integration/test_recorded_servers.py",
+    "integration/test_repaired_engine.py",
+    "integration/test_resume_killed.py",
+    "integration/test_serve_vllm.py",
+    "integration/test_thread_trees.py",
+    "integration/test_two_processes.py",
+    "integration/test_ui.py",
+    "integration/test_ui_hostile.py",
+    "integration/test_ui_process.py",
+    "integration/test_ui_small.py",
+    "integration/test_ui_unsettled.py",
+    "integration/test_vllm_continued.py",
+    "planner/grammar/test_accepted.py",
+    "planner/grammar/test_language.py",
+    "planner/test_compile.py::test_a_hundred_orders_of_completion_give_one_answer",
+    "security",
+    "serving/gateway/test_connections.py",
+    "serving/local/diffusion/test_shipped_block.py",
+    "serving/local/test_batching.py",
+    "serving/local/test_grammar.py",
+    "serving/local/test_placed_prompts.py",
+    "serving/local/test_workers.py",
+    "serving/plan/test_plans.py",
+    "serving/vllm/client/test_demand.py",
+    "serving/vllm/diffusion/test_inside.py",
+    "serving/vllm/supervise/test_supervisor.py",
+    "serving/weights/test_wheel.py",
+    "training/diffusion/test_own_model.py",
+    "training/drafters/test_kinds.py",
+    "workflow/document/test_source.py::test_many_values",
+    "workflow/postgres/test_lost_connections.py",
+    "workflow/test_sources.py",
+)
+"""Folders, modules and functions of tests that take long for what a change is likely to break."""
 VLLM: tuple[str, ...] = (
     "conformance/test_tokenizing.py::TestVllm::test_texts_come_back",
     "conformance/test_vllm_client.py::TestVllmClient::test_a_schema_is_kept",
@@ -53,7 +129,7 @@ def left_to_full(cases: Sequence[Case]) -> set[int]:
     kept = set()
     for name, members in functions.items():
         path, _, test = name.removeprefix("tests/").partition("::")
-        if is_full_module(PurePath(path)):
+        if f"{path}::{test}" in FULL or is_full_module(PurePath(path)):
             continue
         if cases[members[0]].get_closest_marker("vllm") and f"{path}::{test}" not in VLLM:
             continue

@@ -13,9 +13,6 @@ from tests import quick
 TESTS = Path(__file__).parent
 WEFT = TESTS.parent / "weft"
 PACKAGES = sorted(path.parent.name for path in WEFT.glob("*/__init__.py"))
-NO_FOLDER = {"testing": "conformance"}
-"""Packages that are tested in a folder of another name."""
-
 SUITES = ("model_client.py", "tokenizing.py")
 """Whose tests a class that is named inherits."""
 
@@ -35,14 +32,17 @@ def modules(folder: Path) -> list[PurePath]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_most_modules_of_each_package_are_in_it(package: str) -> None:
-    there = modules(TESTS / NO_FOLDER.get(package, package))
+    there = modules(TESTS / package)
     full = [path for path in there if quick.is_full_module(path)]
     assert there
     assert len(full) <= len(there) / 2, full
 
 
 def test_the_table_names_what_there_is() -> None:
-    assert [name for name in quick.FULL if not (TESTS / name).exists()] == []
+    for name in quick.FULL:
+        path, _, function = name.partition("::")
+        assert (TESTS / path).exists(), name
+        assert not function or f"def {function}(" in (TESTS / path).read_text("utf-8"), name
     assert list(quick.FULL) == sorted(set(quick.FULL))
 
 
@@ -66,3 +66,10 @@ def test_cases_are_spread_over_all_that_there_are() -> None:
 def test_of_vllm_only_what_is_named_is_in_it() -> None:
     cases = [Case(f"tests/{quick.VLLM[0]}", ("vllm",)), Case("tests/a.py::test_b", ("vllm",))]
     assert quick.left_to_full(cases) == {1}
+
+
+def test_continuous_integration_runs_the_rest_as_well() -> None:
+    recipes = (TESTS.parent / "Makefile").read_text("utf-8")
+    assert "make test-full" in (TESTS.parent / ".ci" / "run").read_text("utf-8")
+    assert "not full" in recipes.split("\ntest: ")[1].split("\n\n")[0]
+    assert "not full" not in recipes.split("\ntest-full: ")[1].split("\n\n")[0]

@@ -34,7 +34,7 @@ _PROBLEMS: Final = 30
 _SHUFFLES: Final = 8
 _USED: Final = 64
 
-Vote = Callable[[Sequence[Vote]], Sequence[Tally]]
+VoteRule = Callable[[Sequence[Vote]], Sequence[Tally]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class System:
     """A sampler, and the vote over what it leaves."""
 
     make: MakeSampler
-    vote: Vote = count_votes
+    vote: VoteRule = count_votes
 
 
 def _first_seen(votes: Sequence[Vote]) -> Sequence[Tally]:
@@ -158,7 +158,7 @@ def _recorded(branch: Mapping[str, Any]) -> RecordedSample:
     return RecordedSample(str(branch["final"]), branch["len"], tuple(map(str, branch["probes"])))
 
 
-def _winner(done: ReplayResult, vote: Vote) -> str | None:
+def _winner(done: ReplayResult, vote: VoteRule) -> str | None:
     voters = done.stop.voters
     chosen = done.pool.ended if voters is None else [done.pool.branches[i] for i in voters]
     tallies = vote([Vote(b.index, b.opinion, b.tokens) for b in chosen if b.opinion])

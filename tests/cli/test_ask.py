@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import weft
-from tests.workflow.test_asking import FINISH, PLAN, QUESTION, TOOLS, model
+from tests.workflow.apps.test_ask import FINISH, PLAN, QUESTION, TOOLS, model
 from weft.agents.names import AGENTS, AgentName
 from weft.cli.main import app
 from weft.core.ports import Capabilities

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.cli.hostile import FORBIDDEN
@@ -16,38 +18,15 @@ from weft.cli.main import app
 from weft.workflow import json_schema
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-COMMANDS = [
-    "",
-    "run",
-    "resume",
-    "answer",
-    "replay",
-    "diff",
-    "simulate",
-    "runs",
-    "runs list",
-    "runs show",
-    "runs check",
-    "runs prune",
-    "runs export",
-    "runs import",
-    "ask",
-    "think",
-    "serve",
-    "ps",
-    "stop",
-    "gateway",
-    "ui",
-    "mcp",
-    "check",
-    "decoders",
-    "graph",
-    "init",
-    "schema",
-    "version",
-    "model",
-    "model pull",
-]
+
+
+def commands(group: object, name: str = "") -> Iterator[str]:
+    """Each command and group of commands that there is, from the top."""
+    yield name
+    for word, command in sorted(getattr(group, "commands", {}).items()):
+        yield from commands(command, f"{name} {word}".strip())
+
+
 TOOLS = '''
 import weft
 from weft.core.errors import ToolRaised
@@ -132,7 +111,7 @@ def weft(*words: str) -> Result:
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", list(commands(get_command(app))))
 def test_help(command: str) -> None:
     shown = CliRunner().invoke(
         app, [*command.split(), "--help"], env={"COLUMNS": "80"}, prog_name="weft"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +12,6 @@ from weft.cli.main import app
 from weft.serving import doctor
 from weft.serving.doctor import Check
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_doctor.txt"
 FINE = Check("vllm", "ok", "vllm 0.32.0 on cuda, loads", serves=True)
 BROKEN = Check("vllm", "broken", "it says \x1b[31mno\x1b[0m [bold]here[/]", "pip install sense")
 IDLE = Check("python", "ok", "3.11")
@@ -43,8 +41,3 @@ def test_doctor_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
         "advice": "",
         "serves": False,
     }
-
-
-def test_help() -> None:
-    shown = CliRunner().invoke(app, ["doctor", "--help"], env={"COLUMNS": "80"}, prog_name="weft")
-    assert shown.output == GOLDEN.read_text("utf-8")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
-from tests.engine.simulated_run import Job, simulate
+from tests.durability.simulated_run import Job, simulate
 from weft.cli.run.listeners import NodeOutputLog
 from weft.cli.run.live import RunView
 from weft.core.budget import Budget

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from tests.cli.hostile import FORBIDDEN
 from weft.cli.main import app
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_plan-serve.txt"
 SUMMARY = '{"rate": 2, "prompt": {"mean": 300}, "output": {"mean": 50}, "requests": 30SLO}'
 
 
@@ -31,13 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def plan(*words: str) -> Result:
     return CliRunner().invoke(app, ["plan-serve", *words], env={"COLUMNS": "140"})
-
-
-def test_help() -> None:
-    shown = CliRunner().invoke(
-        app, ["plan-serve", "--help"], env={"COLUMNS": "80"}, prog_name="weft"
-    )
-    assert shown.output == GOLDEN.read_text("utf-8")
 
 
 def test_a_ranked_table_with_reasons_and_a_command(folder: Path) -> None:

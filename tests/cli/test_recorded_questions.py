@@ -14,7 +14,7 @@ import pytest
 from tests.cli.test_signals import said
 from tests.cli.typing_in import go_into, typed
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says
-from tests.workflow.runs.test_questions import FINISH, PLAN, TOOLS
+from tests.workflow.history.test_questions import FINISH, PLAN, TOOLS
 from weft.core.calls import ModelAnswered
 from weft.workflow.history.run_history import RunHistory, read_history
 from weft.workflow.runtime.journals import open_journal

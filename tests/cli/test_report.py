@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
-from tests.engine.simulated_run import Job, simulate
+from tests.durability.simulated_run import Job, simulate
 from weft.cli.console import console_on
 from weft.cli.errors import ExitCode
 from weft.cli.reports.outcome import print_outcomes, print_report

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tests.engine.simulate.test_what_if import called
+from tests.durability.simulate.test_what_if import called
 from weft.cli.main import app
 from weft.core.errors import InputError
 from weft.durability.simulate import recording

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.cli.test_report import hostile_run, traced
-from tests.engine.simulated_run import Job, simulate
+from tests.durability.simulated_run import Job, simulate
 from weft.cli.run.listeners import NodeOutputLog
 from weft.cli.timeline.page import chart, page
 from weft.core.events import Event, NodeStreamed

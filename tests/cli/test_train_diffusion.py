@@ -19,18 +19,9 @@ from weft.cli.main import app
 from weft.training.diffusion import spec
 from weft.training.diffusion.spec import DiffusionTrainingJob, DiffusionTrainingResult
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_train-diffusion.txt"
-
 
 def weft(*words: str) -> Result:
     return CliRunner().invoke(app, ["train-diffusion", *words])
-
-
-def test_help() -> None:
-    shown = CliRunner().invoke(
-        app, ["train-diffusion", "--help"], env={"COLUMNS": "80"}, prog_name="weft"
-    )
-    assert shown.output == GOLDEN.read_text("utf-8")
 
 
 def test_a_real_one_from_nothing_to_a_folder(tmp_path: Path) -> None:

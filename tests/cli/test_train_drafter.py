@@ -24,7 +24,6 @@ from weft.training.drafters.session import DrafterTrainingJob, DrafterTrainingRe
 from weft.training.frame import EvaluationStarted, StepProgress, TextsWritten, TrainingNews
 
 __all__ = ["tiny_path"]
-GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help_train-drafter.txt"
 
 
 def weft(*words: str) -> Result:
@@ -38,13 +37,6 @@ def words(tiny_path: Path, tmp_path: Path) -> list[str]:
     return [
         "medusa", "--model", str(tiny_path), "--data", str(prompts), "--out", str(tmp_path / "out")
     ]  # fmt: skip
-
-
-def test_help() -> None:
-    shown = CliRunner().invoke(
-        app, ["train-drafter", "--help"], env={"COLUMNS": "80"}, prog_name="weft"
-    )
-    assert shown.output == GOLDEN.read_text("utf-8")
 
 
 def test_a_real_one_from_prompts_to_a_folder(words: list[str], tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.durability.recorded import RUN
 from tests.engine.play import WatchedClock, assert_nothing_left, ended
-from tests.engine.recorded import RUN
 from tests.reasoning.occasions import TYPED, Neighbours, cases, chat, occasion
 from weft.core.calls import ModelAnswered
 from weft.core.ports import ModelRequest

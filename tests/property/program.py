@@ -13,7 +13,7 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
-from tests.engine.virtual_executor import pause
+from tests.engine.scheduler.virtual_executor import pause
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId
 from weft.core.values import Usage

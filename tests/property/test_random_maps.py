@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.play import Played, node, play
-from tests.engine.virtual_executor import pause
+from tests.engine.scheduler.virtual_executor import pause
 from tests.profile import examples
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId, inside

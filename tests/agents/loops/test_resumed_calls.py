@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.recorded import go_on, record
+from tests.durability.recorded import go_on, record
 from weft.agents.chat.model_call import ask
 from weft.agents.loops.tool_calls import Call, call_all
 from weft.core.ids import NodeId

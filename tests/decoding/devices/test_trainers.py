@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.decoding.diffusion.train.block.conftest import chat_model
 from tests.fake_device import operations
 from tests.serving.local.playback import EXACT
+from tests.training.diffusion.block.conftest import chat_model
 from weft.core.errors import InputError
 from weft.decoding import tensor_file
 from weft.decoding.network.network import Network

@@ -13,7 +13,7 @@ from evals.speculative import auto, choice
 from evals.speculative.choice import Known, compared, learnt, table
 from evals.speculative.single import Model
 from evals.speculative.taken import Taken
-from tests.decoding.speculative.choose.arms import CPU, text
+from tests.decoding.speculative.drafters.auto.arms import CPU, text
 from weft.core.ports.clock import FakeClock
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.engine.journal.lines import RUN, header, line, read
+from tests.durability.journal.lines import RUN, header, line, read
 from weft.core.errors import RunBusy, StoreError, UnknownReference
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.engine.journal.lines import RUN, header, large, line, read
+from tests.durability.journal.lines import RUN, header, large, line, read
 from tests.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.postgres_server import PostgresServer
 from weft.core.errors import StoreError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.journal.lines import RUN, header, large, line, read
+from tests.durability.journal.lines import RUN, header, large, line, read
 from weft.core.codec import encode, encode_all
 from weft.core.errors import RunBusy, StoreError
 from weft.core.ids import NodeId, RunId
@@ -26,7 +26,7 @@ from weft.workflow.postgres.tables import MIGRATIONS, prepare  # noqa: E402
 
 HOLDER = """
 import sys
-from tests.engine.journal.lines import RUN, header, line
+from tests.durability.journal.lines import RUN, header, line
 from weft.workflow.postgres import PostgresJournal
 journal = PostgresJournal(sys.argv[1])
 claim = journal.begin(header())

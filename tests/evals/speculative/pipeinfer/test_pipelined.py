@@ -17,8 +17,8 @@ from evals.speculative.pipeinfer.pipelined import PipelinedDecoding, PipelineOpt
 from evals.speculative.pipeinfer.run import Run
 from evals.speculative.pipeinfer.simulated import Costed, Simulated, VirtualClock
 from evals.speculative.pipeinfer.timeline import Timeline, cancelled_tokens
-from tests.decoding.speculative.draft_models.decoding import LIMITS, PROMPT, plain
-from tests.decoding.speculative.draft_models.paper import Paper
+from tests.decoding.speculative.drafters.model.decoding import LIMITS, PROMPT, plain
+from tests.decoding.speculative.drafters.model.paper import Paper
 from tests.decoding.speculative.toy import WORDS
 from tests.evals.speculative.pipeinfer.stage import PaperStage, stages
 from weft.decoding.sampling import CounterRng, SamplingParams
