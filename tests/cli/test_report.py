@@ -14,7 +14,7 @@ from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.durability.simulated_run import Job, simulate
 from weft.cli.console import console_on
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.reports.outcome import print_outcomes, print_report
 from weft.cli.reports.rows import rows
 from weft.cli.run.document import document

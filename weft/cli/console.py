@@ -16,7 +16,7 @@ from contextlib import contextmanager, redirect_stdout
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,28 +9,15 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import IntEnum
 from pathlib import Path
 
 import typer
 
+from weft.cli.exit_code import ExitCode
 from weft.cli.text import clean, json_text
 from weft.core.errors import BuildError, InternalError, SourceError, SpecError, WeftError
 from weft.core.extras import extra_with, missing
 from weft.core.redaction import hidden, know_secrets
-
-
-class ExitCode(IntEnum):
-    """The documented exit statuses."""
-
-    SUCCEEDED = 0
-    FAILED = 1
-    INVALID = 2
-    PARTIAL = 3
-    UNANSWERED = 4
-    SUSPENDED = 5
-    INTERRUPTED = 130
-
 
 MEANINGS = {
     ExitCode.SUCCEEDED: "succeeded",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from weft.cli.errors import ExitCode, statuses
+from weft.cli.errors import statuses
+from weft.cli.exit_code import ExitCode
 from weft.cli.options import loose_value, pairs
 from weft.core.errors import InputError, StoreError
 

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="a local model needs weft[local]")
 
 import weft
 from weft.cli.console import console_on
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.reports.outcome import print_report
 from weft.cli.run.document import document
 from weft.core.events import Event, NodeDenoised, NodeStreamed

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.main import app
 from weft.core.ports import ModelRequest, complete
 from weft.core.values import Message, ToolCall

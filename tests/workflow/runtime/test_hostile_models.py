@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import weft
 from tests.serving.openai.scripted import Endpoint, EndpointServer, Script, chunk
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.main import app
 from weft.core.ports import Capabilities, ModelClient, ModelRequest, complete
 from weft.core.values import Message, ToolCall

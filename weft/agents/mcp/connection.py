@@ -285,5 +285,7 @@ class McpConnection:
 
 def _transport(connection: McpConnection) -> Transport:
     if connection.server.command:
-        return stdio_transport(connection)
-    return http_transport(connection)
+        return stdio_transport(
+            connection.server, connection.secrets, connection.started, connection.silent
+        )
+    return http_transport(connection.server, connection.secrets, connection.answered)

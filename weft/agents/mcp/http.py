@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from weft.agents.mcp.result import TOO_LARGE
+
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-    from weft.agents.mcp.connection import McpConnection
+    from weft.agents.mcp.server import McpServer
+    from weft.agents.untrusted import Secrets
 
-TOO_LARGE: Final = "the answer is too large"
 _CONNECT_S: Final = 15.0
 
 
 @asynccontextmanager
-async def http_transport(owner: McpConnection) -> AsyncIterator[TransportStreams]:
-    """The SDK's transport to the server's url; `owner` hears how the server answers."""
-    server, secrets = owner.server, owner.secrets
+async def http_transport(
+    server: McpServer, secrets: Secrets, answered: Callable[[int], None]
+) -> AsyncIterator[TransportStreams]:
+    """The SDK's transport to the server's url; `answered` gets the status of each response."""
     assert server.url is not None
     headers = {header: secrets[name] for header, name in server.headers_from.items()}
     if server.api_key_env is not None:
         headers["authorization"] = f"Bearer {secrets[server.api_key_env]}"
 
     async def watch(response: httpx2.Response) -> None:
-        owner.answered(response.status_code)
+        answered(response.status_code)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _BoundedByteStream(response.stream, server.max_message_bytes)
 

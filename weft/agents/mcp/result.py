@@ -22,9 +22,7 @@ from mcp.types import (
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from weft.agents.mcp.http import TOO_LARGE
 from weft.agents.mcp.listing import ServerTool
-from weft.agents.mcp.stdio import OVERSIZED
 from weft.agents.tools.problem import check_size
 from weft.agents.untrusted import printable
 from weft.core.errors import (
@@ -40,6 +38,9 @@ from weft.validation import TooMuchToCheck, misfit
 LONGEST: Final = 2_000
 _SMALLER: Final = "ask for less, or raise max_result"
 _NO_SESSION: Final = "Session terminated"
+TOO_LARGE: Final = "the answer is too large"
+OVERSIZED: Final = -32099
+"""The code of an error that stands in the place of an answer which was too large."""
 _EVENT: Final = "SSE stream failed"
 _TOO_LONG: Final = "byte limit."
 _HTTP_ERROR: Final = "Server returned an error response"

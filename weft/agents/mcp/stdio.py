@@ -18,11 +18,13 @@ from mcp.shared.message import SessionMessage
 from mcp.types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from weft.agents.mcp.process import ServerProcess
+from weft.agents.mcp.result import OVERSIZED
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-    from weft.agents.mcp.connection import McpConnection
+    from weft.agents.mcp.server import McpServer
+    from weft.agents.untrusted import Secrets
 
 _KEPT: Final = 4 * 1024
 
@@ -67,7 +69,6 @@ class BoundedLineSplitter:
             self._line.clear()
 
 
-OVERSIZED: Final = -32099
 """The code of an error that stands for an answer which was too large to keep."""
 
 _ID: Final = rb'"id"\s*:\s*(\d{1,18})'
@@ -77,21 +78,26 @@ _Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 @asynccontextmanager
-async def stdio_transport(owner: McpConnection) -> AsyncIterator[TransportStreams]:
-    """The transport to a process of its own, from the server's command, of which `owner` hears.
+async def stdio_transport(
+    server: McpServer,
+    secrets: Secrets,
+    started: Callable[[ServerProcess], None],
+    silent: Callable[[], None],
+) -> AsyncIterator[TransportStreams]:
+    """The transport to a process of its own, from the server's command. `started` gets the process,
+    and `silent` is called when it says nothing more.
 
     Raises: `OSError` or `ValueError` where it cannot be started.
     """
-    server = owner.server
-    environment = {name: owner.secrets[name] for name in server.env_from}
+    environment = {name: secrets[name] for name in server.env_from}
     process = await ServerProcess.start(server.command, server.folder, environment)
-    owner.started(process)
+    started(process)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     lines = BoundedLineSplitter(server.max_message_bytes)
     tasks = {
-        asyncio.create_task(_read(process, incoming, lines, owner.silent)),
-        asyncio.create_task(_write(process, outgoing, owner.silent)),
+        asyncio.create_task(_read(process, incoming, lines, silent)),
+        asyncio.create_task(_write(process, outgoing, silent)),
     }
     try:
         yield read, write

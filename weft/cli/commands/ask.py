@@ -12,7 +12,8 @@ import typer
 
 from weft.agents.names import AGENTS
 from weft.cli import options
-from weft.cli.errors import ExitCode, report_errors, statuses
+from weft.cli.errors import report_errors, statuses
+from weft.cli.exit_code import ExitCode
 from weft.cli.files import writing
 from weft.cli.run.session import run_settings
 from weft.cli.text import clean

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.errors import ExitCode, print_error, report_errors
+from weft.cli.errors import print_error, report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.options import Debug, WorkflowFiles
 from weft.cli.text import amount, clean
 from weft.core.errors import WeftError

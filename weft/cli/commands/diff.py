@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.journal import stories_at
 from weft.cli.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.text import json_text

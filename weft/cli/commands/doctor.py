@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.options import Debug
 from weft.cli.text import clean
 

@@ -10,7 +10,8 @@ import typer
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.journal import KeptAt, KeptWhen, server_journal, when_kept
 from weft.cli.options import Debug, WorkflowFiles, byte_count, seconds
 from weft.cli.text import clean, duration, one_line

@@ -85,7 +85,7 @@ def _server(
 async def _served(server: WorkflowMcpServer, port: int | None, origins: list[str]) -> int:
     """Serve until the client leaves, or a signal comes."""
     from weft.cli.console import interrupts, leave_at_once
-    from weft.cli.errors import ExitCode
+    from weft.cli.exit_code import ExitCode
     from weft.workflow.apps.mcp_server import LoopbackServer
 
     hosted = None if port is None else LoopbackServer("127.0.0.1", port)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli import options
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.journal import journal_at, stories_at
 from weft.cli.text import clean, json_text
 

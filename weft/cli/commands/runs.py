@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.journal import journal_at, stories_at
 from weft.cli.options import Debug, JournalPlace, Json, Run, byte_count, run_name, seconds
 from weft.cli.text import amount, clean, json_text

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from weft.cli.errors import ExitCode, report_errors
+from weft.cli.errors import report_errors
+from weft.cli.exit_code import ExitCode
 from weft.cli.options import Debug, pairs, seconds
 
 HELP = """Serve a model with vLLM behind an OpenAI-compatible API.

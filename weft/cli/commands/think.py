@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weft.cli import options
-from weft.cli.errors import ExitCode, report_errors, statuses
+from weft.cli.errors import report_errors, statuses
+from weft.cli.exit_code import ExitCode
 from weft.cli.run.session import run_settings
 
 if TYPE_CHECKING:

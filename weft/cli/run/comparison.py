@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.run.session import CommandOptions, flow_session, journal_for
 from weft.core.errors import InputError
 from weft.core.ids import NodeId, matches

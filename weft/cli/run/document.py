@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.text import json_text, plain
 from weft.core.values import Denoised, Speculated, Usage
 from weft.engine.analysis.critical_path import critical_path, shares, speed_advice

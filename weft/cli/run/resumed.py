@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from weft.cli.run.session import CommandOptions

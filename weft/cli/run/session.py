@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
-from weft.cli.errors import ExitCode
+from weft.cli.exit_code import ExitCode
 from weft.cli.files import check_writable, events_file, writing
 from weft.cli.journal import journal_at, run_reference
 from weft.cli.run import ProgressDisplay

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from weft.core.calls import (
     CallEvent,
     CallId,
+    Doneness,
     ModelAnswered,
     ModelCalled,
     ModelStreamed,
@@ -36,6 +37,21 @@ class RecordedCall:
     def succeeded(self) -> bool:
         """Whether it ended without a failure, and with a result that the record has as it was."""
         return self.ended is not None and self.ended.failure is None and not self.is_lost
+
+    @property
+    def done(self) -> Doneness:
+        """Whether a tool was carried out, as far as the record says."""
+        return self.ended.done if isinstance(self.ended, ToolReturned) else "unknown"
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether the call was carried out, or may have been."""
+        return self.done != "not done"
+
+    @property
+    def stands_open(self) -> bool:
+        """Whether a person has to decide: it may have acted, and has no result."""
+        return self.has_acted and not self.succeeded
 
     @property
     def is_lost(self) -> bool:

@@ -20,7 +20,6 @@ from weft.durability.calls.history import (
     OnceMemory,
     RecordedCall,
 )
-from weft.durability.calls.once import has_acted
 from weft.engine.scheduler.effects import CallSite, share_decider
 
 Write = Callable[[CallEvent, bool], Awaitable[None] | None]
@@ -125,7 +124,7 @@ class CallLog:
             made = known.called
             again = made.call in asked or known is not here.get(made.call, known)
             ours = made.call in here and (made.node, made.attempt) == (place.node, place.attempt)
-            if not again and not ours and has_acted(known):
+            if not again and not ours and known.has_acted:
                 return self.redactor.restore(known)
         return self.redactor.restore(self._moved(call))
 
@@ -136,7 +135,7 @@ class CallLog:
             return False  # the node tries again, and nobody has chosen another since
         past = () if here is not None else self._past_once.since(place.node, call)
         others = (*past, *self._once.since(place.node, call))
-        return any(has_acted(o) and share_decider(place.node, o.called.node) for o in others)
+        return any(o.has_acted and share_decider(place.node, o.called.node) for o in others)
 
     def _moved(self, call: CallId) -> RecordedCall | None:
         """The same call of a node that is gone: the program has moved it."""
@@ -144,7 +143,7 @@ class CallLog:
         for known in self._past_once.everything():
             made = known.called
             if made.call.partition("#")[0] == content and stem(made.node) in self._gone:
-                return known if has_acted(known) else None
+                return known if known.has_acted else None
         return None
 
     def confirmed(

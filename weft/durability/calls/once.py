@@ -89,7 +89,7 @@ def settled(
     node = place.node
     known, other = call_log.once(node, call), call_log.replaced(place, call)
     if known is not None:
-        if _done(known) == "not done" and call_log.superseded(place, call):
+        if known.done == "not done" and call_log.superseded(place, call):
             return known  # it did nothing, and does nothing now
         return _stands_for(call_log, node, call, name, known)
     if other is None and call_log.unsure:
@@ -111,7 +111,7 @@ def settled(
 def _stands_for(
     call_log: CallLog, node: NodeId, call: CallId, name: str, known: RecordedCall
 ) -> RecordedCall | ReportedResult | None:
-    if _done(known) == "not done":
+    if known.done == "not done":
         return None
     final = known.succeeded and not known.by_word
     said = None if final else call_log.confirmed(node, call)
@@ -119,7 +119,7 @@ def _stands_for(
         said = None  # it is about a call in its place
     if said is not None:
         return _word(said, node, call)
-    if _done(known) == "done" and not known.is_lost:
+    if known.done == "done" and not known.is_lost:
         return known
     raise unknown(known, node, name, call_log.redactor)
 
@@ -156,16 +156,6 @@ def _word(said: Confirmation, node: NodeId, call: CallId) -> ReportedResult | No
     return ReportedResult(said.value, where) if said.kind == "done" else None
 
 
-def stands_open(known: RecordedCall) -> bool:
-    """Whether a person has to say something of the call: it may have acted, without a result."""
-    return _done(known) != "not done" and not known.succeeded
-
-
-def has_acted(known: RecordedCall) -> bool:
-    """Whether the call was carried out, or may have been."""
-    return _done(known) != "not done"
-
-
 def value_of(known: RecordedCall) -> Any:
     """What the call returned. Raises: what it raised."""
     assert isinstance(known.ended, ToolReturned)
@@ -193,13 +183,9 @@ def replaced(node: NodeId, name: str) -> EffectUnknown:
     )
 
 
-def _done(known: RecordedCall) -> Doneness:
-    return known.ended.done if isinstance(known.ended, ToolReturned) else "unknown"
-
-
 def _told(known: RecordedCall) -> OnceCall:
     called = known.called
     assert isinstance(called, ToolCalled)
     failure = known.ended.failure if known.ended is not None else None
     about = called.node, called.attempt, called.call, called.tool, called.arguments
-    return OnceCall(*about, _done(known), failure, called.at_s)
+    return OnceCall(*about, known.done, failure, called.at_s)

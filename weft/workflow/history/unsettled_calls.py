@@ -14,7 +14,6 @@ from weft.core.ids import NodeId, in_any_attempt, matches, parent_of
 from weft.core.ports.journal import Letter, NumberedRecord
 from weft.durability.calls import Confirmation, RecordedCall
 from weft.durability.calls.history import OnceMemory
-from weft.durability.calls.once import has_acted, stands_open
 from weft.engine.scheduler.effects import is_unknown
 from weft.workflow.history.run_history import RunHistory
 
@@ -61,12 +60,12 @@ def unsettled_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, .
 
     Of a run that is still going on, one that is under way is among them.
     """
-    return _calls(records, stands_open)
+    return _calls(records, lambda known: known.stands_open)
 
 
 def acted_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, ...]:
     """The calls that must not be repeated and were carried out, or may have been; in order."""
-    return _calls(records, has_acted)
+    return _calls(records, lambda known: known.has_acted)
 
 
 def confirmed_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, ...]:
@@ -109,7 +108,7 @@ def _calls(
                 seen[place] = {}
             seen.setdefault(place, {})[type(record)] = numbered
     return tuple(
-        UnsettledCall(found[ToolCalled], found.get(ToolReturned), known.is_lost, stands_open(known))
+        UnsettledCall(found[ToolCalled], found.get(ToolReturned), known.is_lost, known.stands_open)
         for known in memory.everything()
         if chosen(known) and not _is_told_by_another(known)
         for found in [seen[in_any_attempt(known.called.node), known.called.call]]

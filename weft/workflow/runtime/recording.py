@@ -22,7 +22,6 @@ from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.core.redaction import SecretFilter
 from weft.durability.calls import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.durability.calls.history import OnceMemory
-from weft.durability.calls.once import has_acted, stands_open
 from weft.engine.runner.recorder import RunRecorder
 from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
@@ -74,13 +73,13 @@ class PriorRun:
         for record in self.records:
             if isinstance(record, ToolCalled | ToolReturned):
                 memory.add(record)
-        acted = [known for known in memory.everything() if has_acted(known)]
+        acted = [known for known in memory.everything() if known.has_acted]
         words = [where.partition("@")[0] for where in self.confirmed]
         undecided = [
             UnsettledEffect(known.called.node, known.called.tool)
             for known in acted
             if isinstance(known.called, ToolCalled)
-            and stands_open(known)
+            and known.stands_open
             and not any(matches(word, known.called.node) for word in words)
         ]
         deciders = [

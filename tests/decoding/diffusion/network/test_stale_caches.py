@@ -22,9 +22,10 @@ from tests.decoding.diffusion.network.small import (
 )
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import Options, decoder_config
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.denoising import GREEDY, DenoisingRow, denoise_all
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
+from weft.decoding.diffusion.preset import Options
 from weft.decoding.diffusion.query import RefreshCandidates
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng

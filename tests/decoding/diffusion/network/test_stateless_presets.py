@@ -8,10 +8,11 @@ import pytest
 from tests.decoding.diffusion.network.small import FULL, MASK, PROMPT, SHIFTED_BLOCKS, network
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas
-from weft.decoding.diffusion.catalogue import Options, decoder_config
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all
 from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
+from weft.decoding.diffusion.preset import Options
 from weft.decoding.diffusion.query import Query
 from weft.decoding.network.network import Network
 from weft.decoding.sampling import CounterRng, SamplingParams

@@ -6,8 +6,9 @@ import pytest
 
 from tests.decoding.diffusion.lists import answered
 from weft.core.errors import SpecError
-from weft.decoding.diffusion.catalogue import Options, decoder_config
+from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.oracle.adapter import OracleAdapter
+from weft.decoding.diffusion.preset import Options
 
 CACHED = ("fastdllm_prefix", "fastdllm_dual", "freecache", "delayed", "interval", "vicinity")
 ORACLE, BLOCKS = OracleAdapter(), OracleAdapter(block=4)

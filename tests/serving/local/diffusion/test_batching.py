@@ -14,8 +14,8 @@ from weft.core.ports import ConcurrentAttention, ModelRequest, Placed, Prefilled
 from weft.core.values import Completion, DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.action import Action
-from weft.decoding.diffusion.catalogue import DiffusionPreset
 from weft.decoding.diffusion.ports import Refusal
+from weft.decoding.diffusion.preset import DiffusionPreset
 
 FAST = Lossy("threshold", (("threshold", 0.05), ("block", 8)))
 PLAIN = Lossless("sequential", (("block", 8),))

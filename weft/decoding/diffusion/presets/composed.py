@@ -12,7 +12,14 @@ from weft.core.errors import SpecError
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.approximate import FreeCache
 from weft.decoding.diffusion.caches.exact import BlockCausalCache, NoCache
-from weft.decoding.diffusion.catalogue import (
+from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance, ForbiddenTokens
+from weft.decoding.diffusion.policies import learn2pd
+from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
+from weft.decoding.diffusion.policies.editing import IndelPolicy
+from weft.decoding.diffusion.policies.fixed_pace import EvenSteps, EveryStep, FixedPacePolicy
+from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
+from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig, GuidancePolicy
+from weft.decoding.diffusion.preset import (
     DecoderOption,
     DiffusionPreset,
     NumberOption,
@@ -21,13 +28,6 @@ from weft.decoding.diffusion.catalogue import (
     WholeOption,
     WordOption,
 )
-from weft.decoding.diffusion.guidance.logits import ClassifierFreeGuidance, ForbiddenTokens
-from weft.decoding.diffusion.policies import learn2pd
-from weft.decoding.diffusion.policies.confidence import HierarchyPolicy, ThresholdPolicy
-from weft.decoding.diffusion.policies.editing import IndelPolicy
-from weft.decoding.diffusion.policies.fixed_pace import EvenSteps, EveryStep, FixedPacePolicy
-from weft.decoding.diffusion.policies.uniform_state import UniformStatePolicy
-from weft.decoding.diffusion.ports import CachePolicy, DecoderConfig, GuidancePolicy
 from weft.decoding.diffusion.presets.standard import (
     BLOCK,
     LOST_ENTROPY,

@@ -16,14 +16,6 @@ from weft.decoding.diffusion.caches.approximate import (
     VicinityCache,
 )
 from weft.decoding.diffusion.caches.exact import exact_cache
-from weft.decoding.diffusion.catalogue import (
-    DecoderOption,
-    DiffusionPreset,
-    NumberOption,
-    Options,
-    WholeOption,
-    WordOption,
-)
 from weft.decoding.diffusion.policies.adaptive import AdaptivePolicy
 from weft.decoding.diffusion.policies.confidence import (
     By,
@@ -49,6 +41,14 @@ from weft.decoding.diffusion.policies.remasking import (
 )
 from weft.decoding.diffusion.policies.self_speculative import SelfSpeculativePolicy
 from weft.decoding.diffusion.ports import BlockSchedule, CachePolicy, CommitPolicy, DecoderConfig
+from weft.decoding.diffusion.preset import (
+    DecoderOption,
+    DiffusionPreset,
+    NumberOption,
+    Options,
+    WholeOption,
+    WordOption,
+)
 from weft.decoding.diffusion.schedules import FixedBlocks
 from weft.decoding.diffusion.stops import FirstTerminator
 

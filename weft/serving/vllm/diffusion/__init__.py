@@ -2,3 +2,20 @@
 
 That path needs vLLM's second model runner, and so a GPU: `launch.diffusion` says what can run.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from weft.decoding.diffusion.models.families import LayerKind
+
+ARCHITECTURES: Final[Mapping[LayerKind, str]] = {
+    "llama": "WeftLlamaCanvas",
+    "qwen2": "WeftQwen2Canvas",
+    "qwen3": "WeftQwen3Canvas",
+}
+"""By whose layers they have."""
+CANVAS: Final = 64
+"""Slots of vLLM's canvas for models without blocks, by default."""

@@ -18,13 +18,13 @@ from weft.decoding.diffusion.models.families import FAMILIES, LayerKind, ModelFa
 from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields
 from weft.decoding.diffusion.models.folder import describe
 from weft.serving.extra_arguments import DECODE
+from weft.serving.vllm.diffusion import ARCHITECTURES, CANVAS
 from weft.serving.vllm.diffusion.decoder import (
     ServedCanvas,
     decoder_request_of,
     served_as,
     served_config,
 )
-from weft.serving.vllm.diffusion.registration import ARCHITECTURES, CANVAS
 
 _MOST_ROWS: Final = 8
 """Requests at once by default: a pass holds [requests, canvas, vocabulary] of float32."""

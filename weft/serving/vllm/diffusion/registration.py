@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from weft.decoding.diffusion.models.families import LayerKind
-
+from weft.serving.vllm.diffusion import ARCHITECTURES
 
 _MODULE: Final = "weft.serving.vllm.diffusion.models"
 
@@ -28,13 +25,3 @@ def register_models() -> None:
         name = architecture.removeprefix("Weft")
         ModelRegistry.register_model(architecture, f"{_MODULE}:{name}")
         MODELS_CONFIG_MAP[architecture] = CanvasSetting
-
-
-ARCHITECTURES: Final[Mapping[LayerKind, str]] = {
-    "llama": "WeftLlamaCanvas",
-    "qwen2": "WeftQwen2Canvas",
-    "qwen3": "WeftQwen3Canvas",
-}
-"""By whose layers they have."""
-CANVAS: Final = 64
-"""Slots of vLLM's canvas for models without blocks, by default."""

@@ -18,7 +18,7 @@ from weft.core.values import AUTOREGRESSIVE
 from weft.decoding.diffusion.catalogue import NAMES
 from weft.decoding.options import format_decoder
 from weft.serving.extra_arguments import DECODE
-from weft.serving.vllm.diffusion.registration import ARCHITECTURES, CANVAS
+from weft.serving.vllm.diffusion import ARCHITECTURES, CANVAS
 from weft.serving.vllm.launch.engine import Engine, distribution_here, platform_of
 from weft.serving.vllm.launch.spec import ServeSpec
 
