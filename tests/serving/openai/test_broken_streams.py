@@ -171,10 +171,10 @@ def test_a_small_pool_waits_for_its_turn(endpoints: EndpointServer) -> None:
             for _ in range(12):
                 group.create_task(complete(client, question()))
 
-    for _ in range(20):
+    most_open = []
+    while min(most_open, default=12) > 3 and len(most_open) < 20:
         endpoint = endpoints.add(says("x", every_s=0.002))
         asyncio.run(main(endpoint))
         assert len(endpoint.requests) == 12
-        if len(endpoint.clients) <= 3:
-            break  # else the machine stood still for so long that the idle ones were closed
-    assert endpoint.most_open <= 3
+        most_open.append(endpoint.most_open)  # 4 where a slow machine has closed an idle one
+    assert min(most_open) <= 3

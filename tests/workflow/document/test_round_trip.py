@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import weft
@@ -48,7 +48,7 @@ def test_the_published_schema_takes_what_the_loader_takes(document: dict[str, An
 def test_the_random_documents_use_every_kind() -> None:
     seen: set[str] = set()
 
-    @examples(150)
+    @settings(max_examples=500, derandomize=True, database=None, deadline=None)
     @given(documents())
     def collect(document: dict[str, Any]) -> None:
         parsed = WorkflowDocument.model_validate(document)
