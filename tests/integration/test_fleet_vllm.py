@@ -30,11 +30,14 @@ Replicas = tuple[LiveVllm, LiveVllm]
 
 
 @pytest.fixture(scope="module")
-def replicas(live_vllm: LiveVllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """One of our own, to be killed without ceremony, and the one of all tests."""
+def replicas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """Two alike, with a core each: of unequal ones the faster has answered before the slower has
+    begun, and more threads add their sums in another order.
+    """
     last_core = str(min(1, (os.cpu_count() or 1) - 1))
-    with serving(tmp_path_factory.mktemp("replica"), cores=last_core) as ours:
-        yield ours, live_vllm
+    scratch = tmp_path_factory.mktemp("replicas")
+    with serving(scratch / "0", cores="0") as one, serving(scratch / "1", cores=last_core) as two:
+        yield one, two
 
 
 @asynccontextmanager
