@@ -16,7 +16,7 @@ from weft.core.errors import PlanError
 from weft.core.schema import array_of, at, mismatch, references
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.plan import LIMITS, Plan, PlanLimits, PlanStep, Ref, StepCondition, Value, refs_in
-from weft.planner.scope import LIST, PlanDefect, PlanScope, instead_of
+from weft.planner.scope import LIST, PlanDefect, PlanScope, name_hint
 from weft.planner.signature import parameter_of, parameters_of, required_by, signature, type_text
 from weft.planner.text.writer import parameter_name, write_ref, write_step
 
@@ -188,7 +188,10 @@ def tool_of(step: PlanStep, tools: Iterable[ToolSpec], places: Places | None = N
     named = {tool.name: tool for tool in tools}
     with _place(step, "tool", places):
         if step.tool not in named:
-            raise PlanDefect(f"there is no tool {step.tool!r}", instead_of(step.tool, named))
+            raise PlanDefect(
+                f"there is no tool {step.tool!r}",
+                name_hint(step.tool, named),
+            )
     return named[step.tool]
 
 
@@ -244,7 +247,8 @@ class _StepCheck:
             target = parameter_of(self._tool, name)
         except LookupError as error:
             raise PlanDefect(
-                str(error.args[0]), instead_of(name, parameters_of(self._tool))
+                str(error.args[0]),
+                name_hint(name, parameters_of(self._tool)),
             ) from None
         for ref in refs_in(value):
             self._scope.schema(ref)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from weft.core.schema import at, declared, mismatch
+from weft.core.suggestion import suggestion
 from weft.core.values import JsonSchema
 from weft.planner.plan import Ref
 from weft.planner.text.writer import path_text, write_ref
 
-_SHOWN: Final = 12
-
-
-def instead_of(name: str, names: Iterable[str]) -> str:
-    """A hint for a model that wrote `name` where only `names` exist."""
-    there = list(names)
-    listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
-    close = difflib.get_close_matches(name, there, n=1)
-    meant = f"did you mean {close[0]}? " if close else ""
-    return f"{meant}there are: {listed}" if there else "there are none"
-
-
 LIST: Final[JsonSchema] = {"type": "array"}
 _INDEX: Final[JsonSchema] = {"type": "integer", "minimum": 0}
+
+
+def name_hint(name: str, names: Iterable[str]) -> str:
+    """What to tell a model that wrote `name` where only `names` exist: short, without quotes."""
+    return suggestion(name, names, quote="", most=12)
 
 
 class PlanDefect(Exception):
@@ -124,7 +117,10 @@ def _inside(schema: JsonSchema | None, ref: Ref, step: str | int) -> JsonSchema 
         raise PlanDefect(reason, _through_list(ref, step, schema)) from None
     names = declared(schema)
     if names and isinstance(step, str) and step not in names:
-        raise PlanDefect(f"{write_ref(ref)} has no property {step!r}", instead_of(step, names))
+        raise PlanDefect(
+            f"{write_ref(ref)} has no property {step!r}",
+            name_hint(step, names),
+        )
     return found
 
 

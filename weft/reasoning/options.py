@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
 
 _AT_LEAST = {"width": 1, "depth": 0, "rounds": 1, "max_tokens": 1, "answer_tokens": 1}
 
@@ -88,7 +88,7 @@ def read_settings(
     """
     for name, value in given.items():
         if name not in defaults:
-            hint = suggest(name, defaults) if defaults else "it takes none"
+            hint = suggestion(name, defaults, most=None) if defaults else "it takes none"
             raise BuildError(f"{strategy} has no setting {name!r}", hint=hint)
         kind = type(defaults[name])
         if not _fits(value, kind):
@@ -100,17 +100,9 @@ def read_settings(
             raise BuildError(f"{strategy}: {name} must be at least {low}, got {settings[name]}")
     for name, known in (choices or {}).items():
         if settings[name] not in known:
-            hint = suggest(str(settings[name]), known)
+            hint = suggestion(settings[name], known, most=None)
             raise BuildError(f"{strategy} has no {name} {settings[name]!r}", hint=hint)
     return settings
-
-
-def suggest(name: str, names: Iterable[str]) -> str:
-    """A hint for `name`, which is none of `names`: the one most like it, and all of them."""
-    known = list(names)
-    close = get_close_matches(name, known, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are: {', '.join(known)}"
 
 
 def _fits(value: object, kind: type) -> bool:

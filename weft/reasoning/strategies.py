@@ -9,7 +9,8 @@ from typing import Final
 
 from weft.core.errors import BuildError, InternalError
 from weft.core.ports import Capabilities, ModelClient, ModelEvent, ModelRequest
-from weft.reasoning.options import ThinkOptions, suggest
+from weft.core.suggestion import unknown
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategy import NonEmptyStrategy, Strategy
 
 
@@ -222,7 +223,7 @@ def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
     """
     entry = STRATEGIES.get(name)
     if entry is None:
-        raise BuildError(f"there is no strategy {name!r}", hint=suggest(name, STRATEGIES))
+        raise unknown(BuildError, "strategy", name, STRATEGIES)
     module, _, function = entry.make.partition(":")
     made: Callable[[ModelClient, ThinkOptions], Strategy]
     made = getattr(import_module(module), function)

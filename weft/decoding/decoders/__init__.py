@@ -5,9 +5,8 @@ Makes none, and reads the modules of none that was not asked for.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from weft.core.errors import SpecError
+from weft.core.suggestion import closest
 from weft.core.values import DecodeSpec
 from weft.decoding.diffusion import catalogue
 from weft.decoding.diffusion.catalogue import parse_diffusion
@@ -34,8 +33,8 @@ def _hint(name: str) -> str:
     word, equals, value = name.partition("=")
     if equals and word in names:
         return f"write {word}:{value}"
-    if close := get_close_matches(name, names, 1):
-        return f"did you mean {close[0]!r}? `weft decoders` lists those there are"
+    if close := closest(name, names):
+        return f"did you mean {close!r}? `weft decoders` lists those there are"
     return (
         f"there are: {', '.join(presets.NAMES)}; for diffusion models: {', '.join(catalogue.NAMES)}"
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
+from weft.core.suggestion import unknown
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.diffusion.preset import DiffusionPreset, Options
 from weft.decoding.options import read_pairs
@@ -35,11 +35,7 @@ def preset(name: str) -> DiffusionPreset:
         from weft.decoding.diffusion.presets import composed, standard
 
         return next(one for one in (*standard.PRESETS, *composed.PRESETS) if one.name == name)
-    close = get_close_matches(name, NAMES, 1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    raise SpecError(
-        f"there is no diffusion decoder {name!r}", hint=f"{meant}there are: {', '.join(NAMES)}"
-    )
+    raise unknown(SpecError, "diffusion decoder", name, NAMES)
 
 
 def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderConfig:

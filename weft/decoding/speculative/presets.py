@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from weft.core.errors import SpecError
+from weft.core.suggestion import unknown
 from weft.core.values import DecodeSpec, Lossless, Lossy
 from weft.decoding.options import PLAIN, PLAIN_NAMES, Option, read_pairs
 from weft.decoding.speculative.drafter import SpeculativeMethod
@@ -101,11 +101,7 @@ def preset(name: str) -> Preset:
         why, instead = NOT_HERE[name]
         raise SpecError(f"there is no decoder {name!r}: {why}", hint=instead)
     if name not in NAMES:
-        close = get_close_matches(name, NAMES, 1)
-        meant = f"did you mean {close[0]!r}? " if close else ""
-        raise SpecError(
-            f"there is no decoder {name!r}", hint=f"{meant}there are: {', '.join(NAMES)}"
-        )
+        raise unknown(SpecError, "decoder", name, NAMES)
     presets: tuple[Preset, ...] = import_module(MODULES[name]).PRESETS
     return next(one for one in presets if one.name == name)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from weft.core.errors import BuildError, TypeMismatch, UnknownReference
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.schema import at, mismatch
+from weft.core.suggestion import closest
 from weft.core.values import JsonSchema, ToolSpec
 from weft.planner.routing.cost import RouteWeights, ToolHistory
 from weft.planner.routing.goal import Goal, RouteGoal
@@ -42,8 +42,8 @@ def check_graph(graph: ToolGraph, specs: Mapping[str, ToolSpec]) -> None:
 def _spec(tool: RoutedTool, specs: Mapping[str, ToolSpec]) -> ToolSpec:
     found = specs.get(tool.tool)
     if found is None:
-        near = get_close_matches(tool.tool, specs, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "give the tool runner a tool of that name"
+        near = closest(tool.tool, specs)
+        hint = f"did you mean {near!r}?" if near else "give the tool runner a tool of that name"
         raise UnknownReference(f"there is no tool {tool.tool!r}", hint=hint)
     return found
 
@@ -124,6 +124,6 @@ class ToolRouter:
     def _check_goal(self, goal: Goal) -> None:
         for want in goal.wants:
             if want not in self.graph.names:
-                near = get_close_matches(want, self.graph.names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "name a tool, or what a tool gives"
+                near = closest(want, self.graph.names)
+                hint = f"did you mean {near!r}?" if near else "name a tool, or what a tool gives"
                 raise UnknownReference(f"nothing gives {want!r}, which is wanted", hint=hint)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
 from weft.reasoning.answers.extraction import LONGEST, answer_text
 from weft.reasoning.answers.number import number, written
-from weft.reasoning.options import suggest
 
 _NOISE: Final = (
     "\\left",
@@ -191,7 +191,7 @@ def reader(given: object) -> Reader:
         return given
     if isinstance(given, str) and given in _READERS:
         return _READERS[given]
-    hint = f"{suggest(str(given), _READERS)}, or a function of text and wholeness"
+    hint = f"{suggestion(given, _READERS, most=None)}, or a function of text and wholeness"
     raise BuildError(f"there is no way {given!r} to read answers", hint=hint)
 
 

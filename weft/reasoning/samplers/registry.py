@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.core.errors import BuildError
-from weft.reasoning.options import suggest
+from weft.core.suggestion import unknown
 from weft.reasoning.samplers.adaptive import AdaptiveSampler
 from weft.reasoning.samplers.deepconf import DeepConfSampler
 from weft.reasoning.samplers.early_stopping import EarlyStoppingSampler
@@ -67,7 +67,7 @@ def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSam
     """
     make = _SAMPLERS.get(name)
     if make is None:
-        raise BuildError(f"there is no sampler {name!r}", hint=suggest(name, _SAMPLERS))
+        raise unknown(BuildError, "sampler", name, _SAMPLERS)
     if settings["samples"] < 0:
         raise BuildError(f"samples must not be negative, got {settings['samples']}")
     n = settings["samples"] or (_MOST if name in _IN_WAVES else width)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
 from weft.reasoning.answers import Reader
-from weft.reasoning.options import ThinkOptions, suggest
+from weft.reasoning.options import ThinkOptions
 from weft.reasoning.selection.best_of import BestOf, FunctionScorer, ModelScorer
 from weft.reasoning.selection.majority import ConfidenceVote, Majority, ShortestMajority
 from weft.reasoning.selection.pairwise import ModelPairwiseJudge, Pairwise
@@ -53,7 +54,7 @@ def make_selector(given: object, needs: SelectorSettings) -> Selector:
     made = given() if isinstance(given, type) else given
     if not isinstance(made, str) and hasattr(made, "select"):
         return cast("Selector", made)
-    hint = suggest(str(given), _SELECTORS)
+    hint = suggestion(given, _SELECTORS, most=None)
     raise BuildError(f"there is no selector {given!r}", hint=hint)
 
 

@@ -14,7 +14,7 @@ from weft.serving.local import LocalModel
 from weft.serving.moderation import ModeratedModel
 from weft.workflow.apps.flow_model import EXTRA_FIELDS, FlowModel
 from weft.workflow.apps.served import RecordingOptions
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.settings import Durability
 from weft.workflow.document.unit import Unit
 from weft.workflow.flow import Flow
@@ -174,4 +174,6 @@ def _owner(flows: Sequence[Flow], model: str) -> Unit:
     there = sorted({name for flow in flows for name in flow.document.models})
     if owners:
         raise DuplicateName(f"two workflows declare the model {model!r}", hint="rename one")
-    raise UnknownReference(f"no workflow declares the model {model!r}", hint=closest(model, there))
+    raise UnknownReference(
+        f"no workflow declares the model {model!r}", hint=choice_hint(model, there)
+    )

@@ -10,7 +10,7 @@ from weft.core.errors import InputError
 from weft.core.values import JsonSchema
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.spec.declarations import InputSpec
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.schemas import violation, violation_async
 
 
@@ -54,7 +54,7 @@ def _complete(
     problems, hint = [], None
     for name in given:
         if name not in document.inputs:
-            hint = hint or closest(name, list(document.inputs)) or "it takes no inputs"
+            hint = hint or choice_hint(name, list(document.inputs)) or "it takes no inputs"
             problems.append(f"there is no input `{name}`")
     values: dict[str, Any] = {}
     for name, declared in document.inputs.items():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from graphlib import CycleError as Cycle
 from graphlib import TopologicalSorter
 from typing import Literal, NoReturn
@@ -21,10 +20,11 @@ from weft.core.errors import (
     TypeMismatch,
     UnknownReference,
 )
+from weft.core.suggestion import closest
 from weft.workflow.document import Block, Body, NodeSpec
 from weft.workflow.document.expressions import BadExpression
 from weft.workflow.document.source import KeyPath
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import bodies, walk
 from weft.workflow.document.spec.nodes import BaseNode, JoinNode, MapNode, ModelNode, ToolNode
 from weft.workflow.document.templates import TemplateUse, template_uses, uses_of
@@ -329,8 +329,8 @@ class _ReferenceChecker:
         for name in step.arguments:
             if name not in used:
                 fields = [field.alias or key for key, field in ModelNode.model_fields.items()]
-                near = get_close_matches(name, fields, n=1)
-                hint = f"did you mean `{near[0]}`?" if near else f'write "{{{{ {name} }}}}" in it'
+                near = closest(name, fields)
+                hint = f"did you mean `{near}`?" if near else f'write "{{{{ {name} }}}}" in it'
                 error = UnknownReference(f"the prompt has no `{name}`", hint=hint)
                 self._unit.fail(error, (*path, "with", name), at_key=True)
 
@@ -373,7 +373,7 @@ class _ReferenceChecker:
             hint = f"name one of its tools: {name}.{only[0] if only else 'some_tool'}"
             error = UnknownReference(f"`{name}` is a server, not a tool", hint=hint)
         elif tool and only and identifier(tool) not in map(identifier, only):
-            hint = closest(tool, only) or "add it to `only`"
+            hint = choice_hint(tool, only) or "add it to `only`"
             error = UnknownReference(f"`{tool}` is not among the tools of `{name}`", hint=hint)
         if error is not None:
             self._unit.fail(error, path)
@@ -414,14 +414,14 @@ class _ReferenceChecker:
                 hint=f"use `{owner}`, which carries its result",
             )
         else:
-            hint = closest(need.name, visible) or "declare it under `inputs` or `nodes`"
+            hint = choice_hint(need.name, visible) or "declare it under `inputs` or `nodes`"
             error = UnknownReference(f"nothing here is called `{need.name}`", hint=hint)
         self._unit.fail(error, need.path, line=need.line, word=need.name)
 
     def _unknown(
         self, what: Literal["model", "tool", "node"], name: str, path: KeyPath, choices: list[str]
     ) -> NoReturn:
-        hint = closest(name, choices) or f"declare it under `{what}s`"
+        hint = choice_hint(name, choices) or f"declare it under `{what}s`"
         beside = " beside it" if what == "node" else ""
         error = UnknownReference(f"there is no {what} called `{name}`{beside}", hint=hint)
         self._unit.fail(error, path)

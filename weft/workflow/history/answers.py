@@ -9,7 +9,7 @@ from typing import Any
 from weft.core.errors import InputError, UnknownReference
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.schemas import violation
 from weft.workflow.history.run_history import find_run, read_history
 
@@ -43,7 +43,7 @@ class PendingQuestions:
         asked = {question.node: question for question in self.questions(run)}
         if NodeId(node) in asked:
             return asked[NodeId(node)]
-        hint = closest(node, list(asked)) or f"{find_run(self._journal, run)} asks nothing"
+        hint = choice_hint(node, list(asked)) or f"{find_run(self._journal, run)} asks nothing"
         raise UnknownReference(f"{node!r} asks nothing", hint=hint)
 
     def give(self, question: PendingQuestion, value: Any) -> bool:

@@ -14,7 +14,7 @@ from weft.core.ports.journal import Journal
 from weft.durability.journal.resume_state import RecordedResumeState
 from weft.workflow.compile.sources import digests_like
 from weft.workflow.document.secrets import redactor_of
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.history.recorded_workflow import notes_of
 from weft.workflow.history.run_history import RunHistory
@@ -108,6 +108,6 @@ def _chosen(node: str, infos: Mapping[NodeId, NodeInfo]) -> list[NodeId]:
         return [NodeId(node)]
     found = [known for known in infos if stem(known) == node]
     if not found:
-        hint = closest(node, list(dict.fromkeys((*infos, *map(stem, infos)))))
+        hint = choice_hint(node, list(dict.fromkeys((*infos, *map(stem, infos)))))
         raise UnknownReference(f"the run had no node {node!r}", hint=hint)
     return found

@@ -14,7 +14,7 @@ from weft.core.ports.journal import Journal
 from weft.durability.simulate import Change, Fault, RecordedRun, Scale, recording
 from weft.durability.simulate.script import WorkStep
 from weft.engine.analysis.critical_path import family
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)\Z")
@@ -91,7 +91,7 @@ class _RunNames:
         literal = pattern.replace("[", "[[]")
         if not any(name == pattern or fnmatchcase(name, literal) for name in known):
             shown = ", ".join(known[:8]) or "none"
-            hint = closest(pattern, known) or f"it has {shown}"
+            hint = choice_hint(pattern, known) or f"it has {shown}"
             raise InputError(f"{text!r}: the run has no {what} called {pattern!r}", hint=hint)
 
 

@@ -29,7 +29,7 @@ from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.expressions import ValueTemplate
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import ToolNode
 from weft.workflow.document.tool_servers import check_source, sources_in
@@ -229,7 +229,7 @@ def _check_limits(unit: Unit, tools: Toolset) -> None:
     resources = [*unit.document.models, *unit.document.tools, *tools.resources]
     for name in unit.document.run.limits:
         if name not in resources:
-            hint = closest(name, resources) or "it has no models and no tools"
+            hint = choice_hint(name, resources) or "it has no models and no tools"
             error = UnknownReference(f"there is no model or tool called `{name}`", hint=hint)
             unit.fail(error, ("run", "limits", name), at_key=True)
 

@@ -20,7 +20,7 @@ from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
 from weft.workflow.document.inputs import check_inputs
 from weft.workflow.document.secrets import redactor_of
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
@@ -252,6 +252,6 @@ def _models(
         return given
     for name in given:
         if name not in unit.document.models:
-            hint = closest(name, list(unit.document.models)) or "it has no models"
+            hint = choice_hint(name, list(unit.document.models)) or "it has no models"
             raise UnknownReference(f"there is no model called `{name}`", hint=hint)
     return GivenModels(given, own)

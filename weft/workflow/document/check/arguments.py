@@ -16,7 +16,7 @@ from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import Template, value_template
 from weft.workflow.document.expressions.template import ValueTemplate
 from weft.workflow.document.source import KeyPath
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 
@@ -225,7 +225,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def _unknown(unit: Unit, what: str, name: str, choices: list[str], path: KeyPath) -> None:
-    hint = closest(name, choices) or "it takes nothing"
+    hint = choice_hint(name, choices) or "it takes nothing"
     unit.fail(UnknownReference(f"{what} has no `{name}`", hint=hint), path, at_key=True)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from jinja2 import nodes
 from jinja2.tests import TESTS
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import closest
 from weft.workflow.document.expressions.sandbox import (
     COUNTED,
     FILTERS,
@@ -146,8 +146,8 @@ def _check(node: nodes.Node, depth: int) -> None:
 def _check_known(what: str, name: str, known: Iterable[str], line: int) -> None:
     choices = [choice for choice in known if choice.isidentifier() and choice != COUNTED]
     if name not in choices:
-        near = get_close_matches(name, choices, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(sorted(choices))}"
+        near = closest(name, choices)
+        hint = f"did you mean `{near}`?" if near else f"there are: {', '.join(sorted(choices))}"
         raise BadExpression(f"there is no {what} `{name}`", line=line, word=name, hint=hint)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from weft.core.errors import BuildError
+from weft.core.suggestion import closest
 from weft.workflow.document.spec.declarations import (
     IsolationSpec,
     McpUse,
@@ -85,11 +85,10 @@ def first_defect(error: ValidationError, raw: object, prefix: Path = ()) -> Defe
     return min(found, key=itemgetter(0))[1]
 
 
-def closest(word: str, choices: Sequence[str]) -> str | None:
+def choice_hint(word: str, choices: Sequence[str]) -> str | None:
     """A hint that asks for the nearest of `choices`, or lists them when none is near."""
-    near = get_close_matches(word, choices, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
+    if near := closest(word, choices):
+        return f"did you mean `{near}`?"
     return f"there are: {', '.join(choices)}" if choices and len(choices) <= 40 else None
 
 
@@ -115,7 +114,7 @@ def _defect(entry: Any, raw: object) -> tuple[int, Defect]:
         return 2, Defect((*path, *inner), f"{_what(path)}: {entry['msg']}", "see json-schema.org")
     if kind == "shorthand":
         path = (*path, *context.get("where", ()))
-        return 2, Defect(path, entry["msg"], closest(context["given_text"], context["choices"]))
+        return 2, Defect(path, entry["msg"], choice_hint(context["given_text"], context["choices"]))
     if kind == "origin":
         inner = tuple(context.get("where", ()))
         return 2, Defect((*path, *inner), entry["msg"], context["hint"], True)
@@ -141,7 +140,7 @@ def _remedy(kind: str, context: Mapping[str, Any], entry: Any) -> str | None:
         choices = [
             word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")
         ]
-        return closest(entry["input"], choices)
+        return choice_hint(entry["input"], choices)
     remedies = {
         "name": "rename it",
         "too_short": "give at least one",
@@ -157,7 +156,7 @@ def _unknown_key(path: Path, tags: Sequence[str], raw: object) -> Defect:
         kinds = f"{tags[-1].strip('<>')} node"
         hint = f"a node has one kind: this one is a {kinds}; put `{key}` in a node of its own"
         return Defect(path, f"`{key}` does not belong in a {kinds}", hint, at_key=True)
-    remedy = _REMEDIES.get(key) or closest(key, known)
+    remedy = _REMEDIES.get(key) or choice_hint(key, known)
     return Defect(path, f"unknown key `{key}`", remedy, at_key=True)
 
 
@@ -195,9 +194,8 @@ def _no_kind(path: Path, raw: object) -> Defect:
             f"write its kind and what it does, such as {{tool: name}}; kinds: {kinds}",
         )
     for key in inside:
-        near = get_close_matches(str(key), KIND_NAMES, n=1, cutoff=0.6)
-        if near:
-            return Defect((*path, key), f"unknown key `{key}`", f"did you mean `{near[0]}`?", True)
+        if near := closest(key, KIND_NAMES):
+            return Defect((*path, key), f"unknown key `{key}`", f"did you mean `{near}`?", True)
     return Defect(
         path, f"{_what(path)} does not say what it does", f"give it one of: {kinds}", True
     )
@@ -208,8 +206,8 @@ def _missing(path: Path, raw: object) -> Defect:
     where = _what(owner) if owner else "the workflow"
     inside = _at(raw, owner)
     given = [str(name) for name in inside] if isinstance(inside, Mapping) else []
-    near = get_close_matches(str(key), given, n=1, cutoff=0.7)
-    hint = f"is `{near[0]}` meant to be `{key}`?" if near else f"add `{key}:`"
+    near = closest(key, given, cutoff=0.7)
+    hint = f"is `{near}` meant to be `{key}`?" if near else f"add `{key}:`"
     return Defect(owner, f"{where} has no `{key}`", hint, at_key=True)
 
 
@@ -264,4 +262,4 @@ def check_keys(options: Mapping[str, Any], there: Collection[str], what: str = "
     """Raises: `BuildError` when `options` holds a key that is not `there`."""
     for key in options:
         if key not in there:
-            raise BuildError(f"there is no {what} {key!r}", hint=closest(key, sorted(there)))
+            raise BuildError(f"there is no {what} {key!r}", hint=choice_hint(key, sorted(there)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from weft.core.errors import CycleError, UnknownReference
 from weft.core.ports import ModelClient
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models import COMPOSED, client_kind
 
@@ -38,7 +38,7 @@ def _follow(unit: Unit, name: str, before: tuple[str, ...]) -> None:
     for each in models[name].behind:
         if each not in models:
             there = [other for other in models if other != name]
-            hint = closest(each, there) or "declare it under `models`"
+            hint = choice_hint(each, there) or "declare it under `models`"
             raise UnknownReference(f"there is no model called `{each}`", hint=hint)
         if each in (*before, name):
             raise CycleError(f"`{each}` is made of itself", hint="name other models")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from weft.core.errors import BuildError, CycleError, UnknownReference
 from weft.core.ports import ModelClient
 from weft.workflow.document.spec.declarations import ModelSpec
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.tools.functions import function_of
 
@@ -56,7 +56,7 @@ def _check_judge(unit: Unit, name: str, judge: str) -> None:
     """Check that the model `judge` is there, and that no answer of it waits for its own verdict."""
     models = unit.document.models
     if judge not in models:
-        hint = closest(judge, [other for other in models if other != name])
+        hint = choice_hint(judge, [other for other in models if other != name])
         raise UnknownReference(
             f"the moderator: there is no model called `{judge}`",
             hint=hint or "declare it under `models`",

@@ -13,7 +13,7 @@ from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document
 from weft.reasoning.strategies import STRATEGIES, check_options
 from weft.workflow.document.source import KeyPath
-from weft.workflow.document.spec.defects import closest
+from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.model_settings import ThinkSpec
 from weft.workflow.document.spec.nodes import ModelNode
 from weft.workflow.document.unit import Unit, file_beside
@@ -121,7 +121,7 @@ def check_typed(strategy: str, schema: JsonSchema | None) -> None:
 def check_strategy(unit: Unit, spec: ThinkSpec, path: KeyPath) -> None:
     """Check the strategy at `path` and its settings. Raises: `BuildError`, at its place."""
     if spec.strategy not in STRATEGIES:
-        hint = closest(spec.strategy, list(STRATEGIES))
+        hint = choice_hint(spec.strategy, list(STRATEGIES))
         unknown = UnknownReference(f"there is no strategy `{spec.strategy}`", hint=hint)
         unit.fail(unknown, (*path, "strategy"))
     try:
