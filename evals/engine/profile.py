@@ -26,12 +26,12 @@ CASES: Final = ("chain_100", "fanout_1000")
 SYSTEMS: Final = ("weft_flow_none", "weft_flow")
 RUNS: Final = 5
 PARTS: Final = (
-    ("journal", "weft/engine/journal"),
-    ("calls and digests", "weft/engine/cassette"),
+    ("journal", "weft/durability/journal"),
+    ("calls and digests", "weft/durability/calls"),
     ("encoding", "weft/core/codec"),
     ("redaction", "weft/core/redaction"),
-    ("recorder", "weft/engine/recorder"),
-    ("recorder", "weft/engine/metering"),
+    ("recorder", "weft/engine/runner/recorder"),
+    ("recorder", "weft/engine/runner/meter"),
     ("scheduler and runner", "weft/engine"),
     ("tool call", "weft/agents"),
     ("workflow", "weft/workflow"),

@@ -25,7 +25,7 @@ from evals.engine.evaluation import QUICK, Evaluation
 from evals.engine.growth import SIZES, fit
 from evals.engine.limits import LIMITS, Limit
 from evals.engine.plot import draw
-from evals.engine.profile import profiled
+from evals.engine.profile import PARTS, profiled
 from evals.engine.report import table
 from evals.engine.rounds import Pace, Skipped, Timing, measure, measure_together
 from evals.engine.rows import Row, growth_rows, timing_rows
@@ -280,6 +280,12 @@ def test_the_table_says_what_is_there_and_what_is_not(tmp_path):
     assert unknown.endswith("not measured")
     draw(rows, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("place", [place for _, place in PARTS if "/" in place])
+def test_every_part_of_a_profile_is_a_place_of_the_sources(place: str) -> None:
+    root = Path(__file__).parents[2]
+    assert any(str(path.relative_to(root)).startswith(place) for path in root.glob("weft/**/*.py"))
 
 
 def test_a_profile_gives_every_call_to_one_part() -> None:
