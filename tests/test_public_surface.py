@@ -20,15 +20,18 @@ from typer.testing import CliRunner
 import weft
 import weft.errors
 import weft.pytest_plugin
+import weft.serve
+import weft.testing
 from weft.cli.main import app
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "public_surface.txt"
+PUBLIC: Final = (weft, weft.errors, weft.serve, weft.testing)
 
 
 def surface() -> str:
     """One line for each thing that a user may name, sorted within its kind."""
     lines = [
-        *(line for module in (weft, weft.errors) for line in sorted(_python(module))),
+        *(line for module in PUBLIC for line in sorted(_python(module))),
         *(f"pytest {name}" for name in sorted(vars(weft.pytest_plugin)) if name[:5] == "weft_"),
         *sorted(_keys(json.loads(_printed("schema")))),
         *sorted(_decoders(json.loads(_printed("decoders", "--json")))),

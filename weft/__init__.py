@@ -17,58 +17,86 @@ Names are loaded when they are first used, so `import weft` is light.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from weft.agents.agent import AgentOptions, Answer
-    from weft.agents.tools import Isolation, Tool, Toolbox, ToolContext, tool
+    from weft.agents.mcp import McpServer, McpTools
+    from weft.agents.openapi import OpenApiOptions, OpenApiTools
+    from weft.agents.reuse import ReusingTools
+    from weft.agents.tools import Batch, Isolation, Tool, Toolbox, ToolContext, tool
     from weft.agents.tools.declaration import tool_from_schema
     from weft.core.budget import Budget
     from weft.core.call_context import idempotency_key
     from weft.core.errors import NotDone
     from weft.durability.calls import Confirmation
+    from weft.planner.grammar.limits import GrammarLimits
+    from weft.reasoning.code.sandbox.request import SandboxLimits
+    from weft.reasoning.code.sandbox.sandbox import CodeSandbox
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
     from weft.workflow import Flow, FlowResult, FlowRun, json_schema, load, loads
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
+    from weft.workflow.history.simulation import advise, simulate
+    from weft.workflow.runtime.journals import open_journal
+    from weft.workflow.runtime.models.factory import Models
     from weft.workflow.runtime.models.think import ThoughtModel
     from weft.workflow.runtime.options import AskSettings
 
 _NAMES = {
     "weft.agents.agent": "AgentOptions Answer",
-    "weft.agents.tools": "Isolation Tool ToolContext Toolbox tool",
+    "weft.agents.mcp": "McpServer McpTools",
+    "weft.agents.openapi": "OpenApiOptions OpenApiTools",
+    "weft.agents.reuse": "ReusingTools",
+    "weft.agents.tools": "Batch Isolation Tool ToolContext Toolbox tool",
     "weft.agents.tools.declaration": "tool_from_schema",
     "weft.core.budget": "Budget",
     "weft.core.call_context": "idempotency_key",
     "weft.core.errors": "NotDone",
     "weft.durability.calls": "Confirmation",
+    "weft.planner.grammar.limits": "GrammarLimits",
+    "weft.reasoning.code.sandbox.request": "SandboxLimits",
+    "weft.reasoning.code.sandbox.sandbox": "CodeSandbox",
     "weft.reasoning.options": "ThinkOptions",
     "weft.reasoning.question": "Document Question",
     "weft.reasoning.thought": "Thought",
     "weft.workflow": "Flow FlowResult FlowRun json_schema load loads",
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
+    "weft.workflow.history.simulation": "advise simulate",
+    "weft.workflow.runtime.journals": "open_journal",
+    "weft.workflow.runtime.models.factory": "Models",
     "weft.workflow.runtime.models.think": "ThoughtModel",
     "weft.workflow.runtime.options": "AskSettings",
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 __version__ = "0.1.0"
 __all__ = [
     "AgentOptions",
     "Answer",
     "AskSettings",
+    "Batch",
     "Budget",
+    "CodeSandbox",
     "Confirmation",
     "Document",
     "Flow",
     "FlowResult",
     "FlowRun",
+    "GrammarLimits",
     "Isolation",
+    "McpServer",
+    "McpTools",
+    "Models",
     "NotDone",
+    "OpenApiOptions",
+    "OpenApiTools",
     "Question",
+    "ReusingTools",
+    "SandboxLimits",
     "ThinkOptions",
     "Thought",
     "ThoughtModel",
@@ -76,25 +104,19 @@ __all__ = [
     "ToolContext",
     "Toolbox",
     "__version__",
+    "advise",
     "ask",
     "ask_sync",
     "idempotency_key",
     "json_schema",
     "load",
     "loads",
+    "open_journal",
+    "simulate",
     "think",
     "think_sync",
     "tool",
     "tool_from_schema",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}")
-    return getattr(import_module(home), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -3,9 +3,7 @@
 import asyncio
 
 import weft
-from weft.core.ports import ModelRequest, complete
-from weft.core.values import Message
-from weft.workflow import Models
+from weft.serve import Message, ModelRequest, complete
 
 QUESTION = "Tom has 3 boxes with 4 pens each. How many pens are there?"
 
@@ -19,7 +17,7 @@ async def main(model: str = "local:smollm2-135m-instruct") -> None:
         print(f"{strategy}: {thought.answer.strip()!r}, because {thought.why}")
         print(f"  {counts.total_tokens} tokens, {counts.critical_path_tokens} in a row")
 
-    async with Models() as models:  # a strategy as a model client like any other
+    async with weft.Models() as models:  # a strategy as a model client like any other
         careful = weft.ThoughtModel(models.of(model), "sample", options)
         answer = await complete(careful, ModelRequest((Message("user", QUESTION),)))
         print(f"{careful.model}: {answer.text.strip()!r}, {answer.usage.completion_tokens} tokens")

@@ -13,9 +13,15 @@ import argparse
 import asyncio
 from contextlib import aclosing
 
-from weft.core.ports import ConcurrentAttention, ModelRequest, Sampling, TextDelta
-from weft.core.values import Completion, Message
-from weft.serving.local import LocalModel
+from weft.serve import (
+    Completion,
+    ConcurrentAttention,
+    LocalModel,
+    Message,
+    ModelRequest,
+    Sampling,
+    TextDelta,
+)
 
 TASK = "List six animals and one fact about each."
 NAMES = ("Alice", "Bob", "Carol", "David")

@@ -91,3 +91,22 @@ def _parsable(text: str) -> str:
 @pytest.mark.parametrize(("page", "module", "imported"), sorted(set(_imports())))
 def test_what_a_page_imports_is_there(page: str, module: str, imported: str) -> None:
     assert hasattr(import_module(module), imported) or _exists(f"{module}.{imported}")
+
+
+PUBLIC: Final = frozenset({"weft", "weft.errors", "weft.serve", "weft.testing"})
+
+
+def _example_imports() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                yield name(path), str(node.module)
+            elif isinstance(node, ast.Import):
+                yield from ((name(path), each.name) for each in node.names)
+
+
+def test_pages_and_examples_import_public_modules_only() -> None:
+    used = [*((page, module) for page, module, _ in _imports()), *_example_imports()]
+    deep = [one for one in used if one[1].partition(".")[0] == "weft" and one[1] not in PUBLIC]
+    assert len(used) > 20
+    assert not deep

@@ -11,8 +11,9 @@ Names are loaded when they are first used: whoever looks at a journal needs no c
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from weft.workflow.document import WorkflowDocument, json_schema
@@ -24,22 +25,15 @@ if TYPE_CHECKING:
     from weft.workflow.runtime.results.result import FlowResult
     from weft.workflow.runtime.run import FlowRun
 
-_HOMES = {
-    "WorkflowDocument": "weft.workflow.document",
-    "Expression": "weft.workflow.flow",
-    "Flow": "weft.workflow.flow",
-    "FlowResult": "weft.workflow.runtime.results.result",
-    "FlowRun": "weft.workflow.runtime.run",
-    "GraphView": "weft.workflow.document.graph_view",
-    "Handle": "weft.workflow.flow",
-    "ModelSource": "weft.workflow.runtime.models.factory",
-    "Models": "weft.workflow.runtime.models.factory",
-    "ViewEdge": "weft.workflow.document.graph_view",
-    "ViewNode": "weft.workflow.document.graph_view",
-    "json_schema": "weft.workflow.document",
-    "literal": "weft.workflow.flow.python_values",
-    "load": "weft.workflow.flow.flow",
-    "loads": "weft.workflow.flow.flow",
+_NAMES = {
+    "weft.workflow.document": "WorkflowDocument json_schema",
+    "weft.workflow.document.graph_view": "GraphView ViewEdge ViewNode",
+    "weft.workflow.flow": "Expression Flow Handle",
+    "weft.workflow.flow.flow": "load loads",
+    "weft.workflow.flow.python_values": "literal",
+    "weft.workflow.runtime.models.factory": "ModelSource Models",
+    "weft.workflow.runtime.results.result": "FlowResult",
+    "weft.workflow.runtime.run": "FlowRun",
 }
 __all__ = [
     "Expression",
@@ -59,9 +53,4 @@ __all__ = [
     "loads",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'weft.workflow' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

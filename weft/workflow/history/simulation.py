@@ -1,24 +1,96 @@
-"""What-ifs about a recorded run, as people write them. Reads the journal, and changes nothing."""
+"""Predictions for a recorded run, from changes written as text. Only reads the journal."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
 from weft.core.errors import InputError
 from weft.core.ids import RunId
 from weft.core.ports.journal import Journal
-from weft.durability.simulate import Change, Fault, RecordedRun, Scale, recording
+from weft.durability import simulate as simulation
+from weft.durability.simulate import (
+    Advice,
+    Change,
+    Fault,
+    Prediction,
+    RecordedRun,
+    Scale,
+    recording,
+)
 from weft.durability.simulate.script import WorkStep
 from weft.engine.analysis.critical_path import family
 from weft.workflow.document.spec.defects import choice_hint
+from weft.workflow.history.run_history import find_run
+from weft.workflow.runtime.journals import open_journal
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)\Z")
 _FACTOR: Final = re.compile(r"x(\d+(?:\.\d+)?)\Z")
+
+
+def simulate(
+    run: str = "last",
+    *,
+    workers: int | None = None,
+    limits: Sequence[str] = (),
+    latencies: Sequence[str] = (),
+    speeds: Sequence[str] = (),
+    faults: Sequence[str] = (),
+    seed: int = 0,
+    seeds: int = 1,
+    journal: Journal | str | Path | None = None,
+) -> Prediction:
+    """Predict how long a recorded run takes under other conditions. Calls no model and no tool.
+
+    run         its id, the first characters of it, or `last`
+    workers     nodes that run at once; 0: no limit
+    limits      `CLASS=8`: slots of a model or a tool; 0: no limit
+    latencies   `PATTERN=x0.5` or `PATTERN=300ms`; a pattern is `tool.NAME`, `model.NAME`,
+                `node.NAME` or `own.NAME`, with `*` and `?`
+    speeds      `x2` for all models, or `NAME=x2`
+    faults      `NAME:0.1`: a tool, a model or a node, and the share of its attempts that fail
+    seeds       simulated runs, from `seed` on; all but the first draw each time from those that the
+                same code took
+    journal     a journal, its path or address; None: the default journal
+
+    Raises: `InputError` for a text that cannot be read or names what the run does not have,
+    `UnknownReference`, `StoreError`, `RunError`.
+    """
+    recorded = _recorded(run, journal)
+    change = parse_change(
+        recorded,
+        workers=workers,
+        limits=limits,
+        latencies=latencies,
+        speeds=speeds,
+        faults=faults,
+        seed=seed,
+    )
+    return simulation.simulate(recorded, change, seeds=seeds)
+
+
+def advise(
+    run: str = "last", *, count: int = 3, journal: Journal | str | Path | None = None
+) -> tuple[Advice, ...]:
+    """The changes that would shorten a recorded run most, at most `count`, the best first.
+
+    Each has its `words`, the predicted `wall_s`, and `saves`, a share of the recorded time. `run`
+    and `journal`: see `simulate`. Raises: `UnknownReference`, `StoreError`, `RunError`.
+    """
+    return simulation.advise(_recorded(run, journal), Change(), count)
+
+
+def _recorded(run: str, journal: Journal | str | Path | None) -> RecordedRun:
+    if journal is None or isinstance(journal, (str, Path)):
+        with closing(open_journal(journal, make=journal is None, to_read=True)) as opened:
+            return recording_of(opened, find_run(opened, run))
+    return recording_of(journal, find_run(journal, run))
 
 
 def recording_of(journal: Journal, run: RunId) -> RecordedRun:

@@ -1,0 +1,26 @@
+"""Modules whose names are loaded at first use, so that importing them stays cheap."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    module: str, names: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of `module`.
+
+    names: the module that defines them, to names separated by spaces.
+    """
+    homes = {name: home for home, listed in names.items() for name in listed.split()}
+
+    def load(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(import_module(home), name)
+
+    return load, lambda: sorted(sys.modules[module].__all__)
