@@ -17,10 +17,10 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
     "tests": (898, 115_600),
-    "weft": (853, 127_500),
+    "weft": (855, 127_700),
     "weft/agents": (69, 9_600),
     "weft/cli": (69, 8_100),
-    "weft/core": (32, 5_200),
+    "weft/core": (33, 5_200),
     "weft/decoding": (139, 22_500),
     "weft/durability": (35, 7_100),
     "weft/engine": (36, 6_200),
@@ -30,7 +30,7 @@ BUDGET: Final[dict[str, tuple[int, int]]] = {
     "weft/testing": (4, 800),
     "weft/training": (42, 5_900),
     "weft/validation": (7, 900),
-    "weft/workflow": (109, 17_000),
+    "weft/workflow": (109, 17_100),
 }
 """Package to (files, lines)."""
 

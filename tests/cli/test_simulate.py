@@ -148,7 +148,7 @@ def test_the_example_of_the_docs() -> None:
     (program,) = re.findall(r"```python\n(.*?)```", docs.read_text("utf-8"), re.DOTALL)
     names: dict[str, object] = {}
     exec(compile(program, "simulate.md", "exec"), names)
-    assert names["found"]
+    assert names["predicted"]
 
 
 def test_no_such_run() -> None:
