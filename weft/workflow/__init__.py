@@ -1,12 +1,12 @@
-"""YAML and Python programs, and how they become graphs; picks models, tools and stores.
+"""Workflows in YAML and Python, and how they become graphs, models, tools and stores.
 
-load(path) -> Flow             a workflow file; every defect raises one `SourceError`
+load(path) -> Flow             a workflow file; raises `SourceError`
 loads(text, file=...) -> Flow  the same for text
 Flow(name, ...)                a workflow in Python; see its methods
 json_schema() -> dict          the schema of workflow files, for editors
 Models()                       model clients to share between several runs
 
-Names are loaded when they are first used: whoever looks at a journal needs no compiler.
+Names are imported on first use, so that reading a journal needs no compiler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weft.workflow.runtime.results.result import FlowResult
     from weft.workflow.runtime.run import FlowRun
 
-_HOMES = {
+_MODULES = {
     "WorkflowDocument": "weft.workflow.document",
     "Expression": "weft.workflow.flow",
     "Flow": "weft.workflow.flow",
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'weft.workflow' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
