@@ -83,57 +83,57 @@ def replay(
         from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 
         if node is None:
-            story = _story(run, journal)
-            unit = rebuild_or_read_unit(story.header, file)
-            _doubt(story, unit)
-            code = _replayed(story, unit, strict, as_json)
+            history = _history_of(run, journal)
+            unit = rebuild_or_read_unit(history.header, file)
+            _doubt(history, unit)
+            code = _replayed(history, unit, strict, as_json)
         else:
             with journal_at(journal) as opened:
-                story = _story(run, journal)
-                unit = rebuild_unit(story.header, file)
-                _doubt(story, unit)
+                history = _history_of(run, journal)
+                unit = rebuild_unit(history.header, file)
+                _doubt(history, unit)
                 command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(story, unit, node, opened, command, words)
+                code = _forked(history, unit, node, opened, command, words)
     raise typer.Exit(code)
 
 
-def _story(run: str, journal: str | None) -> RunHistory:
+def _history_of(run: str, journal: str | None) -> RunHistory:
     """The run in a cassette file, or in the journal."""
     from weft.workflow.history.cassette_file import read_cassette
 
     if Path(run).suffix and Path(run).is_file():
         return read_cassette(Path(run))
-    (story,) = stories_at(journal, run)
-    return story
+    (history,) = stories_at(journal, run)
+    return history
 
 
-def _doubt(story: RunHistory, unit: Unit) -> None:
+def _doubt(history: RunHistory, unit: Unit) -> None:
     """Say so when the workflow has another name than that of the run."""
     from weft.cli.console import stderr
 
-    recorded, now = clean(story.header.flow), clean(unit.document.name)
+    recorded, now = clean(history.header.flow), clean(unit.document.name)
     if recorded != now:
         said = f"warning: this is the workflow {now}; the run is one of {recorded}"
         stderr().print(said, style="yellow", soft_wrap=True)
 
 
-def _replayed(story: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
+def _replayed(history: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
     from weft.cli.console import stdout, stdout_reserved
     from weft.cli.reports.replay import print_replay, replay_data
     from weft.workflow.history.replay import replay as repeat
 
     if as_json:
         with stdout_reserved():
-            found = repeat(story, unit, strict=strict)
-        typer.echo(json_text(replay_data(story.run, found)))
+            found = repeat(history, unit, strict=strict)
+        typer.echo(json_text(replay_data(history.run, found)))
     else:
-        found = repeat(story, unit, strict=strict)
-        print_replay(stdout(), story.run, found)
+        found = repeat(history, unit, strict=strict)
+        print_replay(stdout(), history.run, found)
     return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
 
 
 def _forked(
-    story: RunHistory,
+    history: RunHistory,
     unit: Unit,
     node: str,
     journal: Journal,
@@ -146,8 +146,8 @@ def _forked(
 
     return asyncio.run(
         run_live(
-            lambda settings: fork_run(story, unit, node, journal, settings=settings, repeat=repeat),
-            story.header,
+            lambda settings: fork_run(history, unit, node, journal, settings=settings, repeat=repeat),
+            history.header,
             unit,
             command,
             journal,

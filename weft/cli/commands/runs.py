@@ -121,17 +121,17 @@ def show(
                 print_lost_calls(stdout(), opened.lost_runs(), run)
                 raise
             read = salvage_history if salvage else read_history
-            story, standing = read(opened, summary.run), standing_word(summary)
-        result = _result(story) if outputs else None
+            history, standing = read(opened, summary.run), standing_word(summary)
+        result = _result(history) if outputs else None
         if as_json:
-            found = story_data(story, summary, standing)
+            found = story_data(history, summary, standing)
             typer.echo(json_text(found | ({} if result is None else result_data(result))))
         else:
-            print_run(stdout(), story, summary, standing, datetime.now(UTC), journal)
+            print_run(stdout(), history, summary, standing, datetime.now(UTC), journal)
             if result is not None:
                 stdout().print()
                 print_outputs(stdout(), result.outputs, result.missing)
-        if story.losses.notes:
+        if history.losses.notes:
             raise typer.Exit(ExitCode.PARTIAL)
 
 
@@ -209,11 +209,11 @@ def export(
         from weft.cli.reports.show import print_losses
         from weft.workflow.history.cassette_file import write_cassette
 
-        (story,) = stories_at(journal, run, salvage=salvage)
-        size = write_cassette(story, file)
+        (history,) = stories_at(journal, run, salvage=salvage)
+        size = write_cassette(history, file)
         typer.echo(f"wrote {file}, {size:,} bytes")
-        if story.losses.notes:
-            print_losses(stderr(), story.losses)
+        if history.losses.notes:
+            print_losses(stderr(), history.losses)
             raise typer.Exit(ExitCode.PARTIAL)
 
 
@@ -234,13 +234,13 @@ def import_file(
     with report_errors(debug=debug):
         from weft.workflow.history.cassette_file import import_run, read_cassette
 
-        story = read_cassette(file)
+        history = read_cassette(file)
         with journal_at(journal, make=True) as opened:
-            run = import_run(opened, story, None if name is None else RunId(name))
+            run = import_run(opened, history, None if name is None else RunId(name))
         typer.echo(f"imported {clean(run)}")
 
 
-def _result(story: RunHistory) -> FlowResult:
+def _result(history: RunHistory) -> FlowResult:
     from weft.workflow.history.recorded_workflow import result_of  # loads what reads workflows
 
-    return result_of(story)
+    return result_of(history)

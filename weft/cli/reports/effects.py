@@ -27,21 +27,21 @@ _STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
 _MOST_ROWS = 200
 
 
-def print_effects(console: Console, story: RunHistory, run: str) -> None:
+def print_effects(console: Console, history: RunHistory, run: str) -> None:
     """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any.
 
     Those that a person has to say something of come first, and all of them are shown. `run`: as
     `again` names it.
     """
-    calls = sorted(once_calls(story.calls), key=lambda call: call.done != "unknown")
+    calls = sorted(once_calls(history.calls), key=lambda call: call.done != "unknown")
     unknown = [call for call in calls if call.done == "unknown"]
     if calls:
         print_calls(console, calls, max(_MOST_ROWS, len(unknown)))
-    if unknown and story.ended is not None and story.ended.status == "succeeded":
+    if unknown and history.ended is not None and history.ended.status == "succeeded":
         console.print("the run has succeeded without them: nothing more is asked of you")
     elif unknown:
-        _ask(console, unknown, run, story.losses.unsure)
-    _tell_refused(console, story)
+        _ask(console, unknown, run, history.losses.unsure)
+    _tell_refused(console, history)
     if calls:
         console.print()
 
@@ -69,14 +69,14 @@ def effect_data(call: OnceCall) -> dict[str, object]:
 
 
 def unsettled_data(
-    story: RunHistory | None, ended: Sequence[UnsettledEffect]
+    history: RunHistory | None, ended: Sequence[UnsettledEffect]
 ) -> list[dict[str, object]]:
     """The calls that a person has to judge, as JSON documents have them.
 
     Those of the record, if there is one; and of `ended`, what the run ended with, the others.
     """
     found: list[dict[str, object]] = []
-    for call in () if story is None else unsettled_calls(story.records):
+    for call in () if history is None else unsettled_calls(history.records):
         made = call.called.record
         assert isinstance(made, ToolCalled)
         about = {"tool": made.tool, "arguments": plain(made.arguments)}
@@ -101,9 +101,9 @@ def _ask(console: Console, unknown: Sequence[OnceCall], run: str, unsure: bool) 
         console.print(f"all {len(alike)} at once: --confirm {word}", soft_wrap=True)
 
 
-def _tell_refused(console: Console, story: RunHistory) -> None:
+def _tell_refused(console: Console, history: RunHistory) -> None:
     """What is to be said of calls that no record knows, where the record has lost some."""
-    nodes = refused_nodes(story)
+    nodes = refused_nodes(history)
     if not nodes:
         return
     names = clean(listing([word_for(node, "...") for node in nodes], _MOST_ROWS))
@@ -130,11 +130,11 @@ def unsettled_calls_data(
 
     `ended`: those that the run ended with. A record that cannot be read tells of none.
     """
-    story = None
+    history = None
     if journal is not None and run is not None:
         with suppress(StoreError):
-            story = read_history(journal, run)
-    return unsettled_data(story, ended)
+            history = read_history(journal, run)
+    return unsettled_data(history, ended)
 
 
 def print_resume_hint(

@@ -140,7 +140,7 @@ _LONGEST_INPUT = 200
 
 def print_run(
     console: Console,
-    story: RunHistory,
+    history: RunHistory,
     summary: RunSummary,
     standing: str,
     now: datetime,
@@ -152,45 +152,45 @@ def print_run(
     line.append(f"  {clean(summary.run)}", "dim")
     console.print(line, soft_wrap=True)
     parts = f", in {summary.parts} parts" if summary.parts > 1 else ""
-    console.print(f"  began {ago(summary.wall, now)}{parts}, with weft {clean(story.header.weft)}")
-    for reason in story.trace.reasons[:5]:
+    console.print(f"  began {ago(summary.wall, now)}{parts}, with weft {clean(history.header.weft)}")
+    for reason in history.trace.reasons[:5]:
         console.print("  " + one_line(reason, 300))
-    for name, value in story.header.inputs.items():
+    for name, value in history.header.inputs.items():
         shown = one_line(json.dumps(plain(value), ensure_ascii=False), _LONGEST_INPUT)
         console.print(Text(f"  {clean(name)} = ", "dim").append(shown), soft_wrap=True)
-    print_losses(console, story.losses)
+    print_losses(console, history.losses)
     console.print()
-    print_outcomes(console, rows(story.trace))
-    _questions(console, list(story.questions.values()), run)
-    print_effects(console, story, run)
-    print_times(console, story.trace)
-    console.print(f"{summary.records:,} records, {stored_bytes(story):,} bytes as text")
+    print_outcomes(console, rows(history.trace))
+    _questions(console, list(history.questions.values()), run)
+    print_effects(console, history, run)
+    print_times(console, history.trace)
+    console.print(f"{summary.records:,} records, {stored_bytes(history):,} bytes as text")
     if standing in ("interrupted", "failed", "partial", "cancelled"):
         console.print(f"go on with it: weft resume {run}", soft_wrap=True)
 
 
-def story_data(story: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
+def story_data(history: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
     """The run as the JSON document has it."""
     return {
         **run_data(summary, standing),
-        "weft": story.header.weft,
-        "inputs": plain(story.header.inputs),
-        "settings": plain(story.header.settings),
-        "files": list(story.header.document),
+        "weft": history.header.weft,
+        "inputs": plain(history.header.inputs),
+        "settings": plain(history.header.settings),
+        "files": list(history.header.document),
         "outcomes": {
             node.info.id: {**node_data(node), "tokens": node.usage.tokens}
-            for node in story.trace.nodes.values()
+            for node in history.trace.nodes.values()
         },
         "questions": [
             {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
-            for asked in story.questions.values()
+            for asked in history.questions.values()
         ],
-        "once": [effect_data(call) for call in once_calls(story.calls)],
-        "unsettled": unsettled_data(story, ()),
-        "lost": list(story.losses.notes),
-        "reasons": list(story.trace.reasons),
-        "wall_s": story.trace.wall_s,
-        "bytes": stored_bytes(story),
+        "once": [effect_data(call) for call in once_calls(history.calls)],
+        "unsettled": unsettled_data(history, ()),
+        "lost": list(history.losses.notes),
+        "reasons": list(history.trace.reasons),
+        "wall_s": history.trace.wall_s,
+        "bytes": stored_bytes(history),
     }
 
 
@@ -199,9 +199,9 @@ def result_data(result: FlowResult) -> dict[str, object]:
     return {"outputs": plain(result.outputs), "missing": dict(result.missing)}
 
 
-def stored_bytes(story: RunHistory) -> int:
+def stored_bytes(history: RunHistory) -> int:
     """What the records are as text, in bytes; what comes again is counted again."""
-    texts = (encode(numbered.record) for numbered in story.records)
+    texts = (encode(numbered.record) for numbered in history.records)
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 

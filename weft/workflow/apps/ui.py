@@ -42,9 +42,9 @@ def _values(journal: Journal, run: RunId) -> RunValues:
     """As the record has them, which is without secrets; outputs of a run that has ended."""
     if not journal.summary(run).ended_wall:
         return RunValues(journal.header(run).inputs)
-    story = read_history(journal, run)
-    result = result_of(story)
-    return RunValues(story.header.inputs, result.outputs, result.missing)
+    history = read_history(journal, run)
+    result = result_of(history)
+    return RunValues(history.header.inputs, result.outputs, result.missing)
 
 
 READERS = RunReaders(unsettled_calls, _timing, _values)

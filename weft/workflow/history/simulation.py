@@ -1,4 +1,4 @@
-"""What-ifs about a recorded run, as people write them. Reads the journal, and changes nothing."""
+"""What-if changes of a recorded run, parsed from text. Reads the journal only."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FACTOR: Final = re.compile(r"x(\d+(?:\.\d+)?)\Z")
 
 
 def recording_of(journal: Journal, run: RunId) -> RecordedRun:
-    """The run, ready to be scheduled again. Raises: `StoreError`, `RunError`."""
+    """The recording of a run, ready to be scheduled again. Raises: `StoreError`, `RunError`."""
     return recording(numbered.record for numbered in journal.records(run))
 
 
 def parse_change(
-    found: RecordedRun,
+    run: RecordedRun,
     *,
     workers: int | None = None,
     limits: Sequence[str] = (),
@@ -44,9 +44,9 @@ def parse_change(
     speeds      `x2` for all models, or `NAME=x2`; NAME may be `model.NAME`
     faults      `NAME:0.1`: a tool, a model or a node, and how often an attempt fails
 
-    Raises: `InputError` for a text that is none of these, or names what the run does not have.
+    Raises: `InputError` for a text in no such form, or with a name that the run does not have.
     """
-    names = _RunNames(found)
+    names = _RunNames(run)
     scales = [_scale(text, names) for text in latencies] + [_speed(text, names) for text in speeds]
     change = Change(workers, scales=tuple(scales), seed=seed)
     change = replace(change, limits=dict(_limit(text, names) for text in limits))
@@ -54,14 +54,14 @@ def parse_change(
 
 
 class _RunNames:
-    """What a run has: names of tools and models, families of nodes, classes of slots."""
+    """The names in a run: tools and models, families of nodes, resource classes."""
 
-    def __init__(self, found: RecordedRun) -> None:
-        self.families = sorted({family(node) for node in found.every})
+    def __init__(self, run: RecordedRun) -> None:
+        self.families = sorted({family(node) for node in run.every})
         self.calls = sorted(
             {
                 f"{stretch.kind}.{stretch.name}"
-                for script in found.every.values()
+                for script in run.every.values()
                 for attempt in script.attempts
                 for step in attempt.steps
                 if isinstance(step, WorkStep)
@@ -69,8 +69,8 @@ class _RunNames:
                 if stretch.kind != "own"
             }
         )
-        own = [script.info.resource for script in found.every.values()]
-        self.classes = sorted({name for name in (*found.limits, *own) if name})
+        own = [script.info.resource for script in run.every.values()]
+        self.classes = sorted({name for name in (*run.limits, *own) if name})
 
     @property
     def patterns(self) -> list[str]:
@@ -86,26 +86,26 @@ class _RunNames:
         return [*self.families, *(name.partition(".")[2] for name in self.calls)]
 
     def check(self, pattern: str, among: Iterable[str], text: str, what: str) -> None:
-        """Raise `InputError` when `pattern` names nothing of the run."""
-        known = list(among)
+        """Raise `InputError` when `pattern` matches nothing of the run."""
+        names = list(among)
         literal = pattern.replace("[", "[[]")
-        if not any(name == pattern or fnmatchcase(name, literal) for name in known):
-            shown = ", ".join(known[:8]) or "none"
-            hint = choice_hint(pattern, known) or f"it has {shown}"
+        if not any(name == pattern or fnmatchcase(name, literal) for name in names):
+            shown = ", ".join(names[:8]) or "none"
+            hint = choice_hint(pattern, names) or f"it has {shown}"
             raise InputError(f"{text!r}: the run has no {what} called {pattern!r}", hint=hint)
 
 
 def _scale(text: str, names: _RunNames) -> Scale:
     pattern, _, value = text.rpartition("=")
     if (factor := _FACTOR.match(value)) is not None and pattern:
-        found = Scale(pattern, float(factor[1]))
+        scale = Scale(pattern, float(factor[1]))
     elif (duration := _DURATION.match(value)) is not None and pattern:
-        found = Scale(pattern, seconds=float(duration[1]) * _UNITS[duration[2]])
+        scale = Scale(pattern, seconds=float(duration[1]) * _UNITS[duration[2]])
     else:
         hint = "such as tool.search=x0.5 or model.small=300ms"
         raise InputError(f"{text!r} is no latency", hint=hint)
     names.check(pattern, names.patterns, text, "tool, model or node")
-    return found
+    return scale
 
 
 def _speed(text: str, names: _RunNames) -> Scale:

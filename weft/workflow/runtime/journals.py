@@ -51,10 +51,10 @@ def open_journal(
 
 
 @contextmanager
+def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | None]]:
     """`given`, or the user's own journal; the second value is the latter, for the run to close.
 
     It is closed here if the block fails. Raises: `StoreError`.
-    """
     """
     journal = open_journal() if given is None else given
     own = journal if given is None else None
@@ -108,6 +108,7 @@ class FileMark(NamedTuple):
 
 
 @dataclass(slots=True)
+class PooledJournal:
     """An open journal, with the number of runs that use it.
 
     `mark`: its files when it was opened, or, while it is idle, when the last run returned it.
