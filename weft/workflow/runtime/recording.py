@@ -26,7 +26,7 @@ from weft.engine.runner.recorder import RunRecorder
 from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
 from weft.validation import misfit
-from weft.workflow.compile.sources import SourceDigests, stands_in_file
+from weft.workflow.compile.sources import SourceDigests, is_from_file
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import BoundaryModels, RecordingBoundary, recorded_models
 from weft.workflow.runtime.compiled import CompiledFlow
@@ -202,7 +202,7 @@ class RunRecording:
         self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
     ) -> RunHeader:
         recorded = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
-        if stands_in_file(unit):
+        if is_from_file(unit):
             recorded["folder"] = str(unit.root)
         return RunHeader(
             RunId(""),
