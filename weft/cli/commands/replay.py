@@ -1,4 +1,4 @@
-"""`weft replay`: repeats a recorded run offline; or runs a part of it again, live."""
+"""`weft replay`: replays a recorded run offline; or runs a part of it again, live."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from weft.cli import options
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import journal_at, stories_at
+from weft.cli.journal import journal_at, histories_at
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ def replay(
         if node is None:
             history = _history_of(run, journal)
             unit = rebuild_or_read_unit(history.header, file)
-            _doubt(history, unit)
+            _warn_of_other_flow(history, unit)
             code = _replayed(history, unit, strict, as_json)
         else:
             with journal_at(journal) as opened:
                 history = _history_of(run, journal)
                 unit = rebuild_unit(history.header, file)
-                _doubt(history, unit)
+                _warn_of_other_flow(history, unit)
                 command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
                 code = _forked(history, unit, node, opened, command, words)
     raise typer.Exit(code)
@@ -103,18 +103,18 @@ def _history_of(run: str, journal: str | None) -> RunHistory:
 
     if Path(run).suffix and Path(run).is_file():
         return read_cassette(Path(run))
-    (history,) = stories_at(journal, run)
+    (history,) = histories_at(journal, run)
     return history
 
 
-def _doubt(history: RunHistory, unit: Unit) -> None:
-    """Say so when the workflow has another name than that of the run."""
+def _warn_of_other_flow(history: RunHistory, unit: Unit) -> None:
+    """Print a warning when the workflow's name differs from that of the run."""
     from weft.cli.console import stderr
 
     recorded, now = clean(history.header.flow), clean(unit.document.name)
     if recorded != now:
-        said = f"warning: this is the workflow {now}; the run is one of {recorded}"
-        stderr().print(said, style="yellow", soft_wrap=True)
+        message = f"warning: this is the workflow {now}; the run is one of {recorded}"
+        stderr().print(message, style="yellow", soft_wrap=True)
 
 
 def _replayed(history: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
@@ -124,12 +124,12 @@ def _replayed(history: RunHistory, unit: Unit, strict: bool, as_json: bool) -> E
 
     if as_json:
         with stdout_reserved():
-            found = repeat(history, unit, strict=strict)
-        typer.echo(json_text(replay_data(history.run, found)))
+            replayed = repeat(history, unit, strict=strict)
+        typer.echo(json_text(replay_data(history.run, replayed)))
     else:
-        found = repeat(history, unit, strict=strict)
-        print_replay(stdout(), history.run, found)
-    return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
+        replayed = repeat(history, unit, strict=strict)
+        print_replay(stdout(), history.run, replayed)
+    return ExitCode.SUCCEEDED if replayed.ok else ExitCode.FAILED
 
 
 def _forked(
