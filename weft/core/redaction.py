@@ -332,11 +332,11 @@ def named_secrets(
     names: Iterable[str] = (), environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """The values of the variables `names`, and of those whose name looks like a secret's."""
-    found = {name: environment[name] for name in names if environment.get(name)}
+    secrets = {name: environment[name] for name in names if environment.get(name)}
     for name in environment:
         if _is_telling(name) and len(value := environment[name]) >= _SHORTEST_FOUND:
-            found.setdefault(name, value)
-    return found
+            secrets.setdefault(name, value)
+    return secrets
 
 
 @lru_cache(maxsize=4096)
@@ -345,14 +345,14 @@ def _is_telling(name: str) -> bool:
     return _TELLING.search(name) is not None
 
 
-def redactor_for(found: Mapping[str, str]) -> Redactor:
+def redactor_for(secrets: Mapping[str, str]) -> Redactor:
     """The redactor of these secrets; the same object for equal secrets."""
-    return _redactor(tuple(found.items()))
+    return _redactor(tuple(secrets.items()))
 
 
 @lru_cache(maxsize=8)
-def _redactor(found: tuple[tuple[str, str], ...]) -> Redactor:
-    return Redactor(dict(found))
+def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(dict(secrets))
 
 
 class _NamedSecrets:
@@ -360,27 +360,27 @@ class _NamedSecrets:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.found: dict[str, str] = {}
+        self.secrets: dict[str, str] = {}
         self.redactor = Redactor()
 
     def look(self) -> None:
-        found = named_secrets(sorted(self.names))
-        if found != self.found:
-            self.found, self.redactor = found, redactor_for(found)
+        secrets = named_secrets(sorted(self.names))
+        if secrets != self.secrets:
+            self.secrets, self.redactor = secrets, redactor_for(secrets)
 
 
-_known = _NamedSecrets()
+_named = _NamedSecrets()
 
 
 def know_secrets(names: Iterable[str] = ()) -> None:
     """Read the environment again; `names` are further variables that hold keys."""
-    _known.names.update(names)
-    _known.look()
+    _named.names.update(names)
+    _named.look()
 
 
 def hidden(value: V) -> V:
     """`value` without this process's secrets, fit to be shown to people and peers."""
-    return _known.redactor.hide(value)
+    return _named.redactor.hide(value)
 
 
 class SecretFilter(logging.Filter):

@@ -12,7 +12,7 @@ import typer
 from weft.cli import options
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import journal_at, histories_at
+from weft.cli.journal import histories_at, journal_at
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def replay(
         raise typer.BadParameter("people answer as they did, unless there is --from NODE")
     if node is not None and strict:
         raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
-    words = options.pairs(confirm or (), "--confirm")
-    if node is None and words:
+    confirmations = options.pairs(confirm or (), "--confirm")
+    if node is None and confirmations:
         raise typer.BadParameter("nothing is called, unless there is --from NODE")
-    if any(word != "repeat" for word in words.values()):
+    if any(answer != "repeat" for answer in confirmations.values()):
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions
@@ -93,7 +93,7 @@ def replay(
                 unit = rebuild_unit(history.header, file)
                 _warn_of_other_flow(history, unit)
                 command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(history, unit, node, opened, command, words)
+                code = _forked(history, unit, node, opened, command, confirmations)
     raise typer.Exit(code)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import journal_at, histories_at
+from weft.cli.journal import histories_at, journal_at
 from weft.cli.options import Debug, JournalPlace, Json, Run, byte_count, run_name, seconds
 from weft.cli.text import amount, clean, json_text
 from weft.core.ids import RunId
@@ -105,7 +105,7 @@ def show(
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.reports.outcome import print_outputs
-        from weft.cli.reports.show import print_lost_calls, print_run, result_data, history_data
+        from weft.cli.reports.show import history_data, print_lost_calls, print_run, result_data
         from weft.durability.journal.refusals import RunLost
         from weft.workflow.history.run_history import (
             find_run,

@@ -41,13 +41,11 @@ class LineProgress:
         self._trace = trace
 
     def __call__(self, event: Event) -> None:
-        """Apply an event."""
         line = self._line(event)
         if line is not None:
             self._console.print(f"[{event.at_s:8.2f} s] {line}", soft_wrap=True)
 
     def shown(self) -> AbstractAsyncContextManager[None]:
-        """Does nothing."""
         return nullcontext()
 
     def paused(self) -> AbstractContextManager[Console]:
@@ -147,7 +145,6 @@ class StreamPrinter:
         self._unfinished: defaultdict[NodeId, str] = defaultdict(str)
 
     def __call__(self, event: Event) -> None:
-        """Apply an event."""
         match event:
             case NodeStreamed():
                 *lines, rest = (self._unfinished[event.node] + event.text).split("\n")

@@ -49,7 +49,6 @@ class NodeOutputLog:
         self.of: defaultdict[NodeId, NodeOutput] = defaultdict(NodeOutput)
 
     def __call__(self, event: Event) -> None:
-        """Apply an event."""
         if isinstance(event, NodeStreamed):
             output = self.of[event.node]
             if output.since_s is None:
@@ -75,9 +74,7 @@ class QuietProgress:
         """Does nothing."""
 
     def shown(self) -> AbstractAsyncContextManager[None]:
-        """Does nothing."""
         return nullcontext()
 
     def paused(self) -> AbstractContextManager[Console]:
-        """The console."""
         return nullcontext(self._console())

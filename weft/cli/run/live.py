@@ -226,7 +226,6 @@ class LiveProgress:
         self._live = self._new_live()
 
     def __call__(self, event: Event) -> None:
-        """Apply an event."""
         if isinstance(event, RunStarted):
             self._started_s = time.monotonic() - event.at_s
         elif isinstance(event, RunFinished):

@@ -87,7 +87,7 @@ def _json(text: str, schema: Mapping[str, object]) -> Json:
 
 
 def _check(value: Json, schema: Mapping[str, object]) -> None:
-    from weft.workflow.document.spec.schemas import violation
+    from weft.validation import violation
 
     if why := violation(value, schema):
         raise InputError(f"the answer does not fit: {one_line(why, 200)}")

@@ -144,8 +144,8 @@ class _Comparison:
         shared = from_a & from_b
         if not shared:
             return _Clash(f"{named(from_a)} can never be {named(from_b)}")
-        given, taken = listed(a), listed(b)
-        if clash := _values(given, taken) or _beyond(given, b) or _beyond(taken, a):
+        source, target = listed(a), listed(b)
+        if clash := _values(source, target) or _beyond(source, b) or _beyond(target, a):
             return clash
         if shared == {"object"}:
             return self._properties(a, b) or self._free("*", any_member(a), any_member(b))
@@ -155,12 +155,12 @@ class _Comparison:
 
     def _properties(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
         for name in dict.fromkeys((*required(b), *required(a))):
-            given, taken = member(a, name), member(b, name)
-            if given is False:
+            source, target = member(a, name), member(b, name)
+            if source is False:
                 return _Clash(f"it has no property {name!r}{meant(name, a)}")
-            if taken is False:
+            if target is False:
                 return _Clash(f"the property {name!r} is not allowed{meant(name, b)}")
-            if clash := self._both(given, taken):
+            if clash := self._both(source, target):
                 return clash.inside(name)
         return None
 
@@ -172,15 +172,15 @@ class _Comparison:
                 return clash.inside(f"[{index}]")
         return None
 
-    def _free(self, step: str, given: Part | None, taken: Part | None) -> _Clash | None:
+    def _free(self, step: str, source: Part | None, target: Part | None) -> _Clash | None:
         """Items of lists, or properties with free keys; an empty value fits where none may be."""
-        if given is False or taken is False:
+        if source is False or target is False:
             return None
-        clash = self._both(given, taken)
+        clash = self._both(source, target)
         return clash and clash.inside(step)
 
-    def _both(self, given: Part | None, taken: Part | None) -> _Clash | None:
-        return None if given is None or taken is None else self.clash(given, taken)
+    def _both(self, source: Part | None, target: Part | None) -> _Clash | None:
+        return None if source is None or target is None else self.clash(source, target)
 
 
 def _excluded(
@@ -196,10 +196,10 @@ def _excluded(
             yield _Clash(" and ".join(dict.fromkeys(map(str, clashes))))
 
 
-def _values(given: Sequence[Any] | None, taken: Sequence[Any] | None) -> _Clash | None:
-    if given is None or taken is None or any(value in taken for value in given):
+def _values(source: Sequence[Any] | None, target: Sequence[Any] | None) -> _Clash | None:
+    if source is None or target is None or any(value in target for value in source):
         return None
-    return _Clash(f"{_quoted(given)} is never {_quoted(taken)}")
+    return _Clash(f"{_quoted(source)} is never {_quoted(target)}")
 
 
 def _beyond(values: Sequence[Any] | None, schema: Mapping[str, Any]) -> _Clash | None:

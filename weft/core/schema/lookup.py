@@ -110,8 +110,8 @@ class _Lookup:
                 failures.append(error)
         if not found:
             raise failures[0]
-        known = [part for part in found if part is not None]
-        return _joined("anyOf", known) if len(known) == len(found) else None
+        schemas = [part for part in found if part is not None]
+        return _joined("anyOf", schemas) if len(schemas) == len(found) else None
 
     def _own(self, schema: Mapping[str, Any], step: str | int) -> Part | None:
         word = f"property {step!r}" if isinstance(step, str) else f"item {step}"

@@ -12,10 +12,10 @@ from weft.core.errors import Cancelled, ToolResultError
 from weft.core.ids import RunId
 from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema, ToolSpec
+from weft.validation import violation_async
 from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.inputs import check_inputs_async
-from weft.workflow.document.spec.schemas import violation_async
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.results.result import FlowResult, check_result

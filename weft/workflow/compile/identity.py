@@ -87,8 +87,8 @@ class DigestSnapshot:
 
     def hold(self, digests: Digests) -> bool:
         """Whether `digests` gives the same for all memoized ones."""
-        return all(digests.file(*key) == known for key, known in self._files.items()) and all(
-            digests.function(*key) == known for key, known in self._functions.items()
+        return all(digests.file(*key) == digest for key, digest in self._files.items()) and all(
+            digests.function(*key) == digest for key, digest in self._functions.items()
         )
 
 

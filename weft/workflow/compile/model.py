@@ -33,15 +33,11 @@ from weft.engine.graph.node import (
 from weft.engine.kinds import instances
 from weft.engine.kinds.body import map_result
 from weft.reasoning.thought import Thought
+from weft.validation import violation_async
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
-from weft.workflow.document.spec.schemas import (
-    parse_answer,
-    parse_answer_async,
-    read_json,
-    violation_async,
-)
+from weft.workflow.document.spec.schemas import parse_answer, parse_answer_async, read_json
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.declared_model import adapter_of
 from weft.workflow.runtime.models.decoders import decoder_of

@@ -8,10 +8,10 @@ from typing import Any
 
 from weft.core.errors import InputError
 from weft.core.values import JsonSchema
+from weft.validation import violation, violation_async
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation, violation_async
 
 
 class CheckedInputs(dict[str, Any]):

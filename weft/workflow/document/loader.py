@@ -33,10 +33,7 @@ def load_unit(path: Path) -> Unit:
 
 
 def load_tools(path: Path) -> Unit:
-    """The workflow in the file, for its tools only: it may have no nodes.
-
-    Raises: `SourceError`.
-    """
+    """The workflow in the file, for its tools only: it may have no nodes. Raises: `SourceError`."""
     source, tree = read_file(path)
     raw = plain(tree)
     if isinstance(raw, Mapping) and "nodes" not in raw and raw.get("tools"):

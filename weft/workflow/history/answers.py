@@ -9,8 +9,8 @@ from typing import Any
 from weft.core.errors import InputError, UnknownReference
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter
+from weft.validation import violation
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.history.run_history import find_run, read_history
 
 
@@ -40,10 +40,10 @@ class PendingQuestions:
 
     def question(self, run: str, node: str) -> PendingQuestion:
         """A node's question. Raises: `UnknownReference` when it asks nothing, `StoreError`."""
-        asked = {question.node: question for question in self.questions(run)}
-        if NodeId(node) in asked:
-            return asked[NodeId(node)]
-        hint = choice_hint(node, list(asked)) or f"{find_run(self._journal, run)} asks nothing"
+        questions = {question.node: question for question in self.questions(run)}
+        if NodeId(node) in questions:
+            return questions[NodeId(node)]
+        hint = choice_hint(node, list(questions)) or f"{find_run(self._journal, run)} asks nothing"
         raise UnknownReference(f"{node!r} asks nothing", hint=hint)
 
     def give(self, question: PendingQuestion, value: Any) -> bool:
@@ -69,8 +69,8 @@ class JournalHumanInputs:
     def questions(self, run: str) -> list[dict[str, Any]]:
         self._check(run)
         return [
-            {"node": asked.node, "question": asked.question, "schema": dict(asked.schema)}
-            for asked in self._answers.questions(run)
+            {"node": question.node, "question": question.question, "schema": dict(question.schema)}
+            for question in self._answers.questions(run)
         ]
 
     def answer(self, run: str, node: str, value: Any) -> bool:

@@ -44,9 +44,9 @@ def scopes_of(node: NodeId) -> Iterator[NodeId]:
 
 
 def built_on(
-    node: NodeId, needs: Mapping[str, frozenset[str]], worked: Collection[NodeId]
+    node: NodeId, needs: Mapping[str, frozenset[str]], executed: Collection[NodeId]
 ) -> NodeId | None:
-    """The first node in `worked` that used the value of `node`; None if there is none.
+    """The first node in `executed` that used the value of `node`; None if there is none.
 
     `needs`: for each declared node the nodes whose values it takes. For an undeclared node,
     such as an agent's call, the answer is unknown, and the result is the node itself.
@@ -54,29 +54,29 @@ def built_on(
     if stem(node) not in needs:
         return node
     for scope in scopes_of(in_any_attempt(node)):
-        used = next((w for w in worked if _takes(in_any_attempt(w), scope, needs)), None)
+        used = next((w for w in executed if _takes(in_any_attempt(w), scope, needs)), None)
         if used is not None:
             return used
     return None
 
 
-def _takes(worked: NodeId, scope: NodeId, needs: Mapping[str, frozenset[str]]) -> bool:
-    """Whether `worked` used the value of `scope`, and lies outside of it."""
+def _takes(executed: NodeId, scope: NodeId, needs: Mapping[str, frozenset[str]]) -> bool:
+    """Whether `executed` used the value of `scope`, and lies outside of it."""
     parent = parent_of(scope)
     if parent is not None and scope[len(parent)] == "#":  # a loop: later iterations
-        number, _, _ = worked[len(parent) + 1 :].partition("/")
+        number, _, _ = executed[len(parent) + 1 :].partition("/")
         later = number.isdecimal() and int(number) > int(scope[len(parent) + 1 :])
-        return worked.startswith(f"{parent}#") and later
+        return executed.startswith(f"{parent}#") and later
     if parent is not None and scope[len(parent)] == "[":
         return False  # items do not depend on one another
     label = stem(scope)
-    outside = parent is None or worked.startswith(f"{parent}/")
-    inside = stem(worked).startswith(f"{label}/")
-    return outside and not inside and stem(worked) in downstream(needs, {label}) - {label}
+    outside = parent is None or executed.startswith(f"{parent}/")
+    inside = stem(executed).startswith(f"{label}/")
+    return outside and not inside and stem(executed) in downstream(needs, {label}) - {label}
 
 
 def confirmations_of(
-    letters: Sequence[Letter],
+    signals: Sequence[Letter],
     history: RunHistory,
     differences: WorkflowDiff,
     effects: Sequence[UnsettledCall],
@@ -85,9 +85,9 @@ def confirmations_of(
     """Confirmations of calls that need them, from `confirmed` and from signals, by place."""
     confirmations: dict[str, Confirmation] = {}
     calls = unsettled_calls(history.records)
-    for letter in letters:
-        if letter.kind == "confirm" and letter.node not in confirmed:
-            confirmations |= confirmation_in(letter, calls)
+    for signal in signals:
+        if signal.kind == "confirm" and signal.node not in confirmed:
+            confirmations |= confirmation_in(signal, calls)
     if not confirmed:
         return confirmations
     waiting = [*calls, *_repeated(history, differences, effects)]
@@ -115,10 +115,10 @@ def _corrected(
     effects: Sequence[UnsettledCall],
 ) -> dict[str, Confirmation]:
     """A confirmation that replaces an earlier one. Raises: `InputError` when it is too late."""
-    worked = [*finished_counts(history), *(call.node for call in effects)]
+    executed = [*finished_counts(history), *(call.node for call in effects)]
     calls = [call for call in confirmed_calls(history.records) if call.is_at(where)]
     for call in calls:
-        user = built_on(call.node, differences.needs, worked)
+        user = built_on(call.node, differences.needs, executed)
         if user is not None:
             hint = f"{user} has gone on with what was said; begin a new run to have it otherwise"
             message = f"what was said of the call at {where!r} cannot be changed"

@@ -123,11 +123,11 @@ def claim_run(
                 differences,
                 hint="--accept-changes goes on with what it is now; what is the same is kept",
             )
-        letters = journal.letters(run_id)  # each is delivered once
-        confirmations = confirmations_of(letters, history, differences, effects, confirmed or {})
+        signals = journal.letters(run_id)  # each is delivered once
+        confirmations = confirmations_of(signals, history, differences, effects, confirmed or {})
         if as_written:
             check_results(unit, history.records, confirmations)
-        return _taken(journal, claim, unit, history, differences, confirmations, letters)
+        return _taken(journal, claim, unit, history, differences, confirmations, signals)
     except BaseException:
         claim.release()
         raise
@@ -157,7 +157,7 @@ def _resumable(
     history: RunHistory,
     differences: WorkflowDiff,
     confirmed: dict[str, Confirmation],
-    letters: Sequence[Letter],
+    signals: Sequence[Letter],
 ) -> ResumableRun:
     redactor = redactor_of(unit, history.header.secrets)
     past = PriorRun(
@@ -168,7 +168,7 @@ def _resumable(
         claim,
         tuple(numbered.record for numbered in history.records),
         confirmed,
-        tuple(letter for letter in letters if letter.kind != "confirm"),
+        tuple(signal for signal in signals if signal.kind != "confirm"),
         digests=digests_like(history.header),
         unsure=history.losses.unsure,
         gone=frozenset(node.node for node in differences.nodes if node.verdict == "gone"),

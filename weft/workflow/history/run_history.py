@@ -65,14 +65,14 @@ class RunHistory:
     @cached_property
     def questions(self) -> dict[NodeId, HumanAsked]:
         """The open questions of nodes."""
-        asked: dict[NodeId, HumanAsked] = {}
+        questions: dict[NodeId, HumanAsked] = {}
         for event in self.events:
             match event:
                 case HumanAsked():
-                    asked[event.node] = event
+                    questions[event.node] = event
                 case HumanAnswered() | NodeFinished():
-                    asked.pop(event.node, None)
-        return asked
+                    questions.pop(event.node, None)
+        return questions
 
     @cached_property
     def ended(self) -> RunFinished | None:

@@ -123,13 +123,13 @@ def _is_replaced(call: RecordedCall) -> bool:
     return called.stands_for.rpartition("@")[0] == in_any_attempt(called.node)
 
 
-def confirmation_in(letter: Letter, calls: Iterable[UnsettledCall]) -> Mapping[str, Confirmation]:
+def confirmation_in(signal: Letter, calls: Iterable[UnsettledCall]) -> Mapping[str, Confirmation]:
     """The confirmation in a signal, by the `where` of its call.
 
     It applies only while that call is open: a call that was repeated on a confirmation, and whose
     end is unknown again, needs another one.
     """
-    content: Any = letter.value
+    content: Any = signal.value
     if not isinstance(content, Mapping) or content.get("said") not in ("done", "repeat"):
         return {}
     confirmation = Confirmation(content["said"], content.get("value"))

@@ -46,8 +46,8 @@ def path(text: Template) -> ValuePath | None:
 def paths(text: Template) -> Iterator[ValuePath]:
     """The paths whose values `text` contains, in order."""
     outputs = [] if text.tree is None else text.tree.find_all(nodes.Output)
-    found = (_path(part) for output in outputs for part in output.nodes)
-    return (one for one in found if one is not None)
+    parsed = (_path(part) for output in outputs for part in output.nodes)
+    return (one for one in parsed if one is not None)
 
 
 def comparison(text: Template) -> tuple[ValuePath, Operator, Any] | None:
@@ -208,40 +208,40 @@ class _FlowToPlan:
         return value
 
     def _text(self, text: Template, here: Mapping[str, Here], name: str) -> Value:
-        found = path(text)
-        if found is not None:
-            return self._referred(found, here, name)
+        value_path = path(text)
+        if value_path is not None:
+            return self._referred(value_path, here, name)
         if text.references:
             _refuse(name, f"a plan cannot compute {text.text!r:.60}: it only refers to results")
         return text.render({})
 
-    def _referred(self, found: ValuePath, here: Mapping[str, Here], name: str) -> Value:
-        if found.name in here:
-            return Ref(here[found.name], found.steps)
-        if found.name in self._numbers:
-            return Ref(self._numbers[found.name], found.steps)
-        if found.name not in self._inputs:
-            _refuse(name, f"a plan cannot use `{found.name}`: it is no call of a tool")
+    def _referred(self, value_path: ValuePath, here: Mapping[str, Here], name: str) -> Value:
+        if value_path.name in here:
+            return Ref(here[value_path.name], value_path.steps)
+        if value_path.name in self._numbers:
+            return Ref(self._numbers[value_path.name], value_path.steps)
+        if value_path.name not in self._inputs:
+            _refuse(name, f"a plan cannot use `{value_path.name}`: it is no call of a tool")
         try:
-            return plain(follow(Ref("item", found.steps), {"item": self._inputs[found.name]}))
+            return plain(follow(Ref("item", value_path.steps), {"item": self._inputs[value_path.name]}))
         except UnknownReference as error:
-            raise BuildError(f"the input `{found.name}`: {error.message}") from None
+            raise BuildError(f"the input `{value_path.name}`: {error.message}") from None
 
     def _ref(self, value: Any, name: str) -> Ref:
-        found = self._value(value, {}, name)
-        if not isinstance(found, Ref):
+        reference = self._value(value, {}, name)
+        if not isinstance(reference, Ref):
             _refuse(name, f"a plan refers to a result here, not to {value!r:.60}")
-        return found
+        return reference
 
     def _when(self, node: NodeStep, name: str) -> StepCondition | None:
         if node.when is None:
             return None
-        found = comparison(template(node.when))
-        if found is None:
+        condition = comparison(template(node.when))
+        if condition is None:
             _refuse(
                 name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
             )
-        compared, operator, literal = found
+        compared, operator, literal = condition
         ref = self._referred(compared, {}, name)
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")

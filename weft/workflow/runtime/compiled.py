@@ -106,9 +106,9 @@ class ToolSnapshot:
         """Whether `tools` still gives the same."""
         try:
             return (
-                all(tools.spec(*key) == known for key, known in self._specs.items())
-                and all(tools.function(*key) is known for key, known in self._functions.items())
-                and all(tools.resource(*key) == known for key, known in self._slots.items())
+                all(tools.spec(*key) == spec for key, spec in self._specs.items())
+                and all(tools.function(*key) is function for key, function in self._functions.items())
+                and all(tools.resource(*key) == slot for key, slot in self._slots.items())
                 and tools.resources == self._named
             )
         except WeftError:

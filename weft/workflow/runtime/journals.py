@@ -144,10 +144,7 @@ class JournalPool:
         atexit.register(self.close)
 
     def lend(self) -> PooledJournal:
-        """The default journal; see `open_journal`.
-
-        Raises: `StoreError`.
-        """
+        """The default journal; see `open_journal`. Raises: `StoreError`."""
         path = file_of_journal()
         with self._lock:
             latest = self._latest

@@ -48,7 +48,7 @@ class PriorRun:
     """The history that a run builds on: its own earlier parts, or another run.
 
     `claim` is the right to write to `run`, if that has begun; without it a new run begins.
-    `records` are the run's own of earlier parts, `letters` the signals that were waiting for it.
+    `records` are the run's own of earlier parts, `signals` those that were waiting for it.
     `notes`: additional settings in a new run's record. `own`: a journal that is closed with the
     run. `digests`: of the same version as in the record of `recall`. `unsure` as in `Losses`.
     `gone`: nodes that the workflow no longer has.
@@ -59,7 +59,7 @@ class PriorRun:
     claim: Claim | None = None
     records: tuple[Record, ...] = ()
     confirmed: Mapping[str, Confirmation] = field(default_factory=dict)
-    letters: tuple[Letter, ...] = ()
+    signals: tuple[Letter, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     own: Journal | None = None
     digests: SourceDigests | None = None
@@ -133,13 +133,13 @@ class RunRecording:
             self._let_go()
             raise
         durability = settings.durability_of(unit)
-        letters = () if past is None else past.letters
+        signals = () if past is None else past.signals
         wait_s = settings.journal_wait_s
         self.recorder = RunRecorder(
             journal,
             self.run,
             durability,
-            letters=letters,
+            letters=signals,
             patience_s=unit.document.run.journal_wait if wait_s is None else wait_s,
             redactions=redact,
         )

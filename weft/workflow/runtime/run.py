@@ -16,12 +16,12 @@ from weft.durability.calls import RecordRedactor
 from weft.durability.calls.tools import unrecorded_log
 from weft.engine import AskHuman, Graph, Run, RunOptions
 from weft.engine.scheduler.effects import EffectLedger
+from weft.validation import violation
 from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
 from weft.workflow.document.inputs import check_inputs
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
 from weft.workflow.runtime.compiled import check_unit, default_store

@@ -12,12 +12,12 @@ from jinja2 import nodes
 from weft.core.errors import TypeMismatch, UnknownReference
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
+from weft.validation import violation
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import Template, value_template
 from weft.workflow.document.expressions.template import ValueTemplate
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 
 SchemaOf = Callable[[str], JsonSchema | None]

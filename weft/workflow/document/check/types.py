@@ -334,5 +334,5 @@ def _list_of(item: JsonSchema | None) -> JsonSchema:
 def _any_of(schemas: list[JsonSchema | None]) -> JsonSchema | None:
     if len(schemas) == 1:
         return schemas[0]
-    known = [schema for schema in schemas if is_part(schema)]
-    return {"anyOf": known} if len(known) == len(schemas) else None
+    parts = [schema for schema in schemas if is_part(schema)]
+    return {"anyOf": parts} if len(parts) == len(schemas) else None

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from weft.core.ids import is_name
 from weft.core.values import Effect
+from weft.validation import violation
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -23,7 +24,7 @@ from weft.workflow.document.spec.fields import (
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
-from weft.workflow.document.spec.schemas import SchemaSpec, violation
+from weft.workflow.document.spec.schemas import SchemaSpec
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""

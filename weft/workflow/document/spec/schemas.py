@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
@@ -13,7 +13,7 @@ from weft.core.errors import ModelOutputError
 from weft.core.generated_text import unfenced
 from weft.core.ports import cut_off
 from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit, misfit_async
+from weft.validation import SchemaRefused, compile_schema, violation, violation_async
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
@@ -77,22 +77,6 @@ SchemaSpec = Annotated[
     ),
 ]
 """A JSON Schema (draft 2020-12), the name of a type, or a list with the name of a type."""
-
-
-def violation(value: object, schema: Mapping[str, Any]) -> str | None:
-    """As `misfit`, but failure to check the schema or the value is a reason too. May block."""
-    try:
-        return misfit(value, schema)
-    except (SchemaRefused, TooMuchToCheck) as error:
-        return str(error)
-
-
-async def violation_async(value: object, schema: Mapping[str, Any]) -> str | None:
-    """As `violation`, without blocking the event loop."""
-    try:
-        return await misfit_async(value, schema)
-    except (SchemaRefused, TooMuchToCheck) as error:
-        return str(error)
 
 
 def parse_answer(text: str, schema: JsonSchema | None) -> Any:
