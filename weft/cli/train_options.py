@@ -84,7 +84,7 @@ def model_folder(name: str) -> Path:
 
 
 def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:
-    """What can be trained, with its settings."""
+    """Print the kinds of training, with their settings."""
     if as_json:
         rows = [{"name": k.name, "summary": k.summary, "settings": dict(k.settings)} for k in kinds]
         typer.echo(json.dumps(rows))

@@ -18,7 +18,7 @@ _THREAD: Final = ThreadPoolExecutor(1, "weft-turns")
 
 
 async def run_in_compute_thread(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """What `work` returns or raises. Cancelling the caller does not end work that has begun."""
+    """Run `work` in the thread. Cancelling the caller does not end work that has begun."""
     context = copy_context()
     return await asyncio.get_running_loop().run_in_executor(
         _THREAD, lambda: context.run(work, *args, **named)

@@ -26,7 +26,7 @@ JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What a reader needs to draw a node and to schedule it again: kind, inputs, slot, join.
+    """The definition of a node, for drawing and scheduling it: kind, inputs, slot, join.
 
     `streams` are the `sources` whose items the node takes one by one. `join` is the join's mode,
     `quorum` its k; `cancels`: it cancels the branches it does not need. `attempts`: the most
@@ -295,7 +295,7 @@ class NodeFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunMeasured:
-    """What this process's part of the run took of its machine; recorded before the run's end.
+    """Resource usage of this process's part of the run, recorded before the run's end.
 
     loop_cpu_s   processor seconds of the event loop's thread
     loop_late_s  seconds in which that thread was ready and had no processor, where known

@@ -21,7 +21,7 @@ _OTHER_NAMES: Final = {"pil": "pillow"}
 
 @contextmanager
 def optional_packages(purpose: str, kind: type[WeftError] = BuildError) -> Iterator[None]:
-    """For imports of what `purpose` needs. Raises: `kind` where a package is missing."""
+    """A context for the optional imports of `purpose`. Raises: `kind` for a missing package."""
     try:
         yield
     except ImportError as error:

@@ -21,7 +21,7 @@ from weft.core.list_prefixes import Items, ListPrefixCache
 
 T = TypeVar("T")
 SecretPlaces = ListPrefixCache[tuple[int, ...]]
-"""What a redactor has found in lists: the indices of the items that it may change."""
+"""A redactor's cache: for each list the indices of the items that it may change."""
 Places = Callable[[Items], Sequence[int] | None]
 _MARK: Final = "[secret:"
 _ESCAPED: Final = "[secret:="
@@ -84,7 +84,7 @@ class Redactor:
         return False
 
     def open_from(self, text: str) -> int:
-        """Where the end of `text` may be the beginning of a secret; its length if nowhere."""
+        """The start of a possible beginning of a secret at the end; the length of `text` if none."""
         for start in range(max(0, len(text) - self._longest + 1), len(text)):
             if text[start : start + _HEAD] in self._heads:
                 tail = text[start:]

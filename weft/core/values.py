@@ -73,7 +73,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call consumed. Tokens are counted by the serving model; `money` is in US dollars.
+    """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
 
     `forwards` counts target-model forward passes where the client can tell, else 0.
     """

@@ -140,7 +140,7 @@ class SchemaCost:
             todo.extend(self._referred(part))
 
     def _on_same_value(self, part: object) -> tuple[CheckWork, int]:
-        """What `part` applies to a value itself, and how often to one part of the value."""
+        """The work that `part` applies to a value itself, and its fanout to one part of it."""
         if not isinstance(part, Mapping):
             return CheckWork(1), 0
         key = id(part)

@@ -116,7 +116,7 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a real selector would wait for `timeout` seconds, this one moves the clock instead.
+    """A selector that moves the clock by `timeout` where a real one would wait for it.
 
     While `threads` of an executor are at work it waits for them first, but at most `_PATIENCE_S`: a
     thread may itself wait for a timeout.

@@ -40,7 +40,7 @@ class NumberedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What defines a run, written before its first event.
+    """The definition of a run, written before its first event.
 
     `document` is the workflow's source, by the path of each file (the first is the workflow
     itself); `inputs` and `settings` are JSON; `wall` is the UTC start in ISO 8601; `weft` the
@@ -87,7 +87,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What is missing at the end of a run's record, as far as sources next to the record tell.
+    """Losses at the end of a run's record, as far as sources next to the record show.
 
     `notes` describe it in sentences; empty: nothing is missing. `calls`: records of `once` calls
     that only those other sources have; `Journal.claim` adds them to the record. `unsure`: there may
@@ -123,7 +123,7 @@ class Salvage:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What was removed, and what is left."""
+    """The result of a pruning: removed runs, and freed and remaining bytes."""
 
     runs: tuple[RunId, ...]
     freed_bytes: int
@@ -185,7 +185,7 @@ class Journal(Protocol):
         """
 
     def losses(self, run: RunId) -> Losses:
-        """What is missing at the end of an unclaimed run. Raises: `UnknownReference`."""
+        """The losses at the end of an unclaimed run. Raises: `UnknownReference`."""
 
     def lost_runs(self) -> Sequence[LostRun]:
         """Runs that the journal has lost, as a source next to it shows."""
@@ -294,7 +294,7 @@ def unknown_run(run: RunId, known: Iterable[str]) -> UnknownReference:
 def outdated(
     runs: Sequence[RunSummary], now: datetime, keep: int | None, older_than_s: float | None
 ) -> list[RunId]:
-    """Of `runs`, the latest first, those beyond the first `keep` and those that are too old.
+    """The runs beyond the first `keep`, and those that are too old; `runs` has the latest first.
 
     A run's age counts from its end, or from its start without one.
     """

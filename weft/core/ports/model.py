@@ -207,7 +207,7 @@ ModelEvent = Prefilled | Delta | Completion
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a client and its model support.
+    """Capabilities of a client and its model.
 
     `grammar`: output can be constrained by a grammar. `continuation`: a conversation may end with
     an unfinished answer, which the model then continues. `adapters`: LoRA adapters that a request

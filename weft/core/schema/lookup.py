@@ -60,7 +60,7 @@ def references(value: Any) -> Iterator[str]:
 def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | None:
     """The schema of what is at `path` inside a value of `schema`, or None where it is unknown.
 
-    The result stands alone: it brings the definitions it refers to.
+    The result is self-contained, with the definitions that it refers to.
 
     Raises: `LookupError`, in words, when no value of `schema` has anything there.
     """

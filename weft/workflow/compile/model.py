@@ -65,7 +65,7 @@ def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -
 
 
 def cut_off(thought: Thought) -> Failure:
-    """What an answer that was cut off lacks."""
+    """The failure of an answer that was cut off."""
     why = f": {thought.why}" if thought.why else ""
     hint = "raise max_tokens, or the budget"
     return ReasoningError(f"the answer is cut off{why}", hint=hint).failure()
@@ -210,7 +210,7 @@ def _sampled(sampling: Sampling) -> str:
 
 
 def _cut_off(completion: Completion) -> Failure:
-    """What an answer that was cut off lacks."""
+    """The failure of an answer that was cut off."""
     tokens = completion.usage.completion_tokens
     after = f" after {tokens:,} tokens" if tokens else ""
     name = completion.model or "the model"

@@ -38,14 +38,14 @@ class NameBindings:
         return NameBindings(inputs, inputs, self.sources, self.settled)
 
     def bind(self, bindings: Mapping[str, Any]) -> NameBindings:
-        """With the names of a body: values, or `Edge`s to the nodes that compute them."""
+        """These bindings with the names of a body: values, or `Edge`s to the nodes that compute them."""
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
         sources = {**self.sources, **edges} if edges else self.sources
         return _names(self.inputs, {**self.values, **values}, sources, self.settled)
 
     def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> NameBindings:
-        """With the nodes of one more level."""
+        """These bindings with the nodes of one more level."""
         settled = settled and self.settled
         return replace(self, sources={**self.sources, **nodes}, settled=settled)
 

@@ -77,7 +77,7 @@ class Expression:
 
 
 class Handle(Expression):
-    """What a method of `Flow` returns: stands for a value, or for a part of one."""
+    """A placeholder for a value, or for a part of one, returned by the methods of `Flow`."""
 
     __slots__ = ()
 

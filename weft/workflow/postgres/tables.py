@@ -50,9 +50,9 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         """INSERT INTO weft_leases SELECT no, 1,
         coalesce((SELECT max(seq) FROM weft_batches WHERE run = no), 0), '', '', '-infinity'
         FROM weft_runs""",
-        # Rows are updated often; room beside them keeps that off the index.
+        # Rows are updated often; free space in their pages keeps updates off the index.
         "ALTER TABLE weft_leases SET (fillfactor = 50)",
-        # `sent` and `taken`: what sent and what took the letter, so that neither does it twice.
+        # `sent`, `taken`: ids of the sender and receiver of a signal, so that neither repeats it.
         "ALTER TABLE weft_letters ADD COLUMN sent text UNIQUE",
         """ALTER TABLE weft_letters ALTER taken DROP DEFAULT,
         ALTER taken TYPE text USING CASE WHEN taken THEN 'format 1' ELSE '' END,

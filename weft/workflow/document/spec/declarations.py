@@ -227,7 +227,7 @@ Model = Annotated[
 
 
 class IsolationSpec(SpecPart):
-    """Run a tool in a process of its own, within limits."""
+    """Run a tool in its own process, within limits."""
 
     timeout: Duration | None = optional("The tool is killed then.")
     memory: Size | None = optional("At most so much memory.")

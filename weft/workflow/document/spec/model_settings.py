@@ -34,7 +34,7 @@ class PriceSpec(SpecPart):
 
 
 class AmongSpec(SpecPart):
-    """What is known of one model of a route; omitted costs are zero."""
+    """The costs of one model of a route; omitted ones are zero."""
 
     loss: float | None = optional(
         "The loss to expect, such as 1 - accuracy, in a unit that all of them share.",

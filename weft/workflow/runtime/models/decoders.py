@@ -19,7 +19,7 @@ _SERVED = {
     "vllm": "put `decode: ngram:4` into the model's `options`: its server is started with it",
     "openai": "start the server with the decoder, such as `weft serve MODEL --decode ngram:4`",
 }
-"""What to do instead where the server decides how all requests are decoded, as all servers do
+"""Advice where the server decides how all requests are decoded, as all servers do
 except those of diffusion models."""
 
 

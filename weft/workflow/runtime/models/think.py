@@ -58,7 +58,7 @@ from weft.workflow.runtime.results.stream import AnswerStream, RunStreams
 
 
 class ThoughtRun:
-    """One thought as an unrecorded run of its own; `wait` carries it out.
+    """One thought as an unrecorded run; `wait` carries it out.
 
     Raises, when it is made: `BuildError` for an empty question, or a schema that the strategy
     cannot satisfy.
