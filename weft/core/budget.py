@@ -1,6 +1,7 @@
 """Budgets of tokens, seconds and money: values that add, split and compare; they enforce nothing.
 
 Sequential parts add up. Parallel parts add tokens and money but take the longest time.
+"""
 
 from __future__ import annotations
 

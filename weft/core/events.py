@@ -281,8 +281,9 @@ class NodeFinished:
 
     `recalled`: the node ended in an earlier part of the run; this part did not start it, and
     `digest` is what its `NodeStarted` would have had. `run_ended`: the node ended because the whole
-    run did, before it was done. `by_name`: the node, or a node around it, was
-    cancelled by name, not by the run, a join or its parent.
+    run did, before it was done. `by_name`: the node, or a node around it, was cancelled by name,
+    not by the run, a join or its parent.
+    """
 
     node: NodeId
     outcome: Outcome

@@ -41,7 +41,6 @@ class Redactor:
     escaped, so that `restore` inserts a secret only where one was. Values shorter than four
     characters are not redacted.
     """
-    """
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         marks: dict[str, str] = {}
@@ -84,7 +83,7 @@ class Redactor:
         return False
 
     def open_from(self, text: str) -> int:
-        """The start of a possible beginning of a secret at the end; the length of `text` if none."""
+        """The start of a possible secret at the end of `text`; the length of `text` if none."""
         for start in range(max(0, len(text) - self._longest + 1), len(text)):
             if text[start : start + _HEAD] in self._heads:
                 tail = text[start:]

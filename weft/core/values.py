@@ -160,6 +160,7 @@ class Completion:
     `speculation`: None where each pass wrote one token, or the client does not report it;
     `denoised` is its counterpart for diffusion models. A `refused` answer has the text that was
     released before, perhaps none, and the reason in `refusal` where there is one.
+    """
 
     text: str
     finish_reason: FinishReason = "stop"

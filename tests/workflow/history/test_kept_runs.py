@@ -163,7 +163,10 @@ def test_many_runs_at_once_are_kept_in_one_file(tmp_path: Path, durability: Dura
     async def main(journal: Journal, watcher: Journal) -> dict[str, str]:
         fake = FakeModel(lambda request: Reply(echo(request).text, first_token_s=0.002))
         kept = RecordingOptions(journal, durability)
-        model, tool = FlowModel(talk(), {"m": fake}, recording=kept), FlowTool(talk(), {"m": fake}, kept)
+        model, tool = (
+            FlowModel(talk(), {"m": fake}, recording=kept),
+            FlowTool(talk(), {"m": fake}, kept),
+        )
         async with asyncio.TaskGroup() as group:
             chats = [group.create_task(asked(model, text)) for text in questions]
             calls = [group.create_task(steps(tool, question=text)) for text in questions]

@@ -146,7 +146,9 @@ def _forked(
 
     return asyncio.run(
         run_live(
-            lambda settings: fork_run(history, unit, node, journal, settings=settings, repeat=repeat),
+            lambda settings: fork_run(
+                history, unit, node, journal, settings=settings, repeat=repeat
+            ),
             history.header,
             unit,
             command,

@@ -142,7 +142,7 @@ def check(as_json: Json = False, journal: JournalPlace = None, debug: Debug = Fa
         with journal_at(journal, to_read=True) as opened:
             problems, count = list(opened.check()), len(opened.runs())
         if as_json:
-            typer.echo(json_text({"sound": not problems, "problems": found}))
+            typer.echo(json_text({"sound": not problems, "problems": problems}))
         for problem in () if as_json else problems:
             typer.echo(clean(problem))
         if problems:

@@ -117,7 +117,9 @@ def _scope(view: DrawableGraph) -> GraphDrawing:
     layered = layers(list(parts), [(edge.source, edge.target) for edge in edges])
     widths: dict[Key, float] = {name: part.width for name, part in parts.items()}
     x = centres(layered, widths, _COLUMN_GAP)
-    left = min((x[key] - widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0)
+    left = min(
+        (x[key] - widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0
+    )
     x = {key: at - left for key, at in x.items()}
     bands = _bands(layered, parts)
     boxes: list[Box] = []
@@ -133,7 +135,9 @@ def _scope(view: DrawableGraph) -> GraphDrawing:
         EdgePath(_knots(chain, x, bands, parts, layered), edge.style)
         for edge, chain in zip(edges, layered.chains, strict=True)
     ]
-    width = max((x[key] + widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0)
+    width = max(
+        (x[key] + widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0
+    )
     height = bands[-1][1] if bands else 0.0
     return GraphDrawing(width, height, tuple(boxes), (*lines, *inner))
 

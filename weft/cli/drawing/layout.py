@@ -121,7 +121,7 @@ def _crossings(rows: Sequence[Sequence[Key]], below: Neighbours) -> int:
         passed: list[int] = []
         for key in upper:
             ends = sorted(place[other] for other in below[key])
-            crossings += sum(len(passed) - bisect(seen, end) for end in ends)
+            crossings += sum(len(passed) - bisect(passed, end) for end in ends)
             for end in ends:
                 insort(passed, end)
     return crossings

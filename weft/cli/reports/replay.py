@@ -59,7 +59,9 @@ def print_prediction(console: Console, prediction: Prediction) -> None:
     cut = "" if prediction.ended else ", cut off there"
     shown.add_row("recorded", f"{duration(prediction.recorded_s)}{cut}")
     spread = (
-        f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})" if len(prediction.runs) > 1 else ""
+        f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
+        if len(prediction.runs) > 1
+        else ""
     )
     shown.add_row("predicted", f"{duration(prediction.wall_s)}{spread}")
     shown.add_row("", f"{prediction.speedup:.2f}x as fast")

@@ -59,7 +59,9 @@ def _check_effects(flow: Flow, repeat: Collection[str]) -> None:
                 hint=f"such nodes are: {', '.join(each.node for each in nodes_once) or 'none'}",
             )
     not_allowed = [
-        each for each in nodes_once if not any(matches(where, NodeId(each.node)) for where in repeat)
+        each
+        for each in nodes_once
+        if not any(matches(where, NodeId(each.node)) for where in repeat)
     ]
     if not_allowed:
         nodes = list(dict.fromkeys(each.node for each in not_allowed))

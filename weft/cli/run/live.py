@@ -111,7 +111,7 @@ class RunView:
         outermost = None
         parent = self._trace.nodes[name].info.parent
         while parent is not None and parent in self._trace.nodes:
-            outermost = parent if parent in scopes else found
+            outermost = parent if parent in scopes else outermost
             parent = self._trace.nodes[parent].info.parent
         return outermost
 

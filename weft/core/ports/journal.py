@@ -45,6 +45,7 @@ class RunHeader:
     `document` is the workflow's source, by the path of each file (the first is the workflow
     itself); `inputs` and `settings` are JSON; `wall` is the UTC start in ISO 8601; `weft` the
     version that began it. `secrets`: the names of redacted secrets.
+    """
 
     run: RunId
     flow: str

@@ -101,7 +101,6 @@ class Program:
     `node` names the calling node, the same in every run and for every item of a map, so that
     earlier answers of the node predict the next one.
     """
-    """
 
     id: str
     path: float = 1.0
@@ -283,6 +282,7 @@ class Warmable(Protocol):
         """Compute the prompt of `request` without an answer, at lower priority than any real call.
 
         Does nothing where that would not help. Raises: `ModelError`.
+        """
 
 
 @runtime_checkable

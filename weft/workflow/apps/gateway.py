@@ -75,7 +75,11 @@ class WorkflowGateway:
         metrics = run_metrics()
         self.flow_models = [
             FlowModel(
-                flow, self._models, progress=progress, make_listener=metrics.listener, recording=recording
+                flow,
+                self._models,
+                progress=progress,
+                make_listener=metrics.listener,
+                recording=recording,
             )
             for flow in flows
         ]

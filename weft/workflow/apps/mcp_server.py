@@ -159,7 +159,9 @@ class WorkflowMcpServer:
             )
         outputs = hidden(outputs)
         text = json.dumps(outputs, ensure_ascii=False)
-        return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=metadata or None)
+        return CallToolResult(
+            content=[_text(text)], structured_content=outputs, _meta=metadata or None
+        )
 
     async def _outputs(
         self, tool: FlowTool, arguments: Mapping[str, Any], context: Context, meta: dict[str, Any]

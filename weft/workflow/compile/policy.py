@@ -38,7 +38,7 @@ class NameBindings:
         return NameBindings(inputs, inputs, self.sources, self.settled)
 
     def bind(self, bindings: Mapping[str, Any]) -> NameBindings:
-        """These bindings with the names of a body: values, or `Edge`s to the nodes that compute them."""
+        """These bindings with the names of a body: values, or `Edge`s to their nodes."""
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
         sources = {**self.sources, **edges} if edges else self.sources

@@ -250,7 +250,6 @@ class FlowBuilder(ABC):
             for case, body in cases.items()
         }
         return self._add({"branch": self._value(on), "cases": bodies}, options, "branch")
-        return self._add({"branch": self._value(on), "cases": ways}, options, "branch")
 
     def loop(
         self,

@@ -5,6 +5,7 @@
     score > 3, (a & ~b)          expressions, for `when`, `until`, `valid` and `branch`
 
 A handle contains only the text of an expression. Using it as a value raises `TypeError`.
+"""
 
 from __future__ import annotations
 

@@ -126,7 +126,9 @@ def _corrected(
     return {call.where: replace(confirmation, corrects=True) for call in calls}
 
 
-def corrected_nodes(history: RunHistory, confirmed: Mapping[str, Confirmation]) -> frozenset[NodeId]:
+def corrected_nodes(
+    history: RunHistory, confirmed: Mapping[str, Confirmation]
+) -> frozenset[NodeId]:
     """The nodes that ended by a confirmation that is corrected now, and the scopes around them."""
     nodes = [
         c.node

@@ -146,7 +146,9 @@ def replay(history: RunHistory, unit: Unit, *, strict: bool = False) -> RunRepla
     raise BuildError("replay inside an event loop", hint="write: await asyncio.to_thread(...)")
 
 
-async def _replayed(history: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool) -> RunReplay:
+async def _replayed(
+    history: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool
+) -> RunReplay:
     redactor = replaying_redactor(history.header.secrets)
     records = [numbered.record for numbered in history.records]
     cassette = Cassette(records, strict=strict, redactor=redactor)

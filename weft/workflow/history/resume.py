@@ -127,7 +127,7 @@ def claim_run(
         confirmations = confirmations_of(signals, history, differences, effects, confirmed or {})
         if as_written:
             check_results(unit, history.records, confirmations)
-        return _taken(journal, claim, unit, history, differences, confirmations, signals)
+        return _resumable(journal, claim, unit, history, differences, confirmations, signals)
     except BaseException:
         claim.release()
         raise

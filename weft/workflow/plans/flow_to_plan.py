@@ -223,7 +223,9 @@ class _FlowToPlan:
         if value_path.name not in self._inputs:
             _refuse(name, f"a plan cannot use `{value_path.name}`: it is no call of a tool")
         try:
-            return plain(follow(Ref("item", value_path.steps), {"item": self._inputs[value_path.name]}))
+            return plain(
+                follow(Ref("item", value_path.steps), {"item": self._inputs[value_path.name]})
+            )
         except UnknownReference as error:
             raise BuildError(f"the input `{value_path.name}`: {error.message}") from None
 

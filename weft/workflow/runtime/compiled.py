@@ -107,7 +107,9 @@ class ToolSnapshot:
         try:
             return (
                 all(tools.spec(*key) == spec for key, spec in self._specs.items())
-                and all(tools.function(*key) is function for key, function in self._functions.items())
+                and all(
+                    tools.function(*key) is function for key, function in self._functions.items()
+                )
                 and all(tools.resource(*key) == slot for key, slot in self._slots.items())
                 and tools.resources == self._named
             )

@@ -31,7 +31,9 @@ def once_nodes(unit: Unit, tools: Toolset | None = None) -> tuple[OnceNode, ...]
     return tuple(_once_nodes(unit, tools or Toolset(), "", ()))
 
 
-def _once_nodes(unit: Unit, tools: Toolset, inside: str, around: tuple[Unit, ...]) -> Iterator[OnceNode]:
+def _once_nodes(
+    unit: Unit, tools: Toolset, inside: str, around: tuple[Unit, ...]
+) -> Iterator[OnceNode]:
     for path, step in walk(unit.document.nodes):
         node = f"{inside}{node_name(path)}"
         if isinstance(step, WorkflowNode):
