@@ -60,17 +60,17 @@ class FlowRun:
         inputs: Mapping[str, Any],
         settings: RunSettings,
         past: PriorRun | None = None,
-        boundary: ReplayBoundary | None = None,
+        stage: ReplayBoundary | None = None,
     ) -> None:
         self.result: FlowResult | None = None
         self.findings: dict[NodeId, Thought | Answer] = {}
         self._inputs = check_inputs(unit.document, inputs)
-        self._tools = Toolset(settings.tools, None if boundary is None else boundary.tools)
+        self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
-        if boundary is not None:
-            models = boundary.models
-        flow = check_unit(unit, self._tools, settings.models if boundary is None else models)
+        if stage is not None:
+            models = stage.models
+        flow = check_unit(unit, self._tools, settings.models if stage is None else models)
         durability = settings.durability_of(unit)
         digests = None  # not needed without a record or a history
         if past is not None or durability != "none":
@@ -94,7 +94,7 @@ class FlowRun:
             given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
                 models = self._recording.intercept_calls(self._tools, models, given, self._log)
-            elif boundary is None:
+            elif stage is None:
                 models = self._unrecorded(graph.name, models, given)
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)
         except BaseException:
