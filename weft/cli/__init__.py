@@ -1,1 +1,1 @@
-"""The command line: one command per file, the only place that prints."""
+"""The command line: one command per file. Only this package prints."""

@@ -1,7 +1,7 @@
-"""The two consoles, stdout kept for one document, and Ctrl-C.
+"""The consoles of stdout and stderr, stdout reserved for one document, and Ctrl-C.
 
-Nothing printed is taken for markup; files and pipes get plain text. The first Ctrl-C or SIGTERM
-ends the run in order, the second ends the process at once.
+Printed text is never markup; files and pipes get plain text. The first Ctrl-C or SIGTERM ends the
+run in order, the second ends the process at once.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _PLAIN_WIDTH = 120
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """The console for results."""
     return console_on(sys.stdout)
 
 
 def stderr() -> Console:
-    """Where progress, questions and errors go."""
+    """The console for progress, questions and errors."""
     return console_on(sys.stderr)
 
 
 def console_on(stream: TextIO) -> Console:
-    """A console on `stream` that prints text as it is, and colours it only on a terminal."""
+    """A console on `stream` that prints text literally, and colours it only on a terminal."""
     from rich.console import Console
 
     console = Console(file=stream, markup=False, highlight=False, emoji=False)
@@ -49,8 +49,8 @@ def console_on(stream: TextIO) -> Console:
 def table(*columns: str, header: bool = True) -> Table:
     """A table without lines.
 
-    Columns do not wrap, but for those that begin with `~`; those that begin with `>` are aligned
-    right, and too long a text is folded in those that begin with `!`.
+    Columns do not wrap, except those that begin with `~`; columns that begin with `>` are aligned
+    right, and those with `!` fold long texts.
     """
     from rich.table import Table
 
@@ -66,29 +66,29 @@ def table(*columns: str, header: bool = True) -> Table:
 
 
 def print_more(console: Console, total: int, shown: int, what: str) -> None:
-    """Say that there are `total - shown` more, if there are: `rows; --json has them all`."""
+    """Print `… and N more rows; --json has them all` if some are not shown."""
     if total > shown:
         console.print(f"… and {total - shown:,} more {what}")
 
 
 @contextmanager
 def stdout_reserved() -> Iterator[None]:
-    """While open, everything written to stdout goes to stderr: prints, C code, child processes."""
+    """Redirect all output to stdout to stderr: prints, C code, child processes."""
     try:
         out, err = sys.stdout.fileno(), sys.stderr.fileno()
-    except (OSError, io.UnsupportedOperation):  # not real files: under a test runner
+    except (OSError, io.UnsupportedOperation):  # no file descriptors: under a test runner
         with redirect_stdout(sys.stderr):
             yield
         return
     sys.stdout.flush()
-    kept = os.dup(out)
+    saved = os.dup(out)
     os.dup2(err, out)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, out)
-        os.close(kept)
+        os.dup2(saved, out)
+        os.close(saved)
 
 
 _SHOW_CURSOR = "\x1b[?25h"
@@ -104,13 +104,13 @@ def interrupts(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def signals(first: Callable[[], object]) -> Iterator[None]:
-    """Call `first` at the first signal, in the middle of whatever goes on. Main thread only."""
-    came = 0
+    """Call `first` at the first signal, in the middle of other code. Main thread only."""
+    received = 0
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        came += 1
-        if came == 1:
+        nonlocal received
+        received += 1
+        if received == 1:
             first()
         else:
             leave_at_once(ExitCode.INTERRUPTED)

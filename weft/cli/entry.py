@@ -1,4 +1,4 @@
-"""The program `weft`: loads the command line and hands over."""
+"""The entry point of the program `weft`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import signal
 
 
 def run() -> None:
-    """The entry point. Ctrl-C while it loads ends it without a word: nothing has begun."""
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if usual:
+    """Load the command line and run it. Ctrl-C while it loads ends the program silently."""
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from typer.main import get_command
 
     from weft.cli.main import app
 
     command = get_command(app)
-    if usual:
+    if is_default:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     command()

@@ -1,6 +1,6 @@
-"""Exit statuses, and how an error is printed: what, where (with the source line), what to do.
+"""Exit statuses, and the printing of errors: what, where (with the source line), what to do.
 
-The numbers are part of the command line's interface.
+The statuses are part of the command line's interface.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ MEANINGS = {
 
 
 def statuses(codes: Iterable[ExitCode] = MEANINGS) -> str:
-    """What exit statuses say, as lines of a help text."""
+    """The meanings of exit statuses, as lines of a help text."""
     return "\n".join(f"  {code:<5d}{MEANINGS[code]}" for code in codes)
 
 
 def code_of(error: WeftError) -> ExitCode:
-    """The exit status for a command that ends with `error`."""
+    """The exit status of a command that ends with `error`."""
     return ExitCode.INVALID if isinstance(error, (BuildError, SpecError)) else ExitCode.FAILED
 
 
@@ -45,10 +45,10 @@ _LONGEST_SOURCE_LINE = 160
 
 @contextmanager
 def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
-    """Turn errors into a message and an exit status; with `debug` a traceback goes before it.
+    """Print errors and set the exit status; with `debug` after a traceback.
 
-    No secret of this process is in any of it. `as_json` also prints the error as the one JSON
-    document on stdout.
+    Secrets of this process are redacted. `as_json` also prints the error as the one JSON document
+    on stdout.
     """
     know_secrets()
     try:
@@ -57,7 +57,7 @@ def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except Exception as raised:  # noqa: BLE001 - whatever it is, a person is told
+    except Exception as raised:  # noqa: BLE001 - every error is reported
         if debug:
             sys.stderr.write(hidden("".join(traceback.format_exception(raised))))
         error = _as_weft_error(raised)
@@ -66,7 +66,7 @@ def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
 
 
 def _as_weft_error(raised: Exception) -> WeftError:
-    """The error itself, out of the task groups around it; any other exception as our bug."""
+    """The error itself, out of its task groups; any other exception as a bug of weft."""
     while isinstance(raised, ExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     if isinstance(raised, WeftError):
@@ -109,7 +109,7 @@ def _document(error: WeftError) -> dict[str, object]:
 
 
 def _excerpt(error: SourceError) -> list[str]:
-    """The place, the line it names and a caret under the column; only the place if unreadable."""
+    """The position, its line and a caret under the column; only the position if unreadable."""
     place = f"  --> {clean(error.file)}:{error.line}:{error.column}"
     try:
         with Path(error.file).open(encoding="utf-8", errors="replace") as source:

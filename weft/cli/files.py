@@ -1,4 +1,4 @@
-"""Files that a command writes, events as JSON lines among them."""
+"""Files that commands write, such as events as JSON lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.core.events import Event, Listener
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """What fails inside is the writing of `path`. Raises: `InputError`."""
+    """Convert errors of writing `path`. Raises: `InputError`."""
     try:
         yield
     except OSError as error:
@@ -30,7 +30,7 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def events_file(path: Path) -> Iterator[Listener]:
-    """A listener that writes to `path`, which is replaced. Raises: `InputError` if it cannot be."""
+    """A listener that writes to `path`, replacing it. Raises: `InputError` if it cannot."""
     with writing(path):
         file = path.open("w", encoding="utf-8", buffering=1)
 

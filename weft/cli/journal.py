@@ -1,7 +1,7 @@
-"""The journal of a command: its options, how it is opened, and how a printed command names a run.
+"""The journal of a command: its options, its opening, and run references in printed commands.
 
 Runs of servers are recorded only on request: what clients send is theirs, and a server has no end
-at which somebody looks at its disk.
+at which a person looks at its disk.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def journal_at(
 ) -> Iterator[Journal]:
     """The journal that `--journal` names, or the user's own.
 
-    One that is named has to be there, unless the command is to `make` it. One that may not be
-    written will do for a command that opens it `to_read`. Raises: `StoreError`.
+    A named journal must exist, unless `make` is set. A read-only one may be opened `to_read`.
+    Raises: `StoreError`.
     """
     from weft.workflow.runtime.journals import open_journal
 
@@ -37,8 +37,8 @@ def journal_at(
         yield journal
 
 
-def stories_at(place: str | None, *runs: str, salvage: bool = False) -> list[RunHistory]:
-    """What that journal has of each of `runs`; with `salvage` what is sound of it.
+def histories_at(place: str | None, *runs: str, salvage: bool = False) -> list[RunHistory]:
+    """The records of `runs` in a journal; with `salvage` their readable parts.
 
     Raises: `UnknownReference`, `StoreError`.
     """
@@ -50,18 +50,18 @@ def stories_at(place: str | None, *runs: str, salvage: bool = False) -> list[Run
 
 
 def run_reference(run: str, journal: str | None) -> str:
-    """The run, and the `--journal` that this command had; a server's may hold a password."""
+    """The run's id with this command's `--journal`; addresses of servers are hidden."""
     return clean(run) + journal_option(journal)
 
 
 def journal_option(journal: str | None) -> str:
-    """` --journal PATH`, where this command had one."""
+    """` --journal PATH`, if this command had one."""
     if journal is None:
         return ""
     return " --journal " + ("postgresql://..." if "://" in journal else shlex.quote(clean(journal)))
 
 
-KeptAt = Annotated[
+RecordJournal = Annotated[
     str | None,
     typer.Option(
         "--journal",
@@ -70,7 +70,7 @@ KeptAt = Annotated[
         "WEFT_JOURNAL or your data folder.",
     ),
 ]
-KeptWhen = Annotated[
+RecordDurability = Annotated[
     str | None,
     typer.Option(
         "--durability",
@@ -81,7 +81,7 @@ KeptWhen = Annotated[
 ]
 
 
-def when_kept(journal: str | None, durability: str | None) -> Durability | None:
+def recording_durability(journal: str | None, durability: str | None) -> Durability | None:
     """When runs are recorded; None: as each workflow says. Raises: `typer.BadParameter`."""
     if durability is None:
         return "none" if journal is None else None
@@ -90,20 +90,20 @@ def when_kept(journal: str | None, durability: str | None) -> Durability | None:
 
 @contextmanager
 def server_journal(
-    place: str | None, kept: Durability | None, *, wanted: bool = False
+    place: str | None, durability: Durability | None, *, wanted: bool = False
 ) -> Iterator[Journal | None]:
-    """The journal of a server that records runs as `kept` says, or that is `wanted` anyway, open.
+    """The open journal of a server, if `durability` says that it records runs, or if `wanted`.
 
-    It says that it records: what is stored grows until somebody prunes it. Raises: `StoreError`.
+    Prints that it records: what is stored grows until it is pruned. Raises: `StoreError`.
     """
-    if kept == "none" and not wanted:
+    if durability == "none" and not wanted:
         yield None
         return
     from weft.cli import console
     from weft.workflow.runtime.journals import open_journal
 
     with closing(open_journal(place)) as journal:
-        if kept != "none":
+        if durability != "none":
             here = journal_option(place)
             how = f"`weft runs{here}` lists them, `weft runs prune{here}` makes room"
             console.stderr().print(f"runs are recorded: {how}", style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The command line, put together. Commands are imported when they are asked for."""
+"""The command line. Commands are imported on first use."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-_HOME: Final = "weft.cli.commands"
+_COMMANDS: Final = "weft.cli.commands"
 
 
 class LazyCommands(MutableMapping[str, Any]):
     """The commands by name, each made by typer on first use.
 
-    The command `plan-serve` is the function, or the typer application, `plan_serve` of the module
-    of that name, with the text `HELP` there as its help if there is one.
+    The command `plan-serve` is the function, or the typer application, `plan_serve` of its module,
+    with the module's `HELP` as its help, if any.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -45,7 +45,7 @@ class LazyCommands(MutableMapping[str, Any]):
 
 
 def lazy_group(*names: str) -> type[TyperGroup]:
-    """A group of the commands of these names, in the order of its help."""
+    """A group of these commands, which its help lists in this order."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
@@ -58,7 +58,7 @@ def lazy_group(*names: str) -> type[TyperGroup]:
 
 
 def application(**settings: Any) -> typer.Typer:
-    """An application with the ways of weft's own."""
+    """A typer application with weft's settings."""
     return typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -68,13 +68,13 @@ def application(**settings: Any) -> typer.Typer:
 
 
 def _made(name: str) -> Any:
-    module = import_module(f"{_HOME}.{name.replace('-', '_')}")
-    found = getattr(module, name.replace("-", "_"))
+    module = import_module(f"{_COMMANDS}.{name.replace('-', '_')}")
+    command = getattr(module, name.replace("-", "_"))
     app = application()
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
         return get_group(app).commands[name]
-    app.command(name, help=getattr(module, "HELP", None))(found)
+    app.command(name, help=getattr(module, "HELP", None))(command)
     return get_command(app)
 
 
@@ -94,7 +94,7 @@ app = application(
 
 
 def _show_version(wanted: bool) -> None:
-    """For the option `--version`: print the version and stop."""
+    """The callback of `--version`: print the version and exit."""
     if wanted:
         from weft.cli.commands.version import version
 

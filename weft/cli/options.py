@@ -1,4 +1,4 @@
-"""Options that several commands share, and how the texts of options are parsed."""
+"""Options that several commands share, and the parsing of their texts."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
     Raises: `typer.BadParameter` for a text without a name and `=`.
     """
-    found = {}
+    values = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise typer.BadParameter(f"expected NAME=VALUE, got {text!r}", param_hint=option)
-        found[name.strip()] = value
-    return found
+        values[name.strip()] = value
+    return values
 
 
 def inputs_file(path: Path) -> dict[str, object]:
-    """The JSON object in the file. Raises: `SourceError` at the place where it is wrong."""
+    """The JSON object in the file. Raises: `SourceError` with the position of a defect."""
     return _object(_content(path), str(path))
 
 
 def json_object(given: str, option: str) -> dict[str, object]:
-    """The JSON object that is `given`, or is in the file of that name.
+    """The JSON object `given`, or the one in the file of that name.
 
-    Raises: `SourceError` at the place where it is wrong, `typer.BadParameter` without such a file.
+    Raises: `SourceError` with the position of a defect, `typer.BadParameter` without such a file.
     """
     if given.lstrip().startswith("{"):
         return _object(given, option)
     if not Path(given).is_file():
-        said = f"expected a JSON object or the name of a file that has one, got {given!r}"
-        raise typer.BadParameter(said, param_hint=option)
+        message = f"expected a JSON object or the name of a file that has one, got {given!r}"
+        raise typer.BadParameter(message, param_hint=option)
     return inputs_file(Path(given))
 
 
@@ -60,26 +60,26 @@ def _content(path: Path) -> str:
 
 def _object(text: str, where: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise SourceError(
             f"not JSON: {error.msg}", file=where, line=error.lineno, column=error.colno
         ) from None
     except RecursionError:
         raise SourceError("nested too deeply", file=where) from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         hint = 'such as {"question": "why?"}'
         raise SourceError("expected a JSON object", file=where, hint=hint)
-    return found
+    return value
 
 
 def loose_value(text: str) -> object:
-    """`text` as JSON where it is JSON, such as a number or true; else as it is."""
+    """`text` as JSON if it is JSON, such as a number or true; else as it is."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return found
+    return value
 
 
 def token_count(text: str) -> int:
@@ -87,12 +87,12 @@ def token_count(text: str) -> int:
     from weft.workflow.document.spec.fields import parse_tokens
 
     try:
-        found = parse_tokens(int(text) if text.isdigit() else text)
+        count = parse_tokens(int(text) if text.isdigit() else text)
     except ValueError:
-        found = 0
-    if found < 1:
+        count = 0
+    if count < 1:
         raise typer.BadParameter(f"expected tokens such as 20000tok, got {text!r}")
-    return found
+    return count
 
 
 def byte_count(text: str, option: str) -> int:
@@ -110,8 +110,8 @@ def run_name(text: str | None) -> str | None:
     if text is None:
         return None
     if not _RUN_NAME.fullmatch(text) or text == "last":
-        said = f"expected letters, digits and . _ - such as monday-2, not `last`, got {text!r}"
-        raise typer.BadParameter(said)
+        message = f"expected letters, digits and . _ - such as monday-2, not `last`, got {text!r}"
+        raise typer.BadParameter(message)
     return text
 
 
@@ -124,12 +124,12 @@ def seconds(text: str) -> float:
     number = text.strip().rstrip("mhsd")
     unit = text.strip()[len(number) :]
     try:
-        found = float(number) * units[unit or "s"]
+        value = float(number) * units[unit or "s"]
     except (ValueError, KeyError):
-        found = 0.0
-    if not 0 < found < float("inf"):
+        value = 0.0
+    if not 0 < value < float("inf"):
         raise typer.BadParameter(f"expected a duration such as 500ms, 30s or 2m, got {text!r}")
-    return found
+    return value
 
 
 WorkflowFile = Annotated[
@@ -242,14 +242,14 @@ def _decoding(name: str, decode: str) -> dict[str, Any]:
 
 
 def how_durable(text: str | None) -> Durability | None:
-    """What `--durability` says; None: nothing. Raises: `typer.BadParameter`."""
-    kept: Durability | None
-    kept = None if text is None else one_of(text, DURABILITIES, "--durability")
-    return kept
+    """The value of `--durability`, or None. Raises: `typer.BadParameter`."""
+    durability: Durability | None
+    durability = None if text is None else one_of(text, DURABILITIES, "--durability")
+    return durability
 
 
-def one_of(value: str, there: Sequence[str], option: str) -> Any:
-    """`value`, if it is `there`. Raises: `typer.BadParameter`."""
-    if value not in there:
-        raise typer.BadParameter(f"expected one of {', '.join(there)}", param_hint=option)
+def one_of(value: str, choices: Sequence[str], option: str) -> Any:
+    """`value`, if it is one of `choices`. Raises: `typer.BadParameter`."""
+    if value not in choices:
+        raise typer.BadParameter(f"expected one of {', '.join(choices)}", param_hint=option)
     return value

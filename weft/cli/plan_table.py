@@ -1,4 +1,4 @@
-"""Plans of a deployment for people, and as one JSON document."""
+"""The plans of a deployment as a table and as one JSON document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GIB = 1 << 30
 
 
 def print_plans(console: Console, deployment: Deployment, most_rows: int) -> None:
-    """The assumptions, the ranked plans, what was rejected and why, and what to type."""
+    """Print the assumptions, the ranked plans, the rejected ones with reasons, and commands."""
     ranking = deployment.ranking
     for line in _headline(ranking):
         console.print(clean(line), soft_wrap=not console.is_terminal)
@@ -78,11 +78,11 @@ def _table(plans: Sequence[DeploymentPlan]) -> Table:
 
 
 def _rejected(rejected: Sequence[Rejected]) -> Iterator[str]:
-    """One line for all cuts that are forbidden for the same reason."""
-    cuts: dict[tuple[str, str], list[RankLayout]] = {}
+    """One line for all layouts that are rejected for the same reason."""
+    layouts_by_reason: dict[tuple[str, str], list[RankLayout]] = {}
     for one in rejected:
-        cuts.setdefault((one.quantization, one.reason), []).append(one.layout)
-    for (name, reason), layouts in cuts.items():
+        layouts_by_reason.setdefault((one.quantization, one.reason), []).append(one.layout)
+    for (name, reason), layouts in layouts_by_reason.items():
         first = str(layouts[0])
         more = f" and {amount(len(layouts) - 1, 'more cut')}" if len(layouts) > 1 else ""
         yield f"{name:<5} {first}{more}: {reason}"
@@ -100,7 +100,7 @@ def _advice(deployment: Deployment) -> Iterator[str]:
 
 
 def document(deployment: Deployment) -> dict[str, object]:
-    """Everything as plain values. Times in seconds, sizes in bytes."""
+    """The deployment as plain values. Times in seconds, sizes in bytes."""
     ranking = deployment.ranking
     return {
         "model": ranking.model.name,

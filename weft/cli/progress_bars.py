@@ -28,12 +28,12 @@ _LINE_EVERY_S = 10.0
 
 
 class TrainingProgress:
-    """A context manager, and what `train` tells its news."""
+    """A context manager that shows training, and the listener of `train`."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
-        self._told_at = float("-inf")
+        self._printed_at = float("-inf")
         self._stage = ""
         self._bar = Progress(
             TextColumn("{task.description}", markup=False),
@@ -54,7 +54,7 @@ class TrainingProgress:
         self._bar.stop()
 
     def __call__(self, news: TrainingNews) -> None:
-        """One text more, one step more, or another stage."""
+        """Show a text, a step, or another stage."""
         from weft.training.frame import EvaluationStarted, TextsWritten
 
         match news:
@@ -72,20 +72,20 @@ class TrainingProgress:
     def _show(self, stage: str, done: int, total: int | None, note: str) -> None:
         self._bar.update(self._task, description=stage, completed=done, total=total, note=note)
         now = self._clock()
-        due = stage != self._stage or done == total or now - self._told_at >= _LINE_EVERY_S
+        due = stage != self._stage or done == total or now - self._printed_at >= _LINE_EVERY_S
         self._stage = stage
         if due and not self._console.is_terminal:
-            self._told_at = now
+            self._printed_at = now
             count = "" if total is None else f": {done} of {total}"
             self._console.print(f"{stage}{count}{', ' if note else ''}{note}", soft_wrap=True)
 
 
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or SIGTERM came; a second one ends the process at once. Main thread only."""
-    came: list[bool] = []
-    with signals(lambda: came.append(True)):
-        yield lambda: bool(came)
+    """A test for Ctrl-C or SIGTERM; the second signal ends the process. Main thread only."""
+    received: list[bool] = []
+    with signals(lambda: received.append(True)):
+        yield lambda: bool(received)
 
 
 def _clock(seconds: float) -> str:
@@ -107,7 +107,7 @@ _WORDS = {
 
 
 class DownloadProgress:
-    """A context manager and the callback of `weft.serving.weights.pull`."""
+    """A context manager that shows a download, and the callback of `weft.serving.weights.pull`."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -132,7 +132,7 @@ class DownloadProgress:
         self._bar.stop()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """One step forward: `done` of `total` (0: unknown) in `stage`."""
+        """Show progress: `done` of `total` (0: unknown) in `stage`."""
         words = _WORDS.get(stage)
         if words is None:
             return

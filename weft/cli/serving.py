@@ -1,4 +1,4 @@
-"""How servers look to a person: their start, their address, and how to use and stop them."""
+"""The display of model servers: their start, their address, how to use and stop them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ServingView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._calm()
+        self._stop_status()
 
     def show(self, text: str) -> None:
-        """A stage of the start, or what happened later."""
+        """Show a stage of the start, or a later event."""
         if self._starting and self._status is not None:
             self._status.update(one_line(text, self._console.width - 4))
             return
@@ -49,19 +49,19 @@ class ServingView:
         self._console.print(f"{when}  {clean(text)}", soft_wrap=True)
 
     def ready(self, entry: ServingEntry) -> None:
-        """All replicas serve."""
+        """Show that all replicas serve."""
         self._starting = False
-        self._calm()
+        self._stop_status()
         print_ready(entry, detached=False)
 
-    def _calm(self) -> None:
+    def _stop_status(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
 
 
 def print_ready(entry: ServingEntry, *, detached: bool) -> None:
-    """Where a serving is, how to use it and how to stop it, on stdout."""
+    """Print to stdout where a server is, how to use it and how to stop it."""
     took = duration(time.time() - entry.started_at)
     stop = f"weft stop {entry.id}"
     rows = [
@@ -91,10 +91,10 @@ def _use(entry: ServingEntry) -> Iterator[tuple[str, str]]:
 
 
 def print_commands(launches: Iterable[Launch], spec: ServeSpec) -> None:
-    """The command of each replica as a shell takes it, its additions to the environment first."""
+    """Print the shell command of each replica, after its additions to the environment."""
     secret = os.environ.get(spec.api_key_env) if spec.api_key_env else None
     for launch in launches:
         for name, value in sorted(launch.env.items()):
-            hidden = value == secret and secret is not None
-            stdout().out(f"{name}={f'${spec.api_key_env}' if hidden else shlex.quote(value)} \\")
+            is_secret = value == secret and secret is not None
+            stdout().out(f"{name}={f'${spec.api_key_env}' if is_secret else shlex.quote(value)} \\")
         stdout().out(f"{shlex.join(launch.argv)}\n")

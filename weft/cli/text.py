@@ -1,7 +1,7 @@
-"""Text fit for a terminal (no control sequences, clipped lines, readable numbers); values as JSON.
+"""Text for terminals (no control sequences, clipped lines, readable numbers); values as JSON.
 
-Everything that a model, a tool or a file wrote passes through `clean` before it is printed. Secrets
-of this process stay out of it, too.
+All text of models, tools and files passes through `clean` before it is printed, which also redacts
+this process's secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST_LINE = 10_000
 def clean(text: str) -> str:
     """`text` without secrets, terminal sequences, control characters and direction overrides.
 
-    Line breaks and tabs stay. What cannot be encoded becomes a question mark.
+    Line breaks and tabs stay. Characters without an encoding become question marks.
     """
     text = hidden(text).replace("\r\n", "\n")
     text = _CONTROL.sub("", _SEQUENCE.sub("", text))
@@ -88,7 +88,7 @@ _DEEPEST = 60
 
 
 def plain(value: object, depth: int = 0) -> Json:
-    """`value` as JSON has it. NaN and infinity, cycles and foreign objects become text."""
+    """`value` as JSON types. NaN and infinity, cycles and foreign objects become text."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
@@ -108,5 +108,5 @@ def plain(value: object, depth: int = 0) -> Json:
 
 
 def json_text(value: object) -> str:
-    """`value`, made of what JSON has, as it is printed: on one line, and without secrets."""
+    """`value`, made of JSON types, as one line without secrets."""
     return json.dumps(hidden(value))

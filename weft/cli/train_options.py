@@ -1,4 +1,4 @@
-"""Options and output that the commands which train have in common."""
+"""Options and output of the training commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Device = Annotated[str, typer.Option(metavar="DEVICE", help="cpu, or cuda.")]
 
 
 def _cores(threads: int | None) -> int | None:
-    """Raises: `typer.BadParameter` for more threads than cores, which only hinder each other."""
+    """Raises: `typer.BadParameter` for more threads than cores, which would only be slower."""
     cores = os.cpu_count() or 1
     if threads is not None and threads > cores:
         raise typer.BadParameter(f"{threads} is more than the {cores} cores of this machine")
@@ -58,23 +58,23 @@ ListAll = Annotated[
 
 
 def given_values(**given: float | None) -> dict[str, int | float]:
-    """Those that somebody gave."""
+    """The values that are set."""
     return {name: value for name, value in given.items() if value is not None}
 
 
 def whole_numbers(texts: Sequence[str]) -> dict[str, int]:
     """Whole numbers by name. Raises: `InputError`, `typer.BadParameter`."""
-    found = {}
+    numbers = {}
     for name, text in pairs(texts, "--set").items():
         value = loose_value(text)
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"--set {name}: expected a whole number, not {text!r}")
-        found[name] = value
-    return found
+        numbers[name] = value
+    return numbers
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model: fetched by `weft model pull` under that name, or a path.
+    """The folder of a model: a name that `weft model pull` fetched, or a path.
 
     Raises: `ModelNotFound`.
     """
@@ -84,7 +84,7 @@ def model_folder(name: str) -> Path:
 
 
 def print_kinds(kinds: Sequence[Trainable], *, as_json: bool) -> None:
-    """What can be trained, with its settings."""
+    """Print the kinds of training, with their settings."""
     if as_json:
         rows = [{"name": k.name, "summary": k.summary, "settings": dict(k.settings)} for k in kinds]
         typer.echo(json.dumps(rows))
@@ -104,9 +104,9 @@ def run_training(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Have `train` work in the folder `out`, tell how it gets on, and `show` what it came to.
+    """Call `train` with a progress listener and a stop test, and `show` its result.
 
-    `train` is given who hears of it, and whether it has to stop; None: it was stopped.
+    `train` returns None when it was stopped. `out` is the folder of the training.
     """
     from weft.cli.console import stderr
     from weft.cli.progress_bars import TrainingProgress, stopping

@@ -1,7 +1,6 @@
 """Budgets of tokens, seconds and money: values that add, split and compare; they enforce nothing.
 
-Sequential parts add up. Parallel parts add tokens and money, but take the longest time, so a
-budget composes along the critical path.
+Sequential parts add up. Parallel parts add tokens and money but take the longest time.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Budget:
         )
 
     def exceeded(self, usage: Usage, elapsed_s: float) -> str | None:
-        """Which limit is reached, in words, or None. Reaching a limit exactly counts as reached."""
+        """Which limit is reached, in words, or None. Usage equal to a limit reaches it."""
         if self.tokens is not None and usage.tokens >= self.tokens:
             return f"{usage.tokens:,} of {self.tokens:,} tokens spent"
         if self.money is not None and usage.money >= self.money:

@@ -1,4 +1,4 @@
-"""What goes with a call that is being made: its idempotency key, and the W3C trace context."""
+"""The context of the current call: its idempotency key and its W3C trace context."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _KEY: ContextVar[str] = ContextVar("weft_idempotency_key", default="")
 
 
 def key_of(run: RunId, node: NodeId, call: CallId) -> str:
-    """32 hexadecimal digits, the same in every attempt, also of what the node is inside."""
+    """32 hexadecimal digits, the same in every attempt of the node and of its parents."""
     content = f"{run}\0{in_any_attempt(node)}\0{call}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).hexdigest()[:_LENGTH]
 
 
 def idempotency_key() -> str:
-    """For the code of a tool whose effect is `idempotent`: what its server tells calls apart by.
+    """The key by which a server recognises repeated calls of a tool whose effect is `idempotent`.
 
-    The same whenever this call is repeated: by a retry, or in a run that is resumed. Outside of a
-    run nothing is repeated, and each call of this function gives another key.
+    It is the same whenever this call is repeated: by a retry, or in a resumed run. Outside a run
+    nothing is repeated, and each call of this function gives another key.
     """
     return current_key() or uuid.uuid4().hex
 
 
 current_key: Final[Callable[[], str]] = _KEY.get
-"""The key of the call that is being made, empty where there is none."""
+"""The key of the current call, empty where there is none."""
 
 
 @contextmanager
 def keyed(key: str) -> Iterator[None]:
-    """Inside the `with` block a call is made whose key is `key`."""
+    """Set `key` as the key of the calls made inside the `with` block."""
     token = _KEY.set(key)
     try:
         yield
@@ -56,14 +56,14 @@ _STATE: Final = re.compile("[\x20-\x7e]{1,512}")
 
 
 def trace_headers() -> Mapping[str, str]:
-    """`traceparent`, and `tracestate` where there is one; empty outside of any trace."""
+    """`traceparent`, and `tracestate` where there is one; empty outside any trace."""
     return _HEADERS.get()
 
 
 def set_trace_headers(headers: Mapping[str, str]) -> None:
-    """From here on in this task, and in the tasks that it starts: the trace that `headers` name.
+    """Set the trace context of this task from here on, and of the tasks that it starts.
 
-    Names in lower case; others are left out, and so is what does not follow W3C Trace Context.
+    Names are in lower case. Other headers are ignored, as is what violates W3C Trace Context.
     """
     parent, state = headers.get("traceparent", ""), headers.get("tracestate", "")
     if not _PARENT.fullmatch(parent):

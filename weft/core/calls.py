@@ -1,7 +1,6 @@
-"""What passes the I/O boundary of a run: calls of tools and models, frozen values like the events.
+"""Calls of tools and models across the I/O boundary of a run: frozen values, like the events.
 
-A journal keeps them, so that a call is not made twice and a run can be repeated without its models
-and tools.
+A journal stores them, so that no call is made twice and a run can be replayed offline.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Doneness = Literal["done", "not done", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """The intent: written before the tool is called, and before it is called where that matters.
+    """The intent to call a tool; written before the call where the effect demands it.
 
     `key` is the same whenever this call is repeated, in a later attempt or in a resumed run; empty
     where the tool's effect is neither `idempotent` nor `once`.
-    `stands_for`: this call is not made, since a person says that the call `NODE@CALL` was carried
-    out: the same one, or one that was made in its place with other arguments.
+    `stands_for`: this call is not made, because a person has confirmed that the call `NODE@CALL`
+    was carried out: the same one, or one made in its place with other arguments.
     """
 
     node: NodeId
@@ -43,7 +42,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """How a tool call ended: with `value`, or with `failure`. `done`: did its effect happen?"""
+    """How a tool call ended: with `value` or `failure`. `done`: whether its effect happened."""
 
     node: NodeId
     attempt: int
@@ -56,7 +55,7 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled:
-    """A model is asked. `model` is the name under which the workflow declares it."""
+    """A model call begins. `model` is the name under which the workflow declares it."""
 
     node: NodeId
     attempt: int
@@ -68,9 +67,9 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True)
 class ModelStreamed:
-    """Pieces of an answer, in order, with the seconds of the run at which each came.
+    """Pieces of an answer, in order, each with the seconds of the run at which it came.
 
-    Where the client tells that the prompt has been computed, that is the first of them.
+    `Prefilled` comes first, where the client reports it.
     """
 
     node: NodeId
@@ -82,11 +81,11 @@ class ModelStreamed:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered:
-    """How a model call ended: with `completion`, or with `failure`.
+    """How a model call ended: with `completion` or `failure`.
 
-    `prompt_token_ids`: those of the prompt, where the client told. `retry_after_s`: after how long
-    a server that refused wants to be asked again, where it said so. `usage`: what a call that
-    failed had consumed, where the client told.
+    `prompt_token_ids`: those of the prompt, where the client reports them. `retry_after_s`: the
+    delay that an overloaded server asked for. `usage`: what a failed call had consumed, where the
+    client reports it.
     """
 
     node: NodeId
@@ -102,7 +101,7 @@ class ModelAnswered:
 
 @dataclass(frozen=True, slots=True)
 class ModelTold:
-    """What a client said of its model, when a run asked for the first time.
+    """A client's answer to a question about its model, when a run first asked it.
 
     question   `is`: the optional ports that it has, by name; `capabilities`; or a method of
                `Tokenizing` with its arguments, such as `encode` and a text
@@ -116,7 +115,7 @@ class ModelTold:
 
 @dataclass(frozen=True, slots=True)
 class ToolsListed:
-    """The tools that a server, here called `source`, offered when it was asked."""
+    """The tools that a server, here called `source`, listed."""
 
     source: str
     specs: tuple[ToolSpec, ...]

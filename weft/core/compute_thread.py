@@ -1,7 +1,7 @@
-"""Work of this process that would hold up an event loop: in one thread, one after another.
+"""One thread for this process's computations that would block an event loop, one after another.
 
 Threads that compute in Python share one lock. The more of them want it, the longer an event loop
-waits for each of its turns; with one, it waits for a few milliseconds. Not for work that waits.
+waits for it; with one thread, it waits a few milliseconds. Not for work that waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _THREAD: Final = ThreadPoolExecutor(1, "weft-turns")
 
 
 async def run_in_compute_thread(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """What `work` returns or raises. Cancelling whoever waits does not end work that has begun."""
+    """Run `work` in the thread. Cancelling the caller does not end work that has begun."""
     context = copy_context()
     return await asyncio.get_running_loop().run_in_executor(
         _THREAD, lambda: context.run(work, *args, **named)

@@ -1,54 +1,54 @@
-"""Every error weft raises on purpose, in one tree. Constructing an error has no side effect.
+"""The tree of the errors that weft raises. Constructing an error has no side effect.
 
 WeftError                    stage, node, retryable, hint
-├── BuildError               a program that cannot run; found before anything runs
-│   ├── SourceError          a workflow file is wrong at a place: file, line, column
+├── BuildError               the program cannot run; raised before anything runs
+│   ├── SourceError          a workflow file is wrong at one position: file, line, column
 │   ├── CycleError           nodes wait for each other
-│   ├── UnknownReference     a name that nothing in reach provides
+│   ├── UnknownReference     a name that nothing in scope provides
 │   ├── TypeMismatch         an output feeds a parameter that cannot take it
 │   ├── DuplicateName        two writers of one name
-│   ├── JoinError            a join that can never be decided, or whose branches nobody owns
-│   ├── PlanError            a plan is wrong at a place: line, column, step
-│   └── InputError           a run was given wrong inputs
+│   ├── JoinError            a join that can never be decided, or whose branches another scope owns
+│   ├── PlanError            a plan is wrong at one position: line, column, step
+│   └── InputError           wrong inputs for a run
 ├── RunError                 the engine ended a node or a run
-│   ├── NodeTimeout          one node took longer than it may           (retryable)
+│   ├── NodeTimeout          one node exceeded its time limit         (retryable)
 │   ├── DeadlineExceeded     the run's deadline passed
 │   ├── BudgetExceeded       tokens, seconds or money are spent
 │   ├── JoinUnsatisfied      too few branches succeeded
 │   ├── LoopLimit            a loop reached its bound without its condition
 │   ├── NodeLimit            the run would have more nodes than it may
 │   ├── MachineBusy          a check found no free processor in time     (retryable)
-│   ├── Cancelled            somebody cancelled the run, the branch or the sample
+│   ├── Cancelled            the run, the branch or the sample was cancelled
 │   ├── NodeFailed           a plain exception escaped from a node's own code
-│   ├── AgentError           an agent ended without an answer: rounds, steps or ways are used up
-│   ├── RouteError           no way is left to a goal, and nobody took it over
-│   ├── ReasoningError       a strategy came to no answer at all
-│   ├── SandboxError         a program cannot be run as safely as asked, or not at all
-│   ├── CassetteMiss         a replayed program asks for what its record does not have
-│   ├── EffectUnknown        nobody knows whether a call that must not be repeated was carried out
+│   ├── AgentError           an agent ended without an answer: rounds, steps or budget are used up
+│   ├── RouteError           no route to a goal is left, and no person took it over
+│   ├── ReasoningError       a strategy ended without an answer
+│   ├── SandboxError         a sandbox lacks a protection, or cannot start its program
+│   ├── CassetteMiss         a replayed program makes a call that is not in its record
+│   ├── EffectUnknown        a call that must not be repeated may or may not have been carried out
 │   └── StoreError           a store or a journal cannot be opened, read or written
 │       ├── RunExists        the journal has a run of this id
-│       └── RunBusy          another process has the run
+│       └── RunBusy          another process has claimed the run
 ├── ToolError                a tool call went wrong
 │   ├── ToolNotFound         no tool of that name
 │   ├── ToolArgumentError    the arguments do not fit the tool's signature
-│   ├── ToolResultError      the tool returned what it does not promise
+│   ├── ToolResultError      the result does not fit the tool's declared type
 │   ├── ToolRaised           the tool's own code raised
-│   │   └── NotDone          and says that nothing has happened  (retryable)
+│   │   └── NotDone          the tool's own code says that nothing has happened  (retryable)
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
 ├── ModelError               a model call went wrong
-│   ├── ModelNotFound        no such model, or its weights are not here
+│   ├── ModelNotFound        no such model, or its weights are not on this machine
 │   ├── ModelRequestError    the server refuses the request as it is
 │   │   └── ContextLengthExceeded    the prompt is longer than the model's context
 │   ├── ModelUnavailable     cannot connect, 5xx, or a stream that broke (retryable)
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
-│   ├── ModelTimeout         the answer was not complete within the request's time
-│   ├── ModelOutputError     the output does not fit the schema asked for (retryable)
-│   └── CapabilityError      this client or model cannot do what was asked
+│   ├── ModelTimeout         the answer was not complete within the request's time limit
+│   ├── ModelOutputError     the output does not fit the requested schema (retryable)
+│   └── CapabilityError      this client or model does not support the request
 ├── ServeError               a model server cannot be started, kept or planned
-│   ├── EngineMissing        no vLLM is installed for what was asked
-│   ├── SpecError            a combination of serving options that cannot work
-│   └── StartError           the server did not come up; says at which stage, with its last lines
+│   ├── EngineMissing        no installed vLLM can do what was asked
+│   ├── SpecError            serving options that cannot work together
+│   └── StartError           the server did not start: the stage it reached, with its last lines
 └── InternalError            a bug in weft: please report it
 """
 
@@ -118,10 +118,10 @@ Stage = Literal["build", "run", "tool", "model", "serve", "internal"]
 
 
 class WeftError(Exception):
-    """Base of all errors weft raises on purpose.
+    """Base of all errors that weft raises.
 
     `message` says what happened, `hint` what to do next, `node` names the node where it happened
-    (filled in on the way up), `retryable` whether the same call may succeed when repeated.
+    (filled in as the error propagates), `retryable` whether the same call may succeed if repeated.
     """
 
     stage: ClassVar[Stage] = "run"
@@ -154,7 +154,7 @@ class WeftError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as data: what a `WeftError` says, without the exception and its traceback."""
+    """An error as data: the fields of a `WeftError`, without the exception and its traceback."""
 
     error: str
     message: str
@@ -167,13 +167,13 @@ class Failure:
 
 
 class BuildError(WeftError):
-    """The program cannot run as it is written; raised before anything runs."""
+    """The program cannot run as written; raised before anything runs."""
 
     stage = "build"
 
 
 class SourceError(BuildError):
-    """A workflow file is wrong at one place. `line` and `column` count from 1."""
+    """A workflow file is wrong at one position. `line` and `column` count from 1."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class CycleError(BuildError):
 
 
 class UnknownReference(BuildError):
-    """A reference to a name that nothing in reach provides."""
+    """A reference to a name that nothing in scope provides."""
 
 
 class TypeMismatch(BuildError):
@@ -211,14 +211,14 @@ class DuplicateName(BuildError):
 
 
 class JoinError(BuildError):
-    """A join that can never be decided, or that reaches into branches which another scope owns."""
+    """A join that can never be decided, or whose branches another scope owns."""
 
 
 class PlanError(BuildError):
-    """A plan that a model or a person wrote is wrong at one place.
+    """A plan that a model or a person wrote is wrong at one position.
 
-    `line` and `column` count from 1 in the plan's text, `step` is the number of the step it is
-    about; None where there is none. `written` is all that a model had written when it was found.
+    `line` and `column` count from 1 in the plan's text; `step` is the number of the step, None
+    without one. `written` is all that the model had written when the error was found.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class PlanError(BuildError):
 
 
 class InputError(BuildError):
-    """The inputs given to a run do not fit what the workflow declares."""
+    """The inputs of a run do not fit the workflow's declarations."""
 
 
 class RunError(WeftError):
@@ -273,17 +273,17 @@ class LoopLimit(RunError):
 
 
 class MachineBusy(RunError):
-    """Nothing is known to be wrong: a check found no free processor in time. Come back later."""
+    """A check found no free processor in time; nothing is known to be wrong. Try again later."""
 
     retryable = True
 
 
 class NodeLimit(RunError):
-    """A node expands, and the run would have more nodes than it may."""
+    """A node expands, and the run would exceed its node limit."""
 
 
 class Cancelled(RunError):
-    """Somebody cancelled the run, the branch or the sample."""
+    """The run, the branch or the sample was cancelled."""
 
 
 class NodeFailed(RunError):
@@ -295,15 +295,15 @@ class AgentError(RunError):
 
 
 class RouteError(RunError):
-    """Every way to a goal failed, the goal could not be lowered, and nobody took it over."""
+    """Every route to a goal failed, the goal could not be lowered, and no person took it over."""
 
 
 class ReasoningError(RunError):
-    """A reasoning strategy came to no answer: its model could not be asked, or it was cut short."""
+    """A reasoning strategy ended without an answer: its model failed, or it was cut short."""
 
 
 class SandboxError(RunError):
-    """A sandbox lacks a protection, or cannot start its program; nothing of it has run."""
+    """A sandbox lacks a protection, or cannot start its program; none of the program has run."""
 
 
 class StoreError(RunError):
@@ -315,15 +315,15 @@ class RunExists(StoreError):
 
 
 class RunBusy(StoreError):
-    """Another process has the run."""
+    """Another process has claimed the run."""
 
 
 class CassetteMiss(RunError):
-    """A program that is replayed makes a call that its record does not have, or not like this."""
+    """A replayed program makes a call that its record lacks, or has with other content."""
 
 
 class EffectUnknown(RunError):
-    """Nobody knows whether a call that must not be repeated was carried out; a person knows."""
+    """A call that must not be repeated may or may not have been carried out; a person must say."""
 
 
 class ToolError(WeftError):
@@ -341,7 +341,7 @@ class ToolArgumentError(ToolError):
 
 
 class ToolResultError(ToolError):
-    """The tool returned a value of a type it does not promise."""
+    """The result does not fit the tool's declared type."""
 
 
 class ToolRaised(ToolError):
@@ -349,13 +349,13 @@ class ToolRaised(ToolError):
 
 
 class NotDone(ToolRaised):
-    """The tool's own code says that nothing has happened: its call may be made again."""
+    """The tool's own code says that nothing has happened: its call may be repeated."""
 
     retryable = True
 
 
 class ToolLimitError(ToolError):
-    """An isolated tool ran over its time, memory or output limit."""
+    """An isolated tool exceeded its time, memory or output limit."""
 
 
 class ModelError(WeftError):
@@ -374,7 +374,7 @@ class ModelRequestError(ModelError):
 
 
 class ContextLengthExceeded(ModelRequestError):
-    """The prompt, perhaps with its answer, exceeds the model's context. Tells lengths only."""
+    """The prompt, perhaps with its answer, exceeds the model's context. States lengths only."""
 
 
 class ModelUnavailable(ModelError):
@@ -384,7 +384,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelOverloaded(ModelError):
-    """The server asks us to come back later; `retry_after_s` is its own delay, if it gave one."""
+    """The server is overloaded; `retry_after_s` is the delay it asks for, if it gave one."""
 
     retryable = True
 
@@ -401,17 +401,17 @@ class ModelOverloaded(ModelError):
 
 
 class ModelTimeout(ModelError):
-    """The answer was not complete within the request's own time."""
+    """The answer was not complete within the request's time limit."""
 
 
 class ModelOutputError(ModelError):
-    """The output does not parse or does not fit the schema that was asked for."""
+    """The output does not parse or does not fit the requested schema."""
 
     retryable = True
 
 
 class CapabilityError(ModelError):
-    """This client, model or decoder cannot do what the request asks for."""
+    """This client, model or decoder does not support the request."""
 
 
 class ServeError(WeftError):
@@ -421,15 +421,15 @@ class ServeError(WeftError):
 
 
 class EngineMissing(ServeError):
-    """No serving engine is installed that can do what was asked."""
+    """No installed serving engine can do what was asked."""
 
 
 class SpecError(ServeError):
-    """Serving options that cannot work together, or not with this model, engine or machine."""
+    """Serving options that cannot work together, or with this model, engine or machine."""
 
 
 class StartError(ServeError):
-    """A server did not become healthy; `stage_reached` says how far it came."""
+    """A server did not become healthy; `stage_reached` is the last stage it reached."""
 
     def __init__(self, message: str, *, stage_reached: str = "", hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -451,12 +451,12 @@ def convert(error: BaseException, node: str | None = None) -> WeftError:
         if error.node is None:
             error.node = node
         return error
-    wrapped = NodeFailed(f"{type(error).__name__}: {_said(error)}", node=node)
+    wrapped = NodeFailed(f"{type(error).__name__}: {_message_of(error)}", node=node)
     wrapped.__cause__ = error
     return wrapped
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
@@ -464,7 +464,7 @@ def _said(error: BaseException) -> str:
 
 
 def error_of_failure(failure: Failure) -> WeftError:
-    """An error of the class, with the words, that `failure` tells of."""
+    """The exception that `failure` describes: its class, message, hint and `retryable`."""
     kind = next((each for each in _tree(WeftError) if each.__name__ == failure.error), WeftError)
     if kind is InternalError:
         return InternalError(failure.message)

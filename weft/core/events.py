@@ -1,7 +1,7 @@
-"""Everything a run lets the world see, as one closed union of frozen values.
+"""The events of a run, one closed union of frozen values: a run's only output.
 
-The progress view, the trace, the timeline and the journal read nothing else. `at_s` is seconds
-since the run started. Events of one run are totally ordered: the order of emission.
+Progress view, trace, timeline and journal read nothing else. `at_s` is seconds since the run
+started. Events of one run are totally ordered by emission.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from weft.core.values import Denoised, Speculated, Usage
 Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
 SUBSTITUTES: Final[tuple[Via, ...]] = ("default", "fallback")
-"""What stands in for work that failed; a result from the cache is a success like any other."""
+"""Replacements for the result of a failed node; a cached result is an ordinary success."""
 RunStatus = Literal["succeeded", "partial", "failed", "cancelled"]
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """What a reader needs to draw a node, and to schedule it again: kind, inputs, slot, join.
+    """The definition of a node, for drawing and scheduling it: kind, inputs, slot, join.
 
-    `streams` are those of `sources` whose items it takes one by one. `join` is the join's mode,
-    `quorum` its k; `cancels`: it cancels the branches it does not need. `attempts` at most are
-    made. `weight` is the expected duration, `spends` says that budgets are charged. `may_fail`: the
-    run does not count as failed because it did.
+    `streams` are the `sources` whose items the node takes one by one. `join` is the join's mode,
+    `quorum` its k; `cancels`: it cancels the branches it does not need. `attempts`: the most
+    attempts. `weight` is the expected duration; `spends`: the node is charged to budgets.
+    `may_fail`: its failure does not fail the run.
     """
 
     id: NodeId
@@ -51,10 +51,10 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a node ended. `via` says what stood in for its own work, `failure` what went wrong.
+    """How a node ended. `via` names the replacement of its own result, `failure` what went wrong.
 
-    A skipped node with a `failure` was cut off by it; one without was left out on purpose. A node
-    that succeeded by its own work, with a `failure`, has a partial value.
+    A node that was skipped because of a failure has that `failure`; one skipped on purpose has
+    none. A node that succeeded by its own work, with a `failure`, has a partial value.
     """
 
     status: Status
@@ -88,11 +88,11 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """Another process, the `part`-th (from 2), goes on with a run; `at_s` goes on from its last.
+    """Another process, the `part`-th (from 2), continues a run; `at_s` continues from its last.
 
-    What follows begins again with `RunStarted`, for those who listen to this part only. What had
-    ended ends again as soon as its inputs are there, `recalled`, and what is inside it is not told
-    again; who has read the parts before may pass over everything recalled.
+    A `RunStarted` follows, for listeners of this part only. Nodes that had ended end again,
+    `recalled`, as soon as their inputs are there, without the events of the nodes inside them. A
+    reader of the earlier parts may skip all recalled events.
     """
 
     run: RunId
@@ -103,13 +103,13 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class GraphGrew:
-    """`parent` appended `nodes` while the run was going on.
+    """`parent` appended `nodes` to the running graph.
 
-    `results`: it paused until those of them are joined as `join` says, at most `width` of them
-    under way at once; `items` are offered to streaming edges. None: its work goes on meanwhile.
+    `results`: the parent paused until those nodes are joined as `join` says, at most `width` of
+    them running at once; `items` are offered to streaming edges. None: the parent continues.
 
-    Very many nodes are told in parts, each with its share of `results`; all but the last have
-    `more`. Without the last, the run ended while `parent` still appended.
+    Very many nodes come in parts, each with its share of `results`; all but the last have `more`.
+    Without the last, the run ended while `parent` was appending.
     """
 
     parent: NodeId
@@ -124,7 +124,7 @@ class GraphGrew:
 
 
 def whole(parts: Sequence[GraphGrew]) -> GraphGrew:
-    """The parts in which the nodes of one expansion were told, in order, as one event."""
+    """The parts of one expansion, in order, as one event."""
     if len(parts) == 1:
         return parts[0]
     nodes = tuple([info for part in parts for info in part.nodes])
@@ -134,9 +134,9 @@ def whole(parts: Sequence[GraphGrew]) -> GraphGrew:
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted:
-    """Attempt `attempt` (from 1) of a node's own work began: its slot is taken.
+    """Attempt `attempt` (from 1) of a node's own work began, with its slot.
 
-    `digest` stands for what the node is and what it receives; empty where nobody records the run,
+    `digest` identifies the node's definition and inputs; empty where the run is not recorded,
     where an input has no stable content, and in later attempts.
     """
 
@@ -150,7 +150,7 @@ class NodeStarted:
 class JoinDecided:
     """A join of the kind any, quorum or first valid has enough: `winners`, in the order they count.
 
-    `node` is the one that waited, or the one that appended those that it waited for.
+    `node` is the waiting node: the joining one, or the one that appended the branches.
     """
 
     node: NodeId
@@ -160,7 +160,7 @@ class JoinDecided:
 
 @dataclass(frozen=True, slots=True)
 class NodeWaiting:
-    """The node's own work paused: it waits for the nodes it appended, and holds no slot."""
+    """The node's own work paused: it waits for the nodes it appended, without a slot."""
 
     node: NodeId
     at_s: float
@@ -168,7 +168,7 @@ class NodeWaiting:
 
 @dataclass(frozen=True, slots=True)
 class NodeStreamed:
-    """A piece of output while it is produced: text, and how many tokens it holds."""
+    """A piece of streamed output: text, and its number of tokens."""
 
     node: NodeId
     text: str
@@ -178,7 +178,7 @@ class NodeStreamed:
 
 @dataclass(frozen=True, slots=True)
 class NodeLogged:
-    """A line that a tool or a node wants people to see."""
+    """A line that a tool or a node logs for people."""
 
     node: NodeId
     text: str
@@ -187,9 +187,9 @@ class NodeLogged:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpent:
-    """A node reports what it consumed (in addition to what it reported before).
+    """Additional usage of a node since its last report.
 
-    `recalled`: it, and what is inside it, consumed that in an earlier part of the run.
+    `recalled`: the node, and the nodes inside it, consumed it in an earlier part of the run.
     """
 
     node: NodeId
@@ -200,7 +200,7 @@ class NodeSpent:
 
 @dataclass(frozen=True, slots=True)
 class NodeDecoded:
-    """An answer of a model was drafted, several tokens a step."""
+    """How a model's answer was drafted, several tokens a step."""
 
     node: NodeId
     speculated: Speculated
@@ -209,7 +209,7 @@ class NodeDecoded:
 
 @dataclass(frozen=True, slots=True)
 class NodeDenoised:
-    """An answer of a diffusion model was filled in, several tokens a step."""
+    """How a diffusion model filled an answer in, several tokens a step."""
 
     node: NodeId
     denoised: Denoised
@@ -231,7 +231,7 @@ class NodeRetrying:
 class NodeRerouted:
     """A node failed for good and `to` runs in its place.
 
-    `instead`: its own work is over; else it goes on, and has other nodes do what failed.
+    `instead`: its own work is over; else it continues, and other nodes do what failed.
     """
 
     node: NodeId
@@ -245,7 +245,7 @@ class NodeRerouted:
 class HumanAsked:
     """The node waits for a person. `schema` is the JSON Schema the answer must fit.
 
-    `recalled`: it asked that in an earlier part of the run, and nobody has answered yet.
+    `recalled`: it asked in an earlier part of the run, and is still waiting.
     """
 
     node: NodeId
@@ -257,7 +257,7 @@ class HumanAsked:
 
 @dataclass(frozen=True, slots=True)
 class HumanAnswered:
-    """A person answered `value`; the node goes on. `recalled`: to an earlier part of the run."""
+    """A person answered `value`; the node continues. `recalled`: in an earlier part of the run."""
 
     node: NodeId
     at_s: float
@@ -267,7 +267,7 @@ class HumanAnswered:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReached:
-    """A budget is spent. `scope` is the node that owns it, or None for the run's own."""
+    """A budget is spent. `scope` is the node that owns it, or None for the run's."""
 
     scope: NodeId | None
     reason: str
@@ -279,10 +279,10 @@ class BudgetReached:
 class NodeFinished:
     """The one and only end of a node.
 
-    `recalled`: an earlier part of the run had come to it; this part did not start the node, and
-    `digest` is what its `NodeStarted` would have told. `run_ended`: the run was ended as a whole,
-    and this node with it, before it was done. `by_name`: somebody cancelled it, or a node that it
-    is inside, and not the run, a join or the work that appended it.
+    `recalled`: the node ended in an earlier part of the run; this part did not start it, and
+    `digest` is what its `NodeStarted` would have had. `run_ended`: the node ended because the whole
+    run did, before it was done. `by_name`: the node, or a node around it, was cancelled by name,
+    not by the run, a join or its parent.
     """
 
     node: NodeId
@@ -296,15 +296,15 @@ class NodeFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunMeasured:
-    """What this process's part of the run took of its machine: in a record, before its end.
+    """Resource usage of this process's part of the run, recorded before the run's end.
 
-    loop_cpu_s   processor seconds of the event loop's thread, whoever used them
-    loop_late_s  seconds in which that thread could have run and had no processor, where known
+    loop_cpu_s   processor seconds of the event loop's thread
+    loop_late_s  seconds in which that thread was ready and had no processor, where known
     cores        processors that this process may use
-    idle         the share of the machine's processors that nobody used meanwhile, where known
-    loop_s       by family of nodes (`notes[*]`): how many attempts there were, and the processor
-                 seconds of the loop that their own code took
-    cpu_s        by node: processor seconds that its code took in threads
+    idle         the share of the machine's processors that was unused meanwhile, where known
+    loop_s       by family of nodes (`notes[*]`): the number of attempts, and the processor seconds
+                 of the loop that their own code took
+    cpu_s        by node: processor seconds of its code in threads
     """
 
     loop_cpu_s: float
@@ -321,7 +321,7 @@ class RunFinished:
     """The end of the run. `reasons` explains, in sentences, anything but plain success.
 
     `leaked` names nodes whose code did not react to its cancellation in time, `missed` those that
-    failed, or that somebody cancelled by name, and that the run did not get over.
+    failed or were cancelled by name, and whose loss the run did not survive.
     """
 
     status: RunStatus
@@ -358,7 +358,7 @@ Listener = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A listener that is told events of `kinds` only; the others are not made ready for it."""
+    """A listener for events of `kinds` only; other events are not prepared for it."""
 
     kinds: frozenset[type]
     listener: Listener
@@ -368,7 +368,7 @@ class Subscription:
 
 
 def to_json(event: Event) -> str:
-    """The event as one line of JSON, its class under "event". What JSON lacks becomes text."""
+    """The event as one line of JSON, its class under "event"; see `jsonable` for other values."""
     fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
     return json.dumps(
         {"event": type(event).__name__, **fields}, default=jsonable, ensure_ascii=False
@@ -376,7 +376,7 @@ def to_json(event: Event) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """`value` made of what JSON has; for `json.dumps(default=...)`."""
+    """`value` as JSON types, or else its `repr`; for `json.dumps(default=...)`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""Packages that weft runs without: an import that fails names the extra that brings the package.
+"""Optional packages: an import that fails names the extra of weft that installs the package.
 
-Imports none of them, and knows the extras from weft's own metadata.
+The extras are read from weft's own metadata.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from weft.core.errors import BuildError, WeftError
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+).*?\bextra\s*==\s*['\"]([\w.-]+)['\"]")
 _OTHER_NAMES: Final = {"pil": "pillow"}
-"""Distributions that are called otherwise than their modules."""
+"""Distributions whose names differ from their modules'."""
 
 
 @contextmanager
 def optional_packages(purpose: str, kind: type[WeftError] = BuildError) -> Iterator[None]:
-    """For imports of what `purpose` needs. Raises: `kind` where a package is missing."""
+    """A context for the optional imports of `purpose`. Raises: `kind` for a missing package."""
     try:
         yield
     except ImportError as error:
@@ -29,7 +29,7 @@ def optional_packages(purpose: str, kind: type[WeftError] = BuildError) -> Itera
 
 
 def missing(error: ImportError, purpose: str, kind: type[WeftError] = BuildError) -> WeftError:
-    """What a person is told. Raises: the error itself where it is one of weft's own modules."""
+    """The error for a person. Raises: `error` itself where one of weft's own modules is missing."""
     package = str(error.name).partition(".")[0]
     if package == "weft":
         raise error
@@ -50,9 +50,9 @@ def extra_with(package: str) -> str | None:
     module = _normal(package)
     wanted = _OTHER_NAMES.get(module, module)
     matches = [_REQUIREMENT.match(each) for each in requires("weft") or ()]
-    found = [match.groups() for match in matches if match]
-    sizes = Counter(extra for _, extra in found)
-    having = [extra for name, extra in found if f"{_normal(name)}-".startswith(f"{wanted}-")]
+    pairs = [match.groups() for match in matches if match]
+    sizes = Counter(extra for _, extra in pairs)
+    having = [extra for name, extra in pairs if f"{_normal(name)}-".startswith(f"{wanted}-")]
     return min(having, key=lambda extra: sizes[extra], default=None)
 
 

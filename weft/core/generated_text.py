@@ -1,4 +1,4 @@
-"""Text that a model wrote: is it blank, where does its thought end, which JSON does it hold?"""
+"""Text that a model wrote: blank or not, without its thought, without its code fence."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def is_blank(text: str) -> bool:
 def without_thought(text: str) -> str:
     """`text` without the `<think>` thought before the answer, which may have no opening tag.
 
-    A thought that never ends is nothing but thought.
+    A thought that never ends leaves no answer.
     """
     return _REASONED.sub("", text)
 
 
 def unfenced(text: str) -> str:
-    """What the one code fence holds that `text` consists of; else `text` as it is."""
+    """The content of the code fence that is all of `text`; `text` itself without one."""
     plain = text.strip()
     if len(plain) < 2 * len(_FENCE) or not (plain.startswith(_FENCE) and plain.endswith(_FENCE)):
         return text

@@ -1,4 +1,4 @@
-"""Names and addresses of hosts: who can reach one, and how this machine does."""
+"""Names and addresses of hosts: which are loopback, and how this machine reaches its servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def is_loopback(host: str) -> bool:
 
 
 def reachable(host: str) -> str:
-    """The host by which this machine reaches a server that listens on `host`; fit for a URL."""
+    """The host, fit for a URL, by which this machine reaches a server that listens on `host`."""
     if host in ("0.0.0.0", ""):  # noqa: S104 - compared, not bound
         return "127.0.0.1"
     if host == "::":

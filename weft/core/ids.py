@@ -1,9 +1,9 @@
-"""Deterministic, hierarchical identifiers: a node's id is its place in the program, never random.
+"""Deterministic, hierarchical identifiers: a node's id is its path in the program, never random.
 
 report                a node of the workflow
 notes[3]              the fourth item of the map `notes`
 refine#2              the second iteration of the loop `refine` (counted from 1)
-notes~2               what `notes` appended in its second attempt
+notes~2               the nodes that `notes` appended in its second attempt
 brief/summary         the node `summary` inside the sub-workflow `brief`
 notes[3]/draft        all of these nest
 """
@@ -53,8 +53,8 @@ def attempt(node: NodeId, number: int) -> NodeId:
 
 def parent_of(node: NodeId) -> NodeId | None:
     """The enclosing scope of `node`, or None for a node at the top."""
-    found = _LAST_STEP.search(node)
-    return NodeId(node[: found.start()]) if found else None
+    match = _LAST_STEP.search(node)
+    return NodeId(node[: match.start()]) if match else None
 
 
 def stem(node: NodeId) -> str:
@@ -63,18 +63,18 @@ def stem(node: NodeId) -> str:
 
 
 def in_any_attempt(node: NodeId) -> NodeId:
-    """The id without the attempts of what it is inside: the same place, however often tried."""
+    """The id without attempt numbers: the same node, however often it was tried."""
     return NodeId(_ATTEMPT.sub("", node))
 
 
 def matches(pattern: str, node: str) -> bool:
-    """True when `node`, in whatever attempt, is one that `pattern` stands for.
+    """True when `pattern` names `node`, in any attempt; `*` matches anything but `/`.
 
-    `*` is anything but `/`: `first[*]/charge` is the charge of every item.
+    `first[*]/charge` is the charge of every item.
     """
     parts = in_any_attempt(NodeId(pattern)).split("*")
-    found = re.fullmatch("[^/]*".join(map(re.escape, parts)), in_any_attempt(NodeId(node)))
-    return found is not None
+    match = re.fullmatch("[^/]*".join(map(re.escape, parts)), in_any_attempt(NodeId(node)))
+    return match is not None
 
 
 def pattern_of(node: NodeId) -> str:
@@ -83,7 +83,7 @@ def pattern_of(node: NodeId) -> str:
 
 
 def run_id(flow: str, inputs: Mapping[str, object], ordinal: int = 0) -> RunId:
-    """An id made of the flow's name, its inputs and an ordinal: the same three give the same id."""
+    """An id made of the flow's name, its inputs and an ordinal; equal arguments give equal ids."""
     return next(run_ids(flow, inputs, (ordinal,)))
 
 

@@ -1,7 +1,6 @@
-"""Results for lists, found again for the lists that begin with the same items.
+"""Results for lists, reused for longer lists with the same beginning.
 
-A conversation is passed on, encoded and hashed whole in every turn, and differs from that of the
-turn before by its last messages.
+A conversation is encoded and hashed whole in every turn, and each turn adds only a few messages.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ S = TypeVar("S")
 Items: TypeAlias = list[Any] | tuple[Any, ...]
 
 SHORTEST: Final = 8
-"""Items from which on a list is looked up; what is made of a shorter one is cheaply made again."""
+"""Lists shorter than this are not looked up: recomputing their results is cheap."""
 _MOST_BYTES: Final = 4 << 20
 _MOST_ENTRIES: Final = 64
-_VERSION: Final = 2  # of marshal's formats the last that writes no references: equal, so same bytes
+_VERSION: Final = 2  # marshal's last format without references: equal values, equal bytes
 _HEAD: Final = len(marshal.dumps([], _VERSION))
 _SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class _Entry(NamedTuple, Generic[S]):
-    """`body`: what the items are told by. `size_bytes`: what the entry takes, roughly."""
+    """`body`: the content key of the items. `size_bytes`: the rough size of the entry."""
 
     head: object
     length: int
@@ -35,9 +34,9 @@ class _Entry(NamedTuple, Generic[S]):
 
 
 class ListPrefix(NamedTuple, Generic[S]):
-    """The first `length` items of a list, for which a `state` is known (None: for no item).
+    """The first `length` items of a list, for which a `state` is cached (None: for no item).
 
-    `key` tells all items of the list, `head` the first. `entry`: where the state comes from.
+    `key` identifies all items of the list, `head` the first. `entry`: where the state comes from.
     """
 
     length: int
@@ -48,12 +47,12 @@ class ListPrefix(NamedTuple, Generic[S]):
 
 
 class ListPrefixCache(Generic[S]):
-    """States of lists, by the exact content of their items; the latest few, of bounded size.
+    """An LRU cache of states of lists, by the exact content of their items, of bounded size.
 
-    A state is what somebody made of a list's items, one after the other, so that the state of a
-    longer list can be made of it and the items behind. Lists and tuples of the same items are the
-    same here. Looked up are lists of plain JSON values, told by their content, so that a list that
-    was changed since is another one, and of messages, which cannot be changed.
+    A state is computed item by item, so the state of a longer list extends that of its beginning.
+    Lists and tuples of the same items are equal here. The cache takes lists of plain JSON values,
+    keyed by content, so that a changed list is another one, and lists of messages, which are
+    immutable.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -62,25 +61,25 @@ class ListPrefixCache(Generic[S]):
         self._entries: dict[object, list[_Entry[S]]] = {}  # by the first item, the latest last
 
     def find(self, items: Items) -> ListPrefix[S] | None:
-        """The longest known beginning of `items`; None where they cannot be looked up."""
+        """The longest cached beginning of `items`; None where they cannot be looked up."""
         if len(items) < SHORTEST:
             return None
-        told = _key(items)
-        if told is None:
+        keys = _key(items)
+        if keys is None:
             return None
-        head, key = told
-        found: _Entry[S] | None = None
+        head, key = keys
+        best: _Entry[S] | None = None
         for entry in self._entries.get(head, ()):
-            if (found is None or entry.length > found.length) and _begins(key, entry):
-                found = entry
-        if found is None:
+            if (best is None or entry.length > best.length) and _begins(key, entry):
+                best = entry
+        if best is None:
             return ListPrefix(0, None, key, head, None)
-        return ListPrefix(found.length, found.state, key, head, found)
+        return ListPrefix(best.length, best.state, key, head, best)
 
     def keep(self, prefix: ListPrefix[S], items: Items, state: S, size_bytes: int = 0) -> None:
-        """`state` belongs to `items`, for which `find` gave `prefix`; it takes `size_bytes`.
+        """Cache `state` for `items`, for which `find` gave `prefix`; it takes `size_bytes`.
 
-        It takes the place of what it was made of.
+        It replaces the entry that it extends.
         """
         entry, key = prefix.entry, prefix.key
         if entry is None or entry.length < len(items):
@@ -90,10 +89,10 @@ class ListPrefixCache(Generic[S]):
             body = key[_HEAD:] if isinstance(key, bytes) else key
             size = size_bytes + (len(body) if isinstance(body, bytes) else 64 * len(body))
             entry = _Entry(prefix.head, len(items), body, state, size)
-        known = self._entries.pop(prefix.head, [])
+        entries = self._entries.pop(prefix.head, [])
         if prefix.entry is not None:
-            self._drop(known, prefix.entry)
-        self._entries[prefix.head] = [*known, entry]
+            self._drop(entries, prefix.entry)
+        self._entries[prefix.head] = [*entries, entry]
         self._size_bytes += entry.size_bytes
         self._count += 1
         while self._size_bytes > self._most_bytes or self._count > _MOST_ENTRIES:
@@ -102,17 +101,17 @@ class ListPrefixCache(Generic[S]):
             if not oldest:
                 del self._entries[head]
 
-    def _drop(self, known: list[_Entry[S]], entry: _Entry[S]) -> None:
-        for place, other in enumerate(known):
+    def _drop(self, entries: list[_Entry[S]], entry: _Entry[S]) -> None:
+        for place, other in enumerate(entries):
             if other is entry:
-                del known[place]
+                del entries[place]
                 self._size_bytes -= entry.size_bytes
                 self._count -= 1
                 return
 
 
 def _key(items: Items) -> tuple[object, bytes | tuple[Any, ...]] | None:
-    """What tells the first item and all of them; None for lists that are not looked up."""
+    """The keys of the first item and of all items; None for lists that are not looked up."""
     first = items[0]
     kind = type(first)
     if kind in _SCALARS or kind is list or kind is dict or kind is tuple:
@@ -129,7 +128,7 @@ def _key(items: Items) -> tuple[object, bytes | tuple[Any, ...]] | None:
 def _begins(key: bytes | tuple[Any, ...], entry: _Entry[Any]) -> bool:
     body = entry.body
     if isinstance(key, bytes):
-        # Each item says where it ends, so the same bytes are the same items.
+        # Each item encodes its own end, so equal bytes are equal items.
         return isinstance(body, bytes) and key.startswith(body, _HEAD)
     try:
         return isinstance(body, tuple) and bool(key[: entry.length] == body)
@@ -138,7 +137,7 @@ def _begins(key: bytes | tuple[Any, ...], entry: _Entry[Any]) -> bool:
 
 
 def _are_plain(parts: Iterable[Any]) -> bool:
-    """Whether all of it is what JSON has. Marshal writes other buffers as it writes bytes."""
+    """Whether all parts are plain JSON values. Marshal writes other buffers as it writes bytes."""
     for part in parts:
         kind = type(part)
         if kind in _SCALARS:
@@ -152,7 +151,7 @@ def _are_plain(parts: Iterable[Any]) -> bool:
 
 
 def _are_messages(items: Iterable[Any]) -> bool:
-    """Whether all are messages with fields of their own types: equal ones are then the same."""
+    """Whether all are messages whose fields have exact types, so that equal means identical."""
     return all(
         type(item) is Message
         and _are_texts(item.role, item.content)

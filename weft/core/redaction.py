@@ -1,7 +1,6 @@
-"""Secrets out of everything that leaves a run, and back into what is recalled.
+"""Redaction of secrets in everything that leaves a run, and their restoration in what is recalled.
 
-Knows values and their usual spellings; a secret that a program encrypts or rewrites it does not
-find.
+It finds the secrets' values and their usual spellings, not what a program encrypts or rewrites.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from weft.core.list_prefixes import Items, ListPrefixCache
 
 T = TypeVar("T")
 SecretPlaces = ListPrefixCache[tuple[int, ...]]
-"""What a redactor has found in lists: the places of the items that it may change."""
+"""A redactor's cache: for each list the indices of the items that it may change."""
 Places = Callable[[Items], Sequence[int] | None]
 _MARK: Final = "[secret:"
 _ESCAPED: Final = "[secret:="
@@ -31,16 +30,16 @@ _SHORTEST: Final = 4  # a shorter value would blot out half of every text
 _DEEPEST: Final = 200
 _PLAIN: Final = (bool, int, float, complex, type(None))
 INERT: Final = frozenset(_PLAIN)
-"""Classes of values in which there is no text."""
+"""Classes of values without text."""
 _CONTAINERS: Final = (str, bytes, Mapping, list, tuple, set, frozenset)
 
 
 class Redactor:
-    """Replaces the values of `secrets`, by name, with `[secret:NAME]` in all texts of a value.
+    """Replaces the values of `secrets` with `[secret:NAME]` in all texts of a value.
 
-    Their spellings in JSON, URLs and base64 are found too. What already looks like a mark is
-    escaped, so that `restore` puts in a secret only where one was. Values of less than four
-    characters are left alone.
+    Their spellings in JSON, URLs and base64 are found too. Text that already looks like a mark is
+    escaped, so that `restore` inserts a secret only where one was. Values shorter than four
+    characters are not redacted.
     """
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
@@ -56,34 +55,35 @@ class Redactor:
         self._needles = (_MARK, *marks)
         self._longest = max(map(len, marks), default=0)
         self._heads = {text[:end] for text in marks for end in range(1, _HEAD + 1)}
-        self._forth = _Exchange({**marks, _MARK: _ESCAPED})
-        self._away = _Exchange(marks)
-        self._back = _Exchange({**{mark: text for text, mark in marks.items()}, _ESCAPED: _MARK})
+        self._redacting = _Exchange({**marks, _MARK: _ESCAPED})
+        self._hiding = _Exchange(marks)
+        restored = {mark: text for text, mark in marks.items()}
+        self._restoring = _Exchange({**restored, _ESCAPED: _MARK})
 
     def __repr__(self) -> str:
         return f"Redactor({', '.join(self.names)})"
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        return self._forth(text) if self.in_text(text) else text
+        return self._redacting(text) if self.in_text(text) else text
 
     def found(self, text: str) -> list[tuple[int, int, str]]:
-        """Where secrets are in `text`: from, to, and what stands for each."""
+        """The secrets in `text`: start, end, and the mark of each."""
         return [
-            (found.start(), found.end(), self._marks[found[0]])
-            for found in self._forth.places(text)
-            if found[0] != _MARK
+            (match.start(), match.end(), self._marks[match[0]])
+            for match in self._redacting.matches(text)
+            if match[0] != _MARK
         ]
 
     def in_text(self, text: str) -> bool:
-        """Whether `text` has a secret, or anything that is to be escaped."""
-        for needle in self._needles:  # noqa: SIM110 - asked of every text that leaves a run
+        """Whether `text` has a secret, or anything that must be escaped."""
+        for needle in self._needles:  # noqa: SIM110 - called for every text that leaves a run
             if needle in text:
                 return True
         return False
 
     def open_from(self, text: str) -> int:
-        """From where on the end of `text` may be the beginning of a secret; its length: nowhere."""
+        """The start of a possible secret at the end of `text`; the length of `text` if none."""
         for start in range(max(0, len(text) - self._longest + 1), len(text)):
             if text[start : start + _HEAD] in self._heads:
                 tail = text[start:]
@@ -92,85 +92,85 @@ class Redactor:
         return len(text)
 
     def hides(self, value: Any, known: SecretPlaces | None = None) -> bool:
-        """Whether a secret is anywhere in `value`. `known`: as in `redact`."""
+        """Whether `value` contains a secret anywhere. `known`: as in `redact`."""
         if self.are_clean((value,), known):
             return False
-        seen = False
+        hidden = False
 
         def look(text: str) -> str:
-            nonlocal seen
-            seen = seen or any(secret in text for secret in self.secrets)
+            nonlocal hidden
+            hidden = hidden or any(secret in text for secret in self.secrets)
             return text
 
         _mapped(value, look)
-        return seen
+        return hidden
 
     def redact(self, value: T, known: SecretPlaces | None = None) -> T:
         """`value` without secrets: in texts, bytes, keys, containers and dataclasses.
 
-        What holds none comes back as it is. Where a text changes, the token ids beside it, which
-        spell it, are left out. An object of any other class whose text shows a secret
-        becomes that text; what is nested more than 200 deep is cut off.
+        A value without secrets is returned as it is. Where a text changes, the `token_ids` of the
+        same dataclass, which spell it, are removed. An object of any other class whose `repr` shows
+        a secret becomes that redacted text; what is nested more than 200 deep is cut off.
 
-        `known` is what this redactor has found in lists before: of those that grew only what is new
-        is looked through, and of others no item that is clean.
+        `known`: what this redactor has found in lists before. Of a list that grew only new items
+        are searched; of others, no clean item.
         """
         if self.are_clean((value,), known):
             return value
         unclean = None if known is None else partial(self._unclean, known)
-        return cast(T, _mapped(value, self._forth, unclean=unclean))
+        return cast(T, _mapped(value, self._redacting, unclean=unclean))
 
     def are_clean(self, values: Iterable[Any], known: SecretPlaces | None = None) -> bool:
-        """Whether `redact` would change none of them; False too where only a closer look tells."""
+        """Whether `redact` would change none of them; False also where that is not cheap to say."""
         unclean = None if known is None else partial(self._unclean, known)
         texts = _texts_of(values, unclean)
         return texts is not None and not self.in_text("\n".join(texts))
 
     def hide(self, value: T) -> T:
-        """Like `redact`, for people and peers: marks stay as they are, and nothing is restored."""
-        return cast(T, _mapped(value, self._away)) if self.secrets else value
+        """Like `redact`, for people and peers: marks are not escaped, and nothing is restored."""
+        return cast(T, _mapped(value, self._hiding)) if self.secrets else value
 
     def restore(self, value: T) -> T:
-        """What `redact` was given, as far as the secrets are the same."""
-        return cast(T, _mapped(value, self._back))
+        """The inverse of `redact`, for the same secrets."""
+        return cast(T, _mapped(value, self._restoring))
 
     def _unclean(self, known: SecretPlaces, items: Items) -> Sequence[int] | None:
-        """The places of the items that `redact` may change; None: nobody knows."""
+        """The indices of the items that `redact` may change; None: unknown."""
         prefix = known.find(items)
         if prefix is None:
             return None
         places, new = prefix.state or (), items[prefix.length :]
         if not self.are_clean(new):
-            found = enumerate(new, prefix.length)
-            places += tuple(place for place, item in found if not self.are_clean((item,)))
+            indexed = enumerate(new, prefix.length)
+            places += tuple(place for place, item in indexed if not self.are_clean((item,)))
         known.keep(prefix, items, places, 8 * len(places))
         return places
 
 
 class _Exchange:
-    """Replaces texts by others, the longest first, all at once."""
+    """Replaces texts by others, the longest first, in one pass."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._longest_first = sorted(texts, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
-        there = self._there(text)
-        return there.sub(lambda found: self._texts[found[0]], text) if there else text
+        pattern = self._pattern(text)
+        return pattern.sub(lambda match: self._texts[match[0]], text) if pattern else text
 
-    def places(self, text: str) -> Iterator[re.Match[str]]:
-        """Where they are."""
-        there = self._there(text)
-        return there.finditer(text) if there else iter(())
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """All matches in `text`."""
+        pattern = self._pattern(text)
+        return pattern.finditer(text) if pattern else iter(())
 
-    def _there(self, text: str) -> re.Pattern[str] | None:
-        # Nearly always there is none, and looking for them one by one is fastest.
-        there = [each for each in self._longest_first if each in text]
-        return re.compile("|".join(map(re.escape, there))) if there else None
+    def _pattern(self, text: str) -> re.Pattern[str] | None:
+        # Nearly always none matches, and searching for them one by one is fastest.
+        present = [each for each in self._longest_first if each in text]
+        return re.compile("|".join(map(re.escape, present))) if present else None
 
 
 def _spellings(secret: str) -> list[tuple[str, str]]:
-    """The secret as it may stand in texts, each with what tells it from the others."""
+    """The spellings of a secret in texts, each with the name of its encoding."""
     bare = secret.removeprefix("Bearer ")
     raw = bare.encode("utf-8", "surrogatepass")
     in_json = json.dumps(bare)[1:-1]
@@ -196,16 +196,16 @@ def _spellings(secret: str) -> list[tuple[str, str]]:
 def _mapped(
     value: Any, change: Callable[[str], str], depth: int = 0, unclean: Places | None = None
 ) -> Any:
-    """`value` with `change` applied to all its texts; the very same where nothing changes.
+    """`value` with `change` applied to all its texts; the same object where nothing changes.
 
-    `unclean`: which items of a list may change, where that is known.
+    `unclean`: the items of a list that may change, where known.
     """
     if isinstance(value, _PLAIN):
         return value
     if depth > _DEEPEST:
         return "[nested too deep to be kept]"
     if isinstance(value, str | bytes):
-        return _written(value, change)
+        return _text_or_bytes(value, change)
     if isinstance(value, Mapping):
         return _mapping(value, change, depth + 1, unclean)
     if isinstance(value, list | tuple | set | frozenset):
@@ -216,7 +216,7 @@ def _mapped(
     return value if changed == shown else changed
 
 
-def _written(value: str | bytes, change: Callable[[str], str]) -> str | bytes:
+def _text_or_bytes(value: str | bytes, change: Callable[[str], str]) -> str | bytes:
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
     changed = change(text)
     if changed == text:
@@ -263,7 +263,7 @@ def _record(value: Any, change: Callable[[str], str], depth: int, unclean: Place
 
 
 def _parts(value: Any, kind: type) -> Iterable[Any] | None:
-    """What is in a container or a dataclass; None for anything else."""
+    """The parts of a container or a dataclass; None for anything else."""
     if kind is dict:
         return (*value, *value.values())
     if kind is list or kind is tuple:
@@ -283,10 +283,10 @@ def _fields_of(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 def _texts_of(values: Iterable[Any], unclean: Places | None = None) -> list[str] | None:
-    """All texts in `values`, if everything in them is plain enough to tell.
+    """All texts in `values`; None where a part is not plain, or in a list that is not clean.
 
-    Looks at each part once, on one frame: every record of a run passes here. Without those of the
-    lists that `unclean` knows to be clean; None where it knows of others.
+    `unclean` names the items of lists that may change; clean lists are skipped. Visits each part
+    once, in one frame: every record of a run passes here.
     """
     texts: list[str] = []
     levels = [iter(values)]
@@ -320,7 +320,7 @@ def _shown(value: object) -> str:
 
 
 V = TypeVar("V")
-_SHORTEST_FOUND: Final = 8  # of variables that nobody named
+_SHORTEST_FOUND: Final = 8  # of variables that were not named
 _TELLING: Final = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_|$)",
     re.IGNORECASE,
@@ -330,60 +330,60 @@ _TELLING: Final = re.compile(
 def named_secrets(
     names: Iterable[str] = (), environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The values of the variables `names`, and of those whose name says that it is a secret."""
-    found = {name: environment[name] for name in names if environment.get(name)}
+    """The values of the variables `names`, and of those whose name looks like a secret's."""
+    secrets = {name: environment[name] for name in names if environment.get(name)}
     for name in environment:
-        if _tells(name) and len(value := environment[name]) >= _SHORTEST_FOUND:
-            found.setdefault(name, value)
-    return found
+        if _is_telling(name) and len(value := environment[name]) >= _SHORTEST_FOUND:
+            secrets.setdefault(name, value)
+    return secrets
 
 
 @lru_cache(maxsize=4096)
-def _tells(name: str) -> bool:
-    """Whether the name of a variable says that it is a secret."""
+def _is_telling(name: str) -> bool:
+    """Whether the name of a variable looks like a secret's."""
     return _TELLING.search(name) is not None
 
 
-def redactor_for(found: Mapping[str, str]) -> Redactor:
-    """Hides these secrets: the redactor of before, where they are the same."""
-    return _redactor(tuple(found.items()))
+def redactor_for(secrets: Mapping[str, str]) -> Redactor:
+    """The redactor of these secrets; the same object for equal secrets."""
+    return _redactor(tuple(secrets.items()))
 
 
 @lru_cache(maxsize=8)
-def _redactor(found: tuple[tuple[str, str], ...]) -> Redactor:
-    return Redactor(dict(found))
+def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(dict(secrets))
 
 
 class _NamedSecrets:
-    """The variables that workflows of this process name for keys, and what hides their values."""
+    """The variables that this process's workflows name as keys, and their values' redactor."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.found: dict[str, str] = {}
+        self.secrets: dict[str, str] = {}
         self.redactor = Redactor()
 
     def look(self) -> None:
-        found = named_secrets(sorted(self.names))
-        if found != self.found:
-            self.found, self.redactor = found, redactor_for(found)
+        secrets = named_secrets(sorted(self.names))
+        if secrets != self.secrets:
+            self.secrets, self.redactor = secrets, redactor_for(secrets)
 
 
-_known = _NamedSecrets()
+_named = _NamedSecrets()
 
 
 def know_secrets(names: Iterable[str] = ()) -> None:
-    """Look at the environment; `names` are variables that hold keys, whatever they are called."""
-    _known.names.update(names)
-    _known.look()
+    """Read the environment again; `names` are further variables that hold keys."""
+    _named.names.update(names)
+    _named.look()
 
 
 def hidden(value: V) -> V:
-    """`value` without the secrets of this process, as it may be shown to people and peers."""
-    return _known.redactor.hide(value)
+    """`value` without this process's secrets, fit to be shown to people and peers."""
+    return _named.redactor.hide(value)
 
 
 class SecretFilter(logging.Filter):
-    """Takes the secrets of this process out of what is logged, and out of its traceback."""
+    """Removes this process's secrets from log records and their tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = hidden(record.getMessage()), None

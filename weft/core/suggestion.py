@@ -1,4 +1,4 @@
-"""Hints for a name that does not exist: the closest one, and which there are."""
+"""Hints for a name that does not exist: the closest name, and all that exist."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def suggestion(
     name: object, names: Iterable[str], *, quote: str = "'", most: int | None = _MOST
 ) -> str:
     """`did you mean 'b'? there are: a, b`, in the order of `names`, at most `most` of them."""
-    known = list(names)
-    if not known:
+    options = list(names)
+    if not options:
         return "there are none"
-    shown = known[:most]
-    listed = f"there are: {', '.join(shown)}{', ...' if len(shown) < len(known) else ''}"
-    close = closest(name, known)
+    shown = options[:most]
+    listed = f"there are: {', '.join(shown)}{', ...' if len(shown) < len(options) else ''}"
+    close = closest(name, options)
     return listed if close is None else f"did you mean {quote}{close}{quote}? {listed}"
 
 
 def unknown(error: type[_Error], what: str, name: object, names: Iterable[str]) -> _Error:
-    """The `error` that there is no `what` of this name, with all names there are as its hint."""
+    """The `error` that there is no `what` called `name`; its hint lists all `names`."""
     return error(f"there is no {what} {name!r}", hint=suggestion(name, names, most=None))

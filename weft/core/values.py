@@ -1,4 +1,4 @@
-"""The frozen values that travel between programs, models and tools. Equality is by content."""
+"""Frozen values that programs, models and tools exchange. Equality is by content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Effect = Literal["pure", "idempotent", "once", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call a model asks for. `arguments` is JSON text as the model wrote it, not yet checked."""
+    """A call that a model requests. `arguments` is JSON text as it wrote it, not yet checked."""
 
     id: str
     name: str
@@ -34,18 +34,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What a model or a checker knows of a tool: JSON Schemas of its parameters and its result.
+    """A tool as models and checkers see it: JSON Schemas of its parameters and its result.
 
-    `result` is None where a tool does not say what it returns. `pure` promises that the same
-    arguments give the same result and that nothing else happens. `batch` is how many calls may be
-    made at once (see `weft.core.ports.BatchRunner`), 0 where the tool takes one at a time.
-    `version` changes when the tool's results may; empty: nobody can tell, so they outlive no run.
-    `effect` is what a call does to the world; a pure tool's is `pure`, unless it says otherwise.
+    `result` is None where the tool declares no result type. `pure` promises that the same
+    arguments give the same result and that nothing else happens. `batch` is the most calls in one
+    batch (see `weft.core.ports.BatchRunner`), 0 where the tool takes one at a time.
+    `version` changes when the tool's results may; empty: unknown, so results are not reused in
+    later runs. `effect` is what a call does to the world; a pure tool's is `pure` by default.
 
-    pure         nothing: what it tells may change from call to call, but not because of them
-    idempotent   as much when it is repeated, with the same idempotency key, as when it is not
-    once         it must not be repeated, not even where nobody knows whether it was carried out
-    unknown      it does not say
+    pure         nothing: results may change from call to call, but not because of the calls
+    idempotent   a call repeated with the same idempotency key does no more than one call
+    once         it must not be repeated, even if it is unknown whether it was carried out
+    unknown      the tool does not declare it
 
     Raises: `ValueError` for a pure tool with an effect.
     """
@@ -67,13 +67,13 @@ class ToolSpec:
 
     @property
     def repeatable(self) -> bool:
-        """Whether a call that is repeated does no more than one that is not."""
+        """Whether a repeated call does no more than one call."""
         return self.effect in ("pure", "idempotent")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call consumed. Tokens are counted by the model that served it; `money` in US dollars.
+    """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
 
     `forwards` counts target-model forward passes where the client can tell, else 0.
     """
@@ -103,11 +103,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Speculated:
-    """How an answer was drafted, in counts of the `forwards` that wrote it, its prompt's excluded.
+    """How an answer was drafted. The `forwards` that wrote it exclude those of its prompt.
 
-    `drafted` tokens were read, `accepted` of them kept. Of the steps that came to depth d + 1 of a
-    draft, `tested[d]`, so many were right there: `held[d]`. Both are empty where nobody counted.
-    `proposal_s`: what drafting took. `fallback`: why it was given up, if it was.
+    `drafted` tokens were verified, `accepted` of them kept. `tested[d]` steps reached depth d + 1
+    of a draft, and in `held[d]` of them that token was accepted; both are empty without counts.
+    `proposal_s`: seconds spent drafting. `fallback`: why drafting was given up, if it was.
     """
 
     method: str
@@ -123,12 +123,12 @@ class Speculated:
 
 @dataclass(frozen=True, slots=True)
 class Denoised:
-    """How a diffusion model filled an answer in, any number of tokens a pass, by which `method`.
+    """How a diffusion model filled in an answer, any number of tokens a pass, and by what `method`.
 
-    `forwards` are all passes that were made for it, and `by_kind` the same by what they were for:
-    those that propose tokens, that store finished ones, that check. `kept` tokens are the answer,
-    its terminator excluded; `discarded` ones stood behind its end. `query_tokens` were read in all
-    passes together. `edits` and `remasks` count tokens that were written anew, or taken back.
+    `forwards` are all its passes; `by_kind` counts them by purpose: proposing tokens, storing
+    finished ones, checking. `kept` tokens are the answer without its terminator; `discarded` ones
+    came after its end. `query_tokens`: tokens evaluated in all passes together. `edits` and
+    `remasks` count tokens that were overwritten or masked again.
     """
 
     method: str
@@ -153,13 +153,13 @@ class Completion:
     """A finished model answer.
 
     `token_ids` and `logprobs` (natural log, one per generated token) are empty where the server
-    does not return them. `text` never contains the text of tool calls, nor `reasoning`: what the
-    model wrote before its answer, where the server or the client tells the two apart. `stop` is the
-    text or token of the request that ended the answer; None: another reason, such as the model's
-    own end, whose token is then the last of `token_ids`, but for a diffusion model. `top_logprobs`
-    as in `TextDelta`. `speculation`: None where each pass wrote one token, or nobody told;
-    `denoised` is its counterpart for diffusion models. What was `refused` has the text that was
-    given out before, which may be none, and in `refusal` why, where somebody said.
+    does not return them. `text` excludes tool calls and `reasoning`, the text before the answer,
+    where the server or the client tells the two apart. `stop` is the stop text or token of the
+    request that ended the answer; None: another reason, such as the model's own end token, which
+    is then the last of `token_ids`, except for diffusion models. `top_logprobs` as in `TextDelta`.
+    `speculation`: None where each pass wrote one token, or the client does not report it;
+    `denoised` is its counterpart for diffusion models. A `refused` answer has the text that was
+    released before, perhaps none, and the reason in `refusal` where there is one.
     """
 
     text: str
@@ -178,7 +178,7 @@ class Completion:
 
     @property
     def decoding(self) -> Speculated | Denoised | None:
-        """How several tokens were written a pass, by whichever kind of model."""
+        """How several tokens were written in one pass, by either kind of model."""
         return self.speculation or self.denoised
 
 
@@ -192,7 +192,7 @@ class Lossless:
 
 @dataclass(frozen=True, slots=True)
 class Lossy:
-    """A decoder that may change the output; it has to be asked for by name."""
+    """A decoder that may change the output; used only if asked for by name."""
 
     method: str
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
@@ -207,10 +207,10 @@ T = TypeVar("T")
 
 
 def constructor(cls: Callable[P, T]) -> Callable[P, T]:
-    """Makes what `cls`, a frozen dataclass with slots, makes: the same values, frozen as well.
+    """A faster constructor of `cls`, a frozen dataclass with slots; its values are frozen too.
 
-    They are filled as instances of a class that is not frozen and has the same slots, and become
-    instances of `cls` before anybody sees them.
+    Values are filled as instances of a mutable class with the same slots, and become instances of
+    `cls` before they are returned.
     """
     assert dataclasses.is_dataclass(cls)
     assert not hasattr(cls, "__post_init__"), "it would not be called"
@@ -225,5 +225,5 @@ def constructor(cls: Callable[P, T]) -> Callable[P, T]:
 
 
 def _default(declared: dataclasses.Field[Any]) -> Any:
-    given = declared.default, declared.default_factory
-    return dataclasses.field(default=given[0], default_factory=given[1])  # one of them is missing
+    values = declared.default, declared.default_factory
+    return dataclasses.field(default=values[0], default_factory=values[1])  # one is missing

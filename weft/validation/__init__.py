@@ -1,12 +1,12 @@
-"""JSON values checked against JSON Schemas (draft 2020-12), where either may come from a stranger.
+"""JSON values checked against JSON Schemas (draft 2020-12), both possibly from untrusted sources.
 
 compile_schema(schema)            a bounded, compiled schema, or `SchemaRefused`
 misfit(value, schema)             why a value does not fit; may block for `WAIT_LIMIT_S`
 await misfit_async(value, schema) the same without blocking the event loop
-violation(value, schema)          as `misfit`; what cannot be checked is a reason too
+violation(value, schema)          as `misfit`; failure to check is a reason too
 
-Patterns are matched by an engine of linear time. A check that could take long runs in a process of
-its own, which ends at a limit of processor time.
+Patterns are matched in linear time. A check that could take long runs in its own process, with a
+limit of processor time.
 """
 
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck

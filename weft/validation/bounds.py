@@ -1,4 +1,4 @@
-"""The bounds of schemas and values, and the errors of what exceeds them. The only place of both."""
+"""The bounds of schemas and values, and the errors of what exceeds them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ MAX_PATTERNS: Final = 100
 MAX_PATTERN_BYTES: Final = 128 * 1024
 """Memory of one compiled pattern."""
 MAX_EXPANSION: Final = 10_000
-"""Subschemas that one value may have to fit at once, with all references followed."""
+"""Subschemas that may apply to one value at once, with all references followed."""
 MAX_VALUE_DEPTH: Final = 200
 TIME_LIMIT_S: Final = 5.0
-"""Processor time of a check in a process of its own."""
+"""Processor time of a check in its own process."""
 WAIT_LIMIT_S: Final = 60.0
-"""How long such a check may take all in all, also where it gets little of a busy machine."""
+"""Wall time of such a check, also on a busy machine."""
 
 
 class SchemaRefused(ValueError):
     """The schema cannot be used; the message says why.
 
-    `place` leads to the part at fault, as far as it is known, and `found` stands there.
+    `place` is the path to the faulty part, as far as known, and `found` its value.
     """
 
     def __init__(self, message: str, place: Sequence[str | int] = (), found: object = None) -> None:
@@ -34,7 +34,7 @@ class SchemaRefused(ValueError):
 
 
 class TooMuchToCheck(ValueError):
-    """Value and schema together ask for more work than the limits allow."""
+    """Value and schema together need more work than the limits allow."""
 
 
 def parts_of(root: object, most: int = MAX_SCHEMA_PARTS) -> Iterator[object]:
@@ -56,17 +56,17 @@ def parts_of(root: object, most: int = MAX_SCHEMA_PARTS) -> Iterator[object]:
 
 
 MOST_COUNTED: Final = 20_000
-"""Values that are counted; one that holds more is large in any case."""
+"""Most values counted; a value with more is large in any case."""
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
 class NotJson(ValueError):
-    """A value, or a part of it, that JSON does not have."""
+    """A value, or a part of it, that has no JSON form."""
 
 
 @dataclass(slots=True)
 class ValueSize:
-    """`values` in it, itself included; `chars` of its texts and keys; how deeply nested it is."""
+    """`values` inside, itself included; `chars` of its texts and keys; depth of nesting."""
 
     values: int = 0
     chars: int = 0

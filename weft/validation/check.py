@@ -1,8 +1,8 @@
-"""One check in a process of its own: reads `[schema, value, pattern bytes]` and says what is wrong.
+"""One check in its own process: reads `[schema, value, pattern bytes]`, writes what is wrong.
 
-Runs as a script beside `message.py`, without the rest of weft, and is ended by a signal when it has
-used the processor for as many seconds as its argument says. The first line that it writes is `fits`
-or `differs`; after `differs` comes why, as far as time allows.
+Runs as a script next to `message.py`, without the rest of weft. A signal ends it after the seconds
+of processor time in its argument. The first line of output is `fits` or `differs`; after `differs`
+comes the reason, as far as time allows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORTEST_S = 0.001  # 0 would mean no limit
 
 
 def main() -> None:
-    """Answer the question on stdin."""
+    """Check the value on stdin."""
     _bound_time(float(sys.argv[1]))
     _bound_memory()
     schema, value, pattern_bytes = json.loads(sys.stdin.buffer.read())
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _bound_time(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):  # not on Windows, where whoever asks waits and ends it
+    if hasattr(signal, "setitimer"):  # not on Windows, where the parent process ends it
         signal.setitimer(signal.ITIMER_PROF, max(seconds, _SHORTEST_S))
 
 

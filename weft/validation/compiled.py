@@ -1,4 +1,4 @@
-"""Schemas, bounded and compiled; their patterns are matched in linear time by the `regex` crate.
+"""Bounded and compiled schemas; the `regex` crate matches their patterns in linear time.
 
 Look-around and back references need backtracking, and are refused.
 """
@@ -50,17 +50,17 @@ def pattern_error(pattern: str) -> str | None:
     """Why `pattern` cannot be used, or None when it can."""
     if _compiles(pattern, LINEAR):
         return None
-    said = pattern if len(pattern) <= _SHOWN_PATTERN else f"{pattern[:_SHOWN_PATTERN]}..."
+    shown = pattern if len(pattern) <= _SHOWN_PATTERN else f"{pattern[:_SHOWN_PATTERN]}..."
     if _BACKTRACKING.search(pattern):
         return (
-            f"the pattern {said!r} cannot be matched in linear time:"
+            f"the pattern {shown!r} cannot be matched in linear time:"
             " look-around, back references and possessive repetition are not supported"
         )
-    return f"the pattern {said!r} is no regular expression, or too large"
+    return f"the pattern {shown!r} is no regular expression, or too large"
 
 
 def pattern_weight(pattern: str) -> int:
-    """How much matching one character costs at worst, in units of a small pattern's cost."""
+    """The worst cost of matching one character, relative to a small pattern."""
     return 1 if _compiles(pattern, _SMALL) else _LARGE_WEIGHT
 
 
@@ -76,12 +76,12 @@ _FEW_PARTS: Final = 200
 _MOST_STEPS: Final = 500_000  # of some 20 ns each
 _MOST_MATCHED_CHARS: Final = 100_000  # of some 300 ns each, in a small pattern
 _MOST_READ_CHARS: Final = 50_000_000  # of some 1 ns each, as for a length
-_MOST_ERROR_CHARS: Final = 4_000_000  # an error holds the value that it is about
+_MOST_ERROR_CHARS: Final = 4_000_000  # an error contains the value
 _SHOWN: Final = 100
 
 
 class CompiledSchema:
-    """Checks values. Immutable; may be used from any thread. Made by `compile_schema`."""
+    """A compiled schema. Immutable and thread-safe. Made by `compile_schema`."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
@@ -117,7 +117,7 @@ class CompiledSchema:
             return str(error)
 
     async def misfit_async(self, value: object) -> str | None:
-        """The same; what takes long does not block the event loop. Raises the same."""
+        """As `misfit`, without blocking the event loop."""
         try:
             quick, why = self._at_once(value)
             return why if quick else await check_apart_async(self._schema, value)
@@ -125,14 +125,14 @@ class CompiledSchema:
             return str(error)
 
     def _at_once(self, value: object) -> tuple[bool, str | None]:
-        """Whether it can be said here, and why `value` does not fit."""
+        """Whether the check is quick enough for this thread, and then why `value` does not fit."""
         size = size_of(value)
         if not self._is_quick(size):
             return False, None
-        there = plain(value)
+        checked = plain(value)
         if size.chars * self._expansion.most_work(size.depth).parts <= _MOST_ERROR_CHARS:
-            return True, self._check(there)
-        return self._validator.is_valid(there), None
+            return True, self._check(checked)
+        return self._validator.is_valid(checked), None
 
     def _check(self, value: object) -> str | None:
         if self._validator.is_valid(value):
@@ -141,7 +141,7 @@ class CompiledSchema:
             self._validator.validate(value)
         except LibraryError as error:
             return error_text(error)
-        raise AssertionError("what is not valid has an error")
+        raise AssertionError("an invalid value has an error")
 
     def _is_quick(self, size: ValueSize) -> bool:
         work = self._expansion.most_work(size.depth)
@@ -157,7 +157,7 @@ def compile_schema(schema: object) -> CompiledSchema:
     """`schema`, bounded and compiled. Raises: `SchemaRefused`."""
     if not isinstance(schema, (Mapping, bool)):
         raise SchemaRefused(f"a schema must be an object, not {type(schema).__name__}")
-    for _ in parts_of(schema):  # before anything walks through it by recursion
+    for _ in parts_of(schema):  # checks the bounds before any recursion
         pass
     try:
         text = json.dumps(plain(schema))
@@ -169,7 +169,7 @@ def compile_schema(schema: object) -> CompiledSchema:
 
 
 async def compile_schema_async(schema: object) -> CompiledSchema:
-    """The same; a large one does not block the event loop. Raises: `SchemaRefused`."""
+    """As `compile_schema`; a large schema does not block the event loop."""
     if isinstance(schema, Mapping) and any(n > _FEW_PARTS for n, _ in enumerate(parts_of(schema))):
         return await run_in_compute_thread(compile_schema, schema)
     return compile_schema(schema)
@@ -184,15 +184,12 @@ def misfit(value: object, schema: JsonSchema) -> str | None:
 
 
 async def misfit_async(value: object, schema: JsonSchema) -> str | None:
-    """The same; what takes long does not block the event loop.
-
-    Raises: `SchemaRefused`, `TooMuchToCheck`, `MachineBusy`.
-    """
+    """As `misfit`, without blocking the event loop."""
     return await (await compile_schema_async(schema)).misfit_async(value)
 
 
 def violation(value: object, schema: JsonSchema) -> str | None:
-    """As `misfit`, but a schema or a value that cannot be checked is a reason too.
+    """As `misfit`, but failure to check the schema or the value is a reason too.
 
     Raises: `MachineBusy`.
     """
@@ -203,7 +200,7 @@ def violation(value: object, schema: JsonSchema) -> str | None:
 
 
 async def violation_async(value: object, schema: JsonSchema) -> str | None:
-    """The same; what takes long does not block the event loop. Raises the same."""
+    """As `violation`, without blocking the event loop."""
     try:
         return await misfit_async(value, schema)
     except (SchemaRefused, TooMuchToCheck) as error:
@@ -246,6 +243,6 @@ def _check_references(part: Mapping[str, Any], root: dict[str, Any]) -> None:
 
 
 def _patterns(part: Mapping[str, Any]) -> list[str]:
-    found = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+    patterns = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
     keys = part.get("patternProperties")
-    return found + (list(keys) if isinstance(keys, Mapping) else [])
+    return patterns + (list(keys) if isinstance(keys, Mapping) else [])

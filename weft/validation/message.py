@@ -1,4 +1,4 @@
-"""The words for what a validator found. Imports nothing of weft: the checking process uses it."""
+"""The wording of validation errors. Imports nothing of weft: the checking process uses it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNIONS: Final = (ValidationErrorKind.AnyOf, ValidationErrorKind.OneOfNotValid)
 
 
 def error_text(error: ValidationError) -> str:
-    """`at a[1]: "x" is not of type "integer"`; without a place where the whole value is meant."""
+    """`at a[1]: "x" is not of type "integer"`; without a place if the whole value is wrong."""
     kind = error.kind
     while isinstance(kind, _UNIONS):
         firsts = [branch[0] for branch in kind.context if branch]
@@ -24,7 +24,7 @@ def error_text(error: ValidationError) -> str:
 
 
 def _of_union(error: ValidationError, firsts: Sequence[ValidationError]) -> str:
-    """What to say where no branch of a union came further than another."""
+    """The error of a union where no branch matched deeper than another."""
     types: list[str] = []
     for one in firsts:
         if not isinstance(one.kind, ValidationErrorKind.Type):
@@ -33,19 +33,21 @@ def _of_union(error: ValidationError, firsts: Sequence[ValidationError]) -> str:
     if not types:
         return error.message
     named = ", ".join(f'"{name}"' for name in dict.fromkeys(types))
-    said, _, _ = firsts[0].message.rpartition(" is not of type")
-    return f"{said} is not of types {named}"
+    value, _, _ = firsts[0].message.rpartition(" is not of type")
+    return f"{value} is not of types {named}"
 
 
 def _placed(path: Sequence[str | int], message: str) -> str:
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     place = _shown("".join(steps).lstrip("."))
-    said = _shown(message)
-    return f"at {place}: {said}" if place else said
+    shown = _shown(message)
+    return f"at {place}: {shown}" if place else shown
 
 
 def _shown(text: str) -> str:
-    """`text` in one line; of a long one the beginning, which is the value, and the reason."""
+    """`text` in one line; a long one is cut in the middle: it begins with the value and ends with
+    the reason.
+    """
     if len(text) > 2 * _KEPT:
         text = f"{text[:_KEPT]}...{text[-_KEPT:]}"
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,6 +1,6 @@
-"""Checks that may take long, each in a process that ends at a limit of processor time.
+"""Checks that may take long, each in its own process with a limit of processor time.
 
-What a check needs goes through its stdin; the environment, with its secrets, does not.
+The process reads its task from stdin; it does not inherit the environment, with its secrets.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from weft.validation.bounds import (
 )
 
 _COMMAND: Final = (sys.executable, "-P", str(Path(__file__).with_name("check.py")))
-_KEPT: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "PYTHONDONTWRITEBYTECODE")
+_INHERITED: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "PYTHONDONTWRITEBYTECODE")
 _THREADS: Final = ThreadPoolExecutor(os.cpu_count() or 1, "weft-checks")
-"""They wait for processes; more of these at once would only take each other's processors."""
+"""Threads that wait for processes; more processes than processors would not be faster."""
 _PLAIN_REASON: Final = "it does not fit the schema, which is too large to say where"
 
 
@@ -38,8 +38,8 @@ def check_apart(
 ) -> str | None:
     """Why `value` does not fit, or None. Blocks.
 
-    Raises: `TooMuchToCheck` after `limit_s` of processor time, `MachineBusy` where it has not had
-    them within `wait_s`, `NotJson`.
+    Raises: `TooMuchToCheck` after `limit_s` of processor time, `MachineBusy` when it did not get
+    that much within `wait_s`, `NotJson`.
     """
     return _Check().run(schema, value, limit_s, wait_s)
 
@@ -47,7 +47,7 @@ def check_apart(
 async def check_apart_async(
     schema: object, value: object, limit_s: float = TIME_LIMIT_S, wait_s: float = WAIT_LIMIT_S
 ) -> str | None:
-    """The same without blocking. Cancelling the caller kills the process."""
+    """As `check_apart`, without blocking. Cancelling the caller kills the process."""
     check = _Check()
     job = _THREADS.submit(check.run, schema, value, limit_s, wait_s)
     try:
@@ -57,7 +57,7 @@ async def check_apart_async(
 
 
 class _Check:
-    """One process, which `end` kills from any thread."""
+    """One process, which `end` kills, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class _Check:
         late = False
         with self._lock:
             if self._ended:
-                return None  # nobody waits
+                return None  # the caller was cancelled
             self._process = process = subprocess.Popen(  # noqa: S603 - our own program
                 (*_COMMAND, str(limit_s)),
                 stdin=subprocess.PIPE,
@@ -79,12 +79,12 @@ class _Check:
             )
         with process:
             try:
-                said, _ = process.communicate(question, wait_s)
+                output, _ = process.communicate(question, wait_s)
             except subprocess.TimeoutExpired:
                 late = True
                 process.kill()
-                said, _ = process.communicate()
-        return _answer(said, late=late)
+                output, _ = process.communicate()
+        return _answer(output, late=late)
 
     def end(self) -> None:
         with self._lock:
@@ -103,8 +103,8 @@ def _question(schema: object, value: object) -> bytes:
         raise NotJson(f"JSON cannot hold it: {error}") from None
 
 
-def _answer(said: bytes, *, late: bool = False) -> str | None:
-    first, _, reason = said.partition(b"\n")
+def _answer(output: bytes, *, late: bool = False) -> str | None:
+    first, _, reason = output.partition(b"\n")
     match first:
         case b"fits":
             return None
@@ -126,4 +126,4 @@ def _reason(written: bytes) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}

@@ -1,4 +1,4 @@
-"""How much work a schema can ask of a validator for one value, with references followed."""
+"""The most work that a schema can cause for one value, with references followed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSED: Final = frozenset(
 
 
 def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """The schemas directly inside `schema`, with their keywords; follows no reference."""
+    """The schemas directly inside `schema`, with their keywords; references are not followed."""
     for keyword, value in schema.items():
         if keyword in SINGLE:
             yield keyword, value
@@ -42,7 +42,7 @@ def subschemas(schema: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def map_subschemas(keyword: object, value: Any, change: Callable[[Any], Any]) -> Any:
-    """`value` of `keyword` with every schema directly inside it changed; follows no reference."""
+    """`value` of `keyword` with `change` applied to the schemas directly inside it."""
     if keyword in SINGLE:
         return change(value)
     if keyword in LISTED and isinstance(value, (list, tuple)):
@@ -53,7 +53,7 @@ def map_subschemas(keyword: object, value: Any, change: Callable[[Any], Any]) ->
 
 
 def reference_target(reference: str, root: object) -> object:
-    """The part of `root` that a reference leads to; None when it leads nowhere."""
+    """The part of `root` that a local reference names; None when there is none."""
     if reference != "#" and not reference.startswith("#/"):
         return None
     for step in reference.split("/")[1:]:
@@ -73,12 +73,12 @@ _ARRAY: Final = (("items", "prefixItems"), ("contains",), ("unevaluatedItems",))
 
 
 class EndlessSchema(ValueError):
-    """A part of the schema refers to itself without going into the value."""
+    """A part of the schema refers to itself without descending into the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckWork:
-    """What is applied: `parts` subschemas, and patterns of together this `pattern_weight`."""
+    """Work of a check: `parts` subschemas applied, and the `pattern_weight` of all patterns."""
 
     parts: int = 0
     pattern_weight: int = 0
@@ -91,9 +91,9 @@ class CheckWork:
 class SchemaCost:
     """The work of one schema.
 
-    largest     of all parts, what one of them applies to one and the same value
-    fanout      how often, at most, one subschema is applied to the same part of a value
-    whole       what the root applies to a value and all of its parts; None: it is recursive
+    largest     the most that any part applies to one value
+    fanout      how often at most one subschema is applied to the same part of a value
+    whole       what the root applies to a value and all of its parts; None if it is recursive
     """
 
     root: Mapping[str, Any]
@@ -117,8 +117,8 @@ class SchemaCost:
         self.whole = self._with_parts(self.root)
 
     def most_work(self, depth: int) -> CheckWork:
-        """At most this for each of the values in one value that is nested `depth` deep."""
-        # The power is bounded so that it stays a number of ordinary size.
+        """An upper bound for each of the values inside one value of nesting `depth`."""
+        # The power is bounded to keep the number small.
         times = min(self.fanout ** min(depth, 40), 10**12)
         most = CheckWork(self.largest.parts * times, self.largest.pattern_weight * times)
         if self.whole is None:
@@ -129,18 +129,18 @@ class SchemaCost:
 
     def _everywhere(self) -> Iterator[Mapping[str, Any]]:
         todo: list[object] = [self.root]
-        seen: set[int] = set()
+        visited: set[int] = set()
         while todo:
             part = todo.pop()
-            if not isinstance(part, Mapping) or id(part) in seen:
+            if not isinstance(part, Mapping) or id(part) in visited:
                 continue
-            seen.add(id(part))
+            visited.add(id(part))
             yield part
             todo.extend(inner for _, inner in subschemas(part))
             todo.extend(self._referred(part))
 
     def _on_same_value(self, part: object) -> tuple[CheckWork, int]:
-        """What `part` applies to a value itself, and how often to one part of it."""
+        """The work that `part` applies to a value itself, and its fanout to one part of it."""
         if not isinstance(part, Mapping):
             return CheckWork(1), 0
         key = id(part)

@@ -195,13 +195,13 @@ def test_a_tool_that_takes_other_arguments_is_checked_anew(folder: Path) -> None
 
 def test_so_many_forms_are_kept(folder: Path) -> None:
     flow = weft.load(folder / "case.yaml")
-    for number in range(2 * compiled._KEPT):
+    for number in range(2 * compiled._MOST_FORMS):
 
         async def double(x: int, more: int = number) -> int:
             return x + more
 
         flow.check(tools=weft.Toolbox(weft.tool(double)))
-    assert len(flow.unit.memo.checked) == compiled._KEPT
+    assert len(flow.unit.memo.checked) == compiled._MOST_FORMS
 
 
 def test_a_default_that_is_a_list_is_nobody_elses() -> None:

@@ -60,7 +60,7 @@ def answered(
     """The runs behind the answers to `texts`, one after the other."""
 
     async def main() -> list[list[str]]:
-        model = FlowModel(flow, {"m": FakeModel(echo)}, kept=kept)
+        model = FlowModel(flow, {"m": FakeModel(echo)}, recording=kept)
         found: list[list[str]] = []
         for text in texts:
             said, began = await asked(model, text, **fields)
@@ -130,7 +130,7 @@ def test_who_hangs_up_leaves_a_run_that_was_cancelled() -> None:
 
     async def main() -> None:
         fake = FakeModel([Reply("x", first_token_s=3600)])
-        model = FlowModel(talk(), {"m": fake}, kept=RecordingOptions(journal))
+        model = FlowModel(talk(), {"m": fake}, recording=RecordingOptions(journal))
         task = asyncio.create_task(asked(model, "a"))
         while not fake.running:
             await asyncio.sleep(0)
@@ -163,7 +163,10 @@ def test_many_runs_at_once_are_kept_in_one_file(tmp_path: Path, durability: Dura
     async def main(journal: Journal, watcher: Journal) -> dict[str, str]:
         fake = FakeModel(lambda request: Reply(echo(request).text, first_token_s=0.002))
         kept = RecordingOptions(journal, durability)
-        model, tool = FlowModel(talk(), {"m": fake}, kept=kept), FlowTool(talk(), {"m": fake}, kept)
+        model, tool = (
+            FlowModel(talk(), {"m": fake}, recording=kept),
+            FlowTool(talk(), {"m": fake}, kept),
+        )
         async with asyncio.TaskGroup() as group:
             chats = [group.create_task(asked(model, text)) for text in questions]
             calls = [group.create_task(steps(tool, question=text)) for text in questions]

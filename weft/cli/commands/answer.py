@@ -1,4 +1,4 @@
-"""`weft answer`: answers a question of a run that another process has, or that nobody has now."""
+"""`weft answer`: answers a question of a run, whether a process has the run or not."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def answer(
         with journal_at(journal) as opened:
             answers = PendingQuestions(opened)
             question = answers.question(run, node)
-            taken = answers.give(question, parse_answer(value, question.schema))
-        if taken:
+            is_running = answers.give(question, parse_answer(value, question.schema))
+        if is_running:
             typer.echo(f"answered {clean(question.node)}")
         else:
             name = run_reference(question.run, journal)

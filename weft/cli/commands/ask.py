@@ -122,12 +122,12 @@ def ask(
 ) -> None:
     """See `HELP`."""
     deadline_s = None if deadline is None else options.seconds(deadline)
-    kept = options.how_durable(durability)
+    when = options.how_durable(durability)
     with report_errors(debug=debug, as_json=as_json):
         from weft.agents.agent import AgentOptions
         from weft.cli.run.session import CommandOptions
 
-        asked_of = AgentOptions(
+        agent_options = AgentOptions(
             rounds=rounds,
             calls=calls,
             schema=None if schema is None else options.json_object(schema, "--schema"),
@@ -144,17 +144,17 @@ def ask(
             timeline=timeline,
             concurrency=concurrency,
             deadline_s=deadline_s,
-            spoken=show_plan,
+            print_streams=show_plan,
             journal=journal,
-            durability=kept,
+            durability=when,
             run=run_id,
         )
         budget = None if tokens is None else Budget(tokens=tokens)
-        asked = _AskCommand(
-            question, options.one_of(agent, list(AGENTS), "--agent"), asked_of, budget, save
+        question_command = _AskCommand(
+            question, options.one_of(agent, list(AGENTS), "--agent"), agent_options, budget, save
         )
         code = asyncio.run(
-            asked.answer(
+            question_command.answer(
                 tools or (), options.declared_model(model, base_url, api_key_env, decode), command
             )
         )
@@ -165,13 +165,13 @@ def _limits(given: Sequence[str]) -> GrammarLimits:
     """The bounds of a grammar. Raises: `BadParameter`."""
     from weft.planner.grammar.limits import BOUNDS, GrammarLimits
 
-    found: dict[str, int] = {}
+    bounds: dict[str, int] = {}
     for text in given:
         name, _, number = text.partition("=")
         if not number.isdecimal():
             raise typer.BadParameter(f"{text!r} is not BOUND=N, as in chars=500")
-        found[options.one_of(name, BOUNDS, "--grammar")] = int(number)
-    return GrammarLimits(**found)
+        bounds[options.one_of(name, BOUNDS, "--grammar")] = int(number)
+    return GrammarLimits(**bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class _AskCommand:
     async def answer(
         self, tools: Sequence[str], model: str | Mapping[str, Any], command: CommandOptions
     ) -> ExitCode:
-        """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
+        """Run it to the end. Raises: `BuildError` for invalid arguments."""
         from weft.cli.run.session import Session, journal_for
         from weft.workflow import Models
         from weft.workflow.apps.ask import ask_flow, check_question
@@ -196,16 +196,16 @@ class _AskCommand:
         check_question(self.question, self.agent, self.options)
         sources = ToolSources(tools)
         if self.save is not None:
-            sources.declarations(self.save.resolve().parent)  # better now than afterwards
+            sources.declarations(self.save.resolve().parent)  # checked before the run
         flow = ask_flow(self.question, sources, self.agent, self.options, model)
-        async with flow as asked, Models() as models:
-            asked.flow.check(tools=asked.tools)
-            with journal_for(asked.flow, command) as journal:
+        async with flow as question_flow, Models() as models:
+            question_flow.flow.check(tools=question_flow.tools)
+            with journal_for(question_flow.flow, command) as journal:
                 runs: list[FlowRun] = []
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
                     settings = run_settings(command, journal, listeners, budget=self.budget)
-                    runs.append(asked.start(models, settings))
+                    runs.append(question_flow.start(models, settings))
                     return runs[0]
 
                 code = await Session(start, command, self.budget, journal=journal).run()

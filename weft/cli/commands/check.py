@@ -1,4 +1,4 @@
-"""`weft check`: finds what is wrong with workflows without running them."""
+"""`weft check`: finds defects of workflows without running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft decoders`: the ways a model in this process can write several tokens a step."""
+"""`weft decoders`: lists the decoders of models in this process."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ def decoders(as_json: AsJson = False, debug: Debug = False) -> None:
     their own. Decoders of vLLM are another list: see `weft serve --decode`.
     """
     with report_errors(debug=debug, as_json=as_json):
-        from weft.workflow.runtime.models.decoders import decoders as there
+        from weft.workflow.runtime.models.decoders import decoders as all_decoders
 
-        found = list(there())
+        listed = list(all_decoders())
         if as_json:
-            typer.echo(json.dumps([asdict(each) for each in found]))
+            typer.echo(json.dumps([asdict(each) for each in listed]))
             return
-        _table([each for each in found if each.kind == "autoregressive"])
+        _table([each for each in listed if each.kind == "autoregressive"])
         typer.echo("\nOf diffusion models:")
-        _diffusion_table([each for each in found if each.kind == "diffusion"])
+        _diffusion_table([each for each in listed if each.kind == "diffusion"])
 
 
-def _table(found: list[Decoder]) -> None:
+def _table(listed: list[Decoder]) -> None:
     rows = []
-    for each in found:
+    for each in listed:
         published = "" if each.published is None else f"{each.published:.2f}, {each.where}"
         text = "the same" if each.lossless else "may differ"
         rows.append((each.name, text, each.summary, each.needs, published))
     _print(("text", "what it does", "needs", "published tokens a pass"), rows)
 
 
-def _diffusion_table(found: list[Decoder]) -> None:
+def _diffusion_table(listed: list[Decoder]) -> None:
     rows = []
-    for each in found:
+    for each in listed:
         text = "plain" if each.lossless else "may differ"
         rows.append((each.name, text, each.summary, each.needs, ", ".join(each.options)))
     _print(("text", "what it does", "needs", "options"), rows)

@@ -1,4 +1,4 @@
-"""`weft diff`: two recorded runs side by side."""
+"""`weft diff`: compares two recorded runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import stories_at
+from weft.cli.journal import histories_at
 from weft.cli.options import AsJson, Debug, JournalPlace, Run
 from weft.cli.text import json_text
 
@@ -38,9 +38,9 @@ def diff(
         from weft.cli.reports.difference import difference_data, print_difference
         from weft.workflow.history.compare import compare
 
-        found = compare(*stories_at(journal, left, right))
+        comparison = compare(*histories_at(journal, left, right))
         if as_json:
-            typer.echo(json_text(difference_data(found)))
+            typer.echo(json_text(difference_data(comparison)))
         else:
-            print_difference(stdout(), found, everything=everything)
-    raise typer.Exit(ExitCode.SUCCEEDED if found.same else ExitCode.FAILED)
+            print_difference(stdout(), comparison, everything=everything)
+    raise typer.Exit(ExitCode.SUCCEEDED if comparison.same else ExitCode.FAILED)

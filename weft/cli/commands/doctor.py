@@ -1,4 +1,4 @@
-"""`weft doctor`: what is installed, what works, and what to type where something does not."""
+"""`weft doctor`: what is installed, what works, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def doctor(
             raise typer.Exit(ExitCode.FAILED)
 
 
-def _show(console: Console, found: Iterable[Check]) -> list[Check]:
-    """A line for each finding as soon as it is there, and what to type below it."""
+def _show(console: Console, checks: Iterable[Check]) -> list[Check]:
+    """Print each finding as soon as it is known, with advice below it."""
     from rich.text import Text
 
     shown = []
-    for check in found:
+    for check in checks:
         line = Text(f"{check.name:<15}").append(f"{check.status:<9}", _STYLES[check.status])
         console.print(line.append(clean(check.found)), soft_wrap=True)
         if check.status != "ok" and check.advice:

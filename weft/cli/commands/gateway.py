@@ -12,7 +12,7 @@ from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import KeptAt, KeptWhen, server_journal, when_kept
+from weft.cli.journal import RecordDurability, RecordJournal, recording_durability, server_journal
 from weft.cli.options import Debug, WorkflowFiles, byte_count, seconds
 from weft.cli.text import clean, duration, one_line
 
@@ -91,8 +91,8 @@ def gateway(
         bool,
         typer.Option("--answers", help="Let clients answer what recorded runs ask: see the docs."),
     ] = False,
-    journal: KeptAt = None,
-    durability: KeptWhen = None,
+    journal: RecordJournal = None,
+    durability: RecordDurability = None,
     no_warm: Annotated[
         bool, typer.Option("--no-warm", help="Load models with the first request that needs them.")
     ] = False,
@@ -105,7 +105,7 @@ def gateway(
         seconds(drain),
         byte_count(max_body, "--max-body"),
     )
-    kept = when_kept(journal, durability)
+    when = recording_durability(journal, durability)
     with report_errors(debug=debug):
         from weft.workflow import load
         from weft.workflow.apps.gateway import GatewayOptions, WorkflowGateway
@@ -121,7 +121,7 @@ def gateway(
             timeout_s=timeout_s,
             drain_s=drain_s,
         )
-        with server_journal(journal, kept, wanted=answers) as opened:
+        with server_journal(journal, when, wanted=answers) as opened:
             serving = WorkflowGateway(
                 [load(file) for file in files],
                 options,
@@ -129,7 +129,7 @@ def gateway(
                 progress=progress,
                 report=None if quiet else request_line,
                 journal=opened,
-                durability=kept,
+                durability=when,
                 answers=answers,
             )
             serving.bind()
@@ -153,7 +153,7 @@ _LONGEST_ERROR = 400
 
 
 async def serve_until_signal(gateway: WorkflowGateway, *, warm: bool, with_key: bool) -> ExitCode:
-    """Serve until a signal comes. Raises: `ServeError`, and what loading models raises."""
+    """Serve until a signal comes. Raises: `ServeError`, and errors of loading models."""
     screen = console.stderr()
     interrupted = False
 
@@ -172,12 +172,12 @@ async def serve_until_signal(gateway: WorkflowGateway, *, warm: bool, with_key: 
         whole = await gateway.serve(ready, warm=warm)
     code = ExitCode.SUCCEEDED if whole else ExitCode.INTERRUPTED
     if interrupted:
-        leave_at_once(code)  # not even a model that is still loading holds up the end
+        leave_at_once(code)  # without waiting for a model that is still loading
     return code
 
 
 def request_line(exchange: GatewayExchange) -> None:
-    """Print a request that has ended: what was asked, what became of it, its id, and its runs."""
+    """Print a finished request: what was asked, its status, its id, and its runs."""
     what = " ".join(filter(None, (exchange.method, exchange.path, exchange.model)))
     end = "gone" if exchange.gone else str(exchange.status)
     parts = [end, one_line(what, 120), duration(exchange.seconds), exchange.id, *exchange.runs]

@@ -54,11 +54,11 @@ def _drawn(flow: Flow, suffix: str) -> bytes:
         return flow.mermaid().encode()
     from weft.cli.drawing.graph import draw_graph
 
-    drawn = draw_graph(flow.graph_view())
+    drawing = draw_graph(flow.graph_view())
     if suffix == ".svg":
         from weft.cli.drawing.svg import svg
 
-        return svg(drawn, flow.name).encode()
+        return svg(drawing, flow.name).encode()
     from weft.cli.drawing.png import png
 
-    return png(drawn)
+    return png(drawing)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weft.cli.errors import report_errors
-from weft.cli.journal import KeptAt, KeptWhen, server_journal, when_kept
+from weft.cli.journal import RecordDurability, RecordJournal, recording_durability, server_journal
 from weft.cli.options import Debug, WorkflowFiles
 
 if TYPE_CHECKING:
@@ -56,30 +56,32 @@ def mcp(
     max_concurrent: Annotated[
         int, typer.Option(metavar="N", help="At most so many runs at once.", min=1)
     ] = 16,
-    journal: KeptAt = None,
-    durability: KeptWhen = None,
+    journal: RecordJournal = None,
+    durability: RecordDurability = None,
     debug: Debug = False,
 ) -> None:
     """See `HELP`."""
-    kept = when_kept(journal, durability)
+    when = recording_durability(journal, durability)
     with report_errors(debug=debug):
         from weft.cli.console import stdout_reserved
 
-        with server_journal(journal, kept) as opened:
+        with server_journal(journal, when) as opened:
             with stdout_reserved():  # importing workflows' tools may print, and clients read stdout
-                server = _server(files, max_concurrent, opened, kept)
+                server = _server(files, max_concurrent, opened, when)
             code = asyncio.run(_served(server, port if http else None, allow_origin or []))
     raise typer.Exit(code)
 
 
 def _server(
-    files: list[Path], max_concurrent: int, journal: Journal | None, kept: Durability | None
+    files: list[Path], max_concurrent: int, journal: Journal | None, durability: Durability | None
 ) -> WorkflowMcpServer:
     from weft.workflow import load
     from weft.workflow.apps.mcp_server import WorkflowMcpServer
 
     flows = [load(file) for file in files]
-    return WorkflowMcpServer(flows, max_concurrent=max_concurrent, journal=journal, durability=kept)
+    return WorkflowMcpServer(
+        flows, max_concurrent=max_concurrent, journal=journal, durability=durability
+    )
 
 
 async def _served(server: WorkflowMcpServer, port: int | None, origins: list[str]) -> int:

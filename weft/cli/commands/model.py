@@ -39,14 +39,14 @@ def list_models(debug: Debug = False) -> None:
     with report_errors(debug=debug):
         from weft.serving.weights import CATALOGUE, installed, shipped_models
 
-        here = {found.name: found for found in installed()}
+        here = {each.name: each for each in installed()}
         for name, entry in sorted(CATALOGUE.items()):
             size = f"{here[name].size / 1e6:,.0f} MB here" if name in here else "not fetched"
             typer.echo(f"{name:<26}  {size:<14}  {entry.title} ({entry.licence})")
         for name in sorted(here.keys() - CATALOGUE.keys()):
-            found = here[name]
-            size = f"{found.size / 1e6:,.0f} MB here"
-            typer.echo(f"{clean(name):<26}  {size:<14}  {clean(found.source)}")
+            model_here = here[name]
+            size = f"{model_here.size / 1e6:,.0f} MB here"
+            typer.echo(f"{clean(name):<26}  {size:<14}  {clean(model_here.source)}")
         for own in shipped_models():
             size = f"{own.size / 1e6:,.0f} MB here"
             kind = "a diffusion model" if own.diffuses else "a model that writes token by token"

@@ -1,4 +1,4 @@
-"""`weft plan-serve`: ranks the ways to serve a model on some GPUs, without having them."""
+"""`weft plan-serve`: ranks the deployments of a model on given GPUs, without using them."""
 
 from __future__ import annotations
 

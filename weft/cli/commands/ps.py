@@ -1,4 +1,4 @@
-"""`weft ps`: the model servers that run, of this user on this machine."""
+"""`weft ps`: lists this user's model servers on this machine."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def ps(
     with report_errors(debug=debug, as_json=as_json):
         from weft.serving.vllm.serve import servings
 
-        found = servings()
+        running = servings()
         if as_json:
-            typer.echo(json.dumps([_data(entry) for entry in found]))
-        elif found:
-            _table(found)
+            typer.echo(json.dumps([_data(entry) for entry in running]))
+        elif running:
+            _table(running)
         else:
             typer.echo("no model server runs; `weft serve MODEL` starts one")
 

@@ -1,4 +1,4 @@
-"""`weft replay`: repeats a recorded run offline; or runs a part of it again, live."""
+"""`weft replay`: replays a recorded run offline; or runs a part of it again, live."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from weft.cli import options
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import journal_at, stories_at
+from weft.cli.journal import histories_at, journal_at
 from weft.cli.text import clean, json_text
 
 if TYPE_CHECKING:
@@ -73,67 +73,67 @@ def replay(
         raise typer.BadParameter("people answer as they did, unless there is --from NODE")
     if node is not None and strict:
         raise typer.BadParameter("--strict is for a repetition: with --from calls are made live")
-    words = options.pairs(confirm or (), "--confirm")
-    if node is None and words:
+    confirmations = options.pairs(confirm or (), "--confirm")
+    if node is None and confirmations:
         raise typer.BadParameter("nothing is called, unless there is --from NODE")
-    if any(word != "repeat" for word in words.values()):
+    if any(answer != "repeat" for answer in confirmations.values()):
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions
         from weft.workflow.history.recorded_workflow import rebuild_or_read_unit, rebuild_unit
 
         if node is None:
-            story = _story(run, journal)
-            unit = rebuild_or_read_unit(story.header, file)
-            _doubt(story, unit)
-            code = _replayed(story, unit, strict, as_json)
+            history = _history_of(run, journal)
+            unit = rebuild_or_read_unit(history.header, file)
+            _warn_of_other_flow(history, unit)
+            code = _replayed(history, unit, strict, as_json)
         else:
             with journal_at(journal) as opened:
-                story = _story(run, journal)
-                unit = rebuild_unit(story.header, file)
-                _doubt(story, unit)
+                history = _history_of(run, journal)
+                unit = rebuild_unit(history.header, file)
+                _warn_of_other_flow(history, unit)
                 command = CommandOptions(as_json=as_json, answers=answers, journal=journal)
-                code = _forked(story, unit, node, opened, command, words)
+                code = _forked(history, unit, node, opened, command, confirmations)
     raise typer.Exit(code)
 
 
-def _story(run: str, journal: str | None) -> RunHistory:
+def _history_of(run: str, journal: str | None) -> RunHistory:
     """The run in a cassette file, or in the journal."""
     from weft.workflow.history.cassette_file import read_cassette
 
     if Path(run).suffix and Path(run).is_file():
         return read_cassette(Path(run))
-    (story,) = stories_at(journal, run)
-    return story
+    (history,) = histories_at(journal, run)
+    return history
 
 
-def _doubt(story: RunHistory, unit: Unit) -> None:
-    """Say so when the workflow has another name than that of the run."""
+def _warn_of_other_flow(history: RunHistory, unit: Unit) -> None:
+    """Print a warning when the workflow's name differs from that of the run."""
     from weft.cli.console import stderr
 
-    recorded, now = clean(story.header.flow), clean(unit.document.name)
+    recorded, now = clean(history.header.flow), clean(unit.document.name)
     if recorded != now:
-        said = f"warning: this is the workflow {now}; the run is one of {recorded}"
-        stderr().print(said, style="yellow", soft_wrap=True)
+        message = f"warning: this is the workflow {now}; the run is one of {recorded}"
+        stderr().print(message, style="yellow", soft_wrap=True)
 
 
-def _replayed(story: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
+def _replayed(history: RunHistory, unit: Unit, strict: bool, as_json: bool) -> ExitCode:
     from weft.cli.console import stdout, stdout_reserved
     from weft.cli.reports.replay import print_replay, replay_data
     from weft.workflow.history.replay import replay as repeat
 
     if as_json:
         with stdout_reserved():
-            found = repeat(story, unit, strict=strict)
-        typer.echo(json_text(replay_data(story.run, found)))
+            replayed = repeat(history, unit, strict=strict)
+        typer.echo(json_text(replay_data(history.run, replayed)))
     else:
-        found = repeat(story, unit, strict=strict)
-        print_replay(stdout(), story.run, found)
-    return ExitCode.SUCCEEDED if found.ok else ExitCode.FAILED
+        replayed = repeat(history, unit, strict=strict)
+        print_replay(stdout(), history.run, replayed)
+    return ExitCode.SUCCEEDED if replayed.ok else ExitCode.FAILED
 
 
 def _forked(
-    story: RunHistory,
+    history: RunHistory,
     unit: Unit,
     node: str,
     journal: Journal,
@@ -146,8 +146,10 @@ def _forked(
 
     return asyncio.run(
         run_live(
-            lambda settings: fork_run(story, unit, node, journal, settings=settings, repeat=repeat),
-            story.header,
+            lambda settings: fork_run(
+                history, unit, node, journal, settings=settings, repeat=repeat
+            ),
+            history.header,
             unit,
             command,
             journal,

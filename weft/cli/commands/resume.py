@@ -1,4 +1,4 @@
-"""`weft resume`: goes on with a run that was interrupted, asks a person, or failed."""
+"""`weft resume`: continues a run that was interrupted, asks a person, or failed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def resume(
 ) -> None:
     """See `HELP`."""
     answers = options.pairs(answer or (), "--answer")
-    words = options.pairs(confirm or (), "--confirm")
+    confirmations = options.pairs(confirm or (), "--confirm")
     tokens = None if budget is None else options.token_count(budget)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stderr
@@ -93,10 +93,10 @@ def resume(
             answers=answers,
             journal=journal,
         )
-        confirmed = {node: _confirmation(word) for node, word in words.items()}
+        confirmed = {node: _confirmation(text) for node, text in confirmations.items()}
         with journal_at(journal) as opened:
             try:
-                taken = claim_run(
+                claimed = claim_run(
                     opened,
                     run,
                     file=file,
@@ -108,58 +108,56 @@ def resume(
                 _show(error.changes)
                 raise
             except RunSucceeded as error:
-                if answers or words or accept_changes:
-                    raise  # that cannot be done any more
+                if answers or confirmations or accept_changes:
+                    raise  # nothing is left to do with them
                 stderr().print(clean(error.message), soft_wrap=True)
                 if as_json:
-                    found = {"run": error.run, "status": "succeeded", "exit_code": 0}
-                    typer.echo(json_text(found))
+                    data = {"run": error.run, "status": "succeeded", "exit_code": 0}
+                    typer.echo(json_text(data))
                 return
-            print_losses(stderr(), taken.history.losses)
-            if any(node.may_act_twice for node in taken.changes.nodes):
-                _show(taken.changes)
-            code = _resumed(taken, opened, command, tokens)
+            print_losses(stderr(), claimed.history.losses)
+            if any(node.may_act_twice for node in claimed.changes.nodes):
+                _show(claimed.changes)
+            code = _resumed(claimed, opened, command, tokens)
     raise typer.Exit(code)
 
 
 def _resumed(
-    taken: ResumableRun, journal: Journal, command: CommandOptions, tokens: int | None
+    claimed: ResumableRun, journal: Journal, command: CommandOptions, tokens: int | None
 ) -> ExitCode:
-    """Run the next part to its end; with `tokens` in the place of those of its budget."""
+    """Run the next part to its end; `tokens` replace those of its budget."""
     from weft.cli.run.resumed import run_live
     from weft.workflow.history.resume import resume_run
 
-    limit = None if tokens is None else taken.limit_of(tokens)
+    limit = None if tokens is None else claimed.limit_of(tokens)
     try:
         return asyncio.run(
             run_live(
-                lambda settings: resume_run(taken, **settings),
-                taken.history.header,
-                taken.unit,
+                lambda settings: resume_run(claimed, **settings),
+                claimed.history.header,
+                claimed.unit,
                 command,
                 journal,
                 limit,
             )
         )
     finally:
-        taken.release()
+        claimed.release()
 
 
 def _show(changes: WorkflowDiff) -> None:
-    """The change that a run is refused for, or that may have calls act twice."""
+    """Print the changes of a workflow that prevent the resumption, or may repeat calls."""
     from weft.cli.console import stderr
     from weft.cli.reports.difference import print_changes
 
     print_changes(stderr(), changes)
 
 
-def _confirmation(word: str) -> Confirmation:
+def _confirmation(text: str) -> Confirmation:
     from weft.workflow.history.confirmations import parse_confirmation
 
-    found = parse_confirmation(word)
-    if found is None:
-        hint = "--confirm"
-        raise typer.BadParameter(
-            f"expected done, done:JSON or repeat, got {word!r}", param_hint=hint
-        )
-    return found
+    confirmation = parse_confirmation(text)
+    if confirmation is None:
+        message = f"expected done, done:JSON or repeat, got {text!r}"
+        raise typer.BadParameter(message, param_hint="--confirm")
+    return confirmation

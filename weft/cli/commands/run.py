@@ -89,7 +89,7 @@ def run(
     texts = options.pairs(given or (), "--input")
     answers = options.pairs(answer or (), "--answer")
     deadline_s = None if deadline is None else options.seconds(deadline)
-    kept = options.how_durable(durability)
+    when = options.how_durable(durability)
     repeat = _repeated(confirm or (), compare=compare)
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.run.session import CommandOptions, session
@@ -109,7 +109,7 @@ def run(
             cache=not no_cache,
             decode=decode,
             journal=journal,
-            durability=kept,
+            durability=when,
             run=run_id,
             metrics_port=metrics_port,
         )
@@ -126,9 +126,9 @@ def run(
 
 def _repeated(confirm: Sequence[str], *, compare: bool) -> Collection[str]:
     """The nodes whose calls may be made twice. Raises: `typer.BadParameter`."""
-    words = options.pairs(confirm, "--confirm")
-    if words and not compare:
+    confirmations = options.pairs(confirm, "--confirm")
+    if confirmations and not compare:
         raise typer.BadParameter("nothing is done twice, unless there is --compare")
-    if any(word != "repeat" for word in words.values()):
+    if any(word != "repeat" for word in confirmations.values()):
         raise typer.BadParameter("expected NODE=repeat", param_hint="--confirm")
-    return words
+    return confirmations

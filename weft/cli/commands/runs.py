@@ -1,4 +1,4 @@
-"""`weft runs`: what was recorded: lists runs, shows one, prunes, exports and imports."""
+"""`weft runs`: lists recorded runs, shows one, checks, prunes, exports and imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.journal import journal_at, stories_at
+from weft.cli.journal import histories_at, journal_at
 from weft.cli.options import Debug, JournalPlace, Json, Run, byte_count, run_name, seconds
 from weft.cli.text import amount, clean, json_text
 from weft.core.ids import RunId
@@ -70,12 +70,12 @@ def _print_list(
         from weft.workflow.history.run_history import standing_word
 
         with journal_at(journal, to_read=True) as opened:
-            found = [(run, standing_word(run)) for run in opened.runs(flow=flow, limit=limit)]
+            listed = [(run, standing_word(run)) for run in opened.runs(flow=flow, limit=limit)]
             gone = opened.lost_runs()
         if as_json:
-            typer.echo(json_text([run_data(*one) for one in found]))
-        elif found:
-            print_runs(stdout(), found, datetime.now(UTC))
+            typer.echo(json_text([run_data(*one) for one in listed]))
+        elif listed:
+            print_runs(stdout(), listed, datetime.now(UTC))
         elif not gone:
             typer.echo("no run is recorded; `weft run FILE` records one")
         print_lost_runs(stderr(), gone)
@@ -105,7 +105,7 @@ def show(
     with report_errors(debug=debug, as_json=as_json):
         from weft.cli.console import stdout
         from weft.cli.reports.outcome import print_outputs
-        from weft.cli.reports.show import print_lost_calls, print_run, result_data, story_data
+        from weft.cli.reports.show import history_data, print_lost_calls, print_run, result_data
         from weft.durability.journal.refusals import RunLost
         from weft.workflow.history.run_history import (
             find_run,
@@ -121,17 +121,17 @@ def show(
                 print_lost_calls(stdout(), opened.lost_runs(), run)
                 raise
             read = salvage_history if salvage else read_history
-            story, standing = read(opened, summary.run), standing_word(summary)
-        result = _result(story) if outputs else None
+            history, standing = read(opened, summary.run), standing_word(summary)
+        result = _result(history) if outputs else None
         if as_json:
-            found = story_data(story, summary, standing)
-            typer.echo(json_text(found | ({} if result is None else result_data(result))))
+            data = history_data(history, summary, standing)
+            typer.echo(json_text(data | ({} if result is None else result_data(result))))
         else:
-            print_run(stdout(), story, summary, standing, datetime.now(UTC), journal)
+            print_run(stdout(), history, summary, standing, datetime.now(UTC), journal)
             if result is not None:
                 stdout().print()
                 print_outputs(stdout(), result.outputs, result.missing)
-        if story.losses.notes:
+        if history.losses.notes:
             raise typer.Exit(ExitCode.PARTIAL)
 
 
@@ -140,12 +140,12 @@ def check(as_json: Json = False, journal: JournalPlace = None, debug: Debug = Fa
     """Read a whole journal, and say what of it is damaged or missing; exit status 1 then."""
     with report_errors(debug=debug, as_json=as_json):
         with journal_at(journal, to_read=True) as opened:
-            found, count = list(opened.check()), len(opened.runs())
+            problems, count = list(opened.check()), len(opened.runs())
         if as_json:
-            typer.echo(json_text({"sound": not found, "problems": found}))
-        for problem in () if as_json else found:
+            typer.echo(json_text({"sound": not problems, "problems": problems}))
+        for problem in () if as_json else problems:
             typer.echo(clean(problem))
-        if found:
+        if problems:
             raise typer.Exit(ExitCode.FAILED)
         if not as_json:
             typer.echo(f"{amount(count, 'run')}: all that was recorded is there")
@@ -183,8 +183,8 @@ def prune(
                 keep=keep, older_than_s=older_than_s, max_bytes=size, runs=named or None
             )
         if as_json:
-            found = {"runs": gone.runs, "freed_bytes": gone.freed_bytes, "bytes": gone.left_bytes}
-            typer.echo(json_text(found))
+            data = {"runs": gone.runs, "freed_bytes": gone.freed_bytes, "bytes": gone.left_bytes}
+            typer.echo(json_text(data))
         else:
             freed = f"{gone.freed_bytes:,} bytes freed, {gone.left_bytes:,} left"
             typer.echo(f"{amount(len(gone.runs), 'run')} removed, {freed}")
@@ -209,11 +209,11 @@ def export(
         from weft.cli.reports.show import print_losses
         from weft.workflow.history.cassette_file import write_cassette
 
-        (story,) = stories_at(journal, run, salvage=salvage)
-        size = write_cassette(story, file)
+        (history,) = histories_at(journal, run, salvage=salvage)
+        size = write_cassette(history, file)
         typer.echo(f"wrote {file}, {size:,} bytes")
-        if story.losses.notes:
-            print_losses(stderr(), story.losses)
+        if history.losses.notes:
+            print_losses(stderr(), history.losses)
             raise typer.Exit(ExitCode.PARTIAL)
 
 
@@ -234,13 +234,13 @@ def import_file(
     with report_errors(debug=debug):
         from weft.workflow.history.cassette_file import import_run, read_cassette
 
-        story = read_cassette(file)
+        history = read_cassette(file)
         with journal_at(journal, make=True) as opened:
-            run = import_run(opened, story, None if name is None else RunId(name))
+            run = import_run(opened, history, None if name is None else RunId(name))
         typer.echo(f"imported {clean(run)}")
 
 
-def _result(story: RunHistory) -> FlowResult:
-    from weft.workflow.history.recorded_workflow import result_of  # loads what reads workflows
+def _result(history: RunHistory) -> FlowResult:
+    from weft.workflow.history.recorded_workflow import result_of  # imports the reader of workflows
 
-    return result_of(story)
+    return result_of(history)

@@ -1,4 +1,4 @@
-"""`weft serve`: starts a model's servers, shows how that goes, keeps them until told to stop."""
+"""`weft serve`: starts a model's servers, shows their start, and runs them until stopped."""
 
 from __future__ import annotations
 

@@ -76,9 +76,9 @@ def simulate(
         from weft.workflow.history.simulation import parse_change, recording_of
 
         with journal_at(journal, to_read=True) as opened:
-            found = recording_of(opened, find_run(opened, run))
+            recorded = recording_of(opened, find_run(opened, run))
         change = parse_change(
-            found,
+            recorded,
             workers=workers,
             limits=limit or (),
             latencies=latency or (),
@@ -86,8 +86,8 @@ def simulate(
             faults=fail or (),
             seed=seed,
         )
-        predicted = simulation.simulate(found, change, seeds=seeds)
-        advice = simulation.advise(found, change) if advise else None
+        predicted = simulation.simulate(recorded, change, seeds=seeds)
+        advice = simulation.advise(recorded, change) if advise else None
         if as_json:
             typer.echo(json_text(prediction_data(predicted, advice)))
             return

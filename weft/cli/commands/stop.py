@@ -1,4 +1,4 @@
-"""`weft stop`: ends model servers, and returns when they are gone."""
+"""`weft stop`: stops model servers, and returns when they are gone."""
 
 from __future__ import annotations
 

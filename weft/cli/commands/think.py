@@ -1,4 +1,4 @@
-"""`weft think`: a model answers by a reasoning strategy, in threads that run side by side."""
+"""`weft think`: a model answers by a reasoning strategy, in parallel threads."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def think(
     if question is None:
         raise typer.BadParameter("give a question, or --list", param_hint="QUESTION")
     deadline_s = None if deadline is None else options.seconds(deadline)
-    kept = options.how_durable(durability)
+    when = options.how_durable(durability)
     given: dict[str, Any] = {
         "width": width,
         "budget": None if budget is None else options.token_count(budget),
@@ -160,16 +160,16 @@ def think(
             concurrency=concurrency,
             deadline_s=deadline_s,
             journal=journal,
-            durability=kept,
+            durability=when,
             run=run_id,
         )
-        asked = Question(
+        posed = Question(
             question,
             system,
             read_documents(document or ()),
             None if schema is None else options.json_object(schema, "--schema"),
         )
-        thinking = _ThinkCommand(strategy, _options(given), asked, trace)
+        thinking = _ThinkCommand(strategy, _options(given), posed, trace)
         declared = options.declared_model(model, base_url, api_key_env, decode)
         code = asyncio.run(thinking.answer(declared, command))
     raise typer.Exit(code)
@@ -196,24 +196,24 @@ class _ThinkCommand:
         self._trace = trace
 
     async def answer(self, model: str | Mapping[str, Any], command: CommandOptions) -> ExitCode:
-        """Run it to the end. Raises: `BuildError` for what is wrong with the arguments."""
+        """Run it to the end. Raises: `BuildError` for invalid arguments."""
         from weft.cli.files import check_writable
         from weft.cli.run.session import Session, journal_for
         from weft.cli.threads.report import ThoughtDisplay
         from weft.workflow import Models
         from weft.workflow.apps.think import think_flow
 
-        asked = think_flow(self._question, self._strategy, self._options, model)
-        asked.flow.check()
+        question_flow = think_flow(self._question, self._strategy, self._options, model)
+        question_flow.flow.check()
         if self._trace is not None:
-            check_writable(self._trace)  # better now than afterwards
+            check_writable(self._trace)  # before the run
         shown = ThoughtDisplay(self._strategy)
-        with journal_for(asked.flow, command) as journal:
+        with journal_for(question_flow.flow, command) as journal:
             async with Models() as models:
 
                 def start(listeners: Sequence[Listener]) -> FlowRun:
                     settings = run_settings(command, journal, listeners)
-                    shown.run = asked.start(models, settings)
+                    shown.run = question_flow.start(models, settings)
                     return shown.run
 
                 session = Session(
@@ -227,7 +227,7 @@ class _ThinkCommand:
                 return await session.run()
 
     def _write(self, shown: ThoughtDisplay) -> None:
-        """Write the tree of threads, where that is asked for, or why there is none."""
+        """Write the tree of threads, or why there is none, if `--trace` is given."""
         from weft.cli.threads.trace_file import write_failure, write_trace
         from weft.workflow.apps.question import why_unanswered
 

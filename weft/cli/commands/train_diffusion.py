@@ -1,4 +1,4 @@
-"""`weft train-diffusion`: trains models that write in any order, and what makes them faster."""
+"""`weft train-diffusion`: trains diffusion models, and parts that decode them faster."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def train_diffusion(
             return
         if kind is None or out is None:
             raise typer.BadParameter("is missing", param_hint="KIND" if kind is None else "--out")
-        order = DiffusionTrainingJob(
+        job = DiffusionTrainingJob(
             kind=kind,
             out=out,
             variant=variant,
@@ -107,8 +107,8 @@ def train_diffusion(
             find=locate,
         )
         code = run_training(
-            lambda progress, stop: kind_of(order.kind).train(
-                order, resume, TrainingListener(progress, stop)
+            lambda progress, stop: kind_of(job.kind).train(
+                job, resume, TrainingListener(progress, stop)
             ),
             out,
             _print,

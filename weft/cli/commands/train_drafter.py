@@ -1,4 +1,4 @@
-"""`weft train-drafter`: trains what drafts for a model, on texts that the model writes itself."""
+"""`weft train-drafter`: trains a drafter for a model, on texts that the model writes itself."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def train_drafter(
             from weft.training.distillation import DistillationOptions
             from weft.training.drafters.session import DrafterTrainingJob, train
 
-        order = DrafterTrainingJob(
+        job = DrafterTrainingJob(
             kind=kind,
             model=model_folder(model),
             prompts=data,
@@ -125,7 +125,7 @@ def train_drafter(
             device=device,
         )
         code = run_training(
-            lambda progress, stop: train(order, resume=resume, on_news=progress, stop=stop),
+            lambda progress, stop: train(job, resume=resume, on_news=progress, stop=stop),
             out,
             _print,
             as_json=as_json,

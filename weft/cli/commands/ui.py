@@ -1,4 +1,4 @@
-"""`weft ui`: a page in the browser that shows the recorded runs, also while they happen."""
+"""`weft ui`: a web page of the recorded runs, also while they execute."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ async def _shown(page: RunsPage, *, opens: bool) -> None:
 
     from weft.cli.console import interrupts
 
-    with interrupts(page.stop), redirect_page(page.url) as door:
+    with interrupts(page.stop), redirect_page(page.url) as address:
 
         def ready() -> None:
             typer.echo(page.url)
             if opens and has_windows():
-                asyncio.get_running_loop().run_in_executor(None, open_window, door)
+                asyncio.get_running_loop().run_in_executor(None, open_window, address)
 
         await page.serve(ready)
 
@@ -79,7 +79,7 @@ _REDIRECT = """<!doctype html><meta charset="utf-8">
 
 
 def has_windows() -> bool:
-    """Whether a browser could open a window here, beside the terminal that we have."""
+    """Whether a browser could open a window next to this terminal."""
     if not sys.stdout.isatty():
         return False
     if sys.platform in ("darwin", "win32"):
@@ -89,9 +89,9 @@ def has_windows() -> bool:
 
 @contextmanager
 def redirect_page(url: str) -> Iterator[str]:
-    """The address of a file that leads to `url`, and that only its owner can read.
+    """The address of a file that redirects to `url`, readable only by its owner.
 
-    Other people on this machine see which programs run, and with which arguments.
+    Other users of this machine can see the arguments of programs, and so the address.
     """
     with tempfile.TemporaryDirectory(prefix="weft-ui-") as folder:  # 0700
         page = Path(folder) / "weft.html"
@@ -100,5 +100,5 @@ def redirect_page(url: str) -> Iterator[str]:
 
 
 def open_window(address: str) -> None:
-    """Show `address` in the browser; nothing happens where there is none."""
+    """Show `address` in the browser, if there is one."""
     webbrowser.open(address)

@@ -1,4 +1,4 @@
-"""`weft version`: which weft this is."""
+"""`weft version`: prints the version."""
 
 from __future__ import annotations
 

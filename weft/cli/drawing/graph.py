@@ -1,4 +1,4 @@
-"""A graph as boxes and lines with coordinates in pixels, and its colours in every format."""
+"""A graph as boxes and edge paths in pixels, and the colours of all formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DrawableNode(Protocol):
 
 
 class DrawableEdge(Protocol):
-    """A line to draw."""
+    """An edge to draw."""
 
     @property
     def source(self) -> str: ...
@@ -54,7 +54,7 @@ class DrawableEdge(Protocol):
 
 
 class DrawableGraph(Protocol):
-    """The nodes of one scope and the lines between them."""
+    """The nodes of one scope and the edges between them."""
 
     @property
     def nodes(self) -> Sequence[DrawableNode]: ...
@@ -64,7 +64,7 @@ class DrawableGraph(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node; with `frame`, one that encloses others, its label on top."""
+    """A node; with `frame`, one that encloses others, with its label on top."""
 
     x: float
     y: float
@@ -85,7 +85,7 @@ class EdgePath:
 
 @dataclass(frozen=True, slots=True)
 class GraphDrawing:
-    """Boxes in the order to paint them, then lines."""
+    """Boxes in the order of painting, then edge paths."""
 
     width: float
     height: float
@@ -93,7 +93,7 @@ class GraphDrawing:
     lines: tuple[EdgePath, ...]
 
     def moved(self, dx: float, dy: float) -> GraphDrawing:
-        """The same, further right and down."""
+        """The drawing, moved right and down."""
         return replace(
             self,
             boxes=tuple(replace(box, x=box.x + dx, y=box.y + dy) for box in self.boxes),
@@ -105,7 +105,7 @@ class GraphDrawing:
 
 
 def draw_graph(view: DrawableGraph) -> GraphDrawing:
-    """The layout of `view`, what is inside of nodes drawn inside of them, with a margin."""
+    """The layout of `view` with a margin; inner graphs are drawn inside of their nodes."""
     scope = _scope(view)
     moved = scope.moved(_PADDING, _PADDING)
     return replace(moved, width=scope.width + 2 * _PADDING, height=scope.height + 2 * _PADDING)
@@ -114,15 +114,17 @@ def draw_graph(view: DrawableGraph) -> GraphDrawing:
 def _scope(view: DrawableGraph) -> GraphDrawing:
     parts = {node.id: _node(node) for node in view.nodes}
     edges = [edge for edge in view.edges if edge.source in parts and edge.target in parts]
-    found = layers(list(parts), [(edge.source, edge.target) for edge in edges])
+    layered = layers(list(parts), [(edge.source, edge.target) for edge in edges])
     widths: dict[Key, float] = {name: part.width for name, part in parts.items()}
-    x = centres(found, widths, _COLUMN_GAP)
-    left = min((x[key] - widths.get(key, 0) / 2 for row in found.rows for key in row), default=0.0)
+    x = centres(layered, widths, _COLUMN_GAP)
+    left = min(
+        (x[key] - widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0
+    )
     x = {key: at - left for key, at in x.items()}
-    bands = _bands(found, parts)
+    bands = _bands(layered, parts)
     boxes: list[Box] = []
     inner: list[EdgePath] = []
-    for row, (top, bottom) in zip(found.rows, bands, strict=True):
+    for row, (top, bottom) in zip(layered.rows, bands, strict=True):
         for key in row:
             if isinstance(key, str):
                 part = parts[key]
@@ -130,18 +132,20 @@ def _scope(view: DrawableGraph) -> GraphDrawing:
                 boxes += placed.boxes
                 inner += placed.lines
     lines = [
-        EdgePath(_knots(chain, x, bands, parts, found), edge.style)
-        for edge, chain in zip(edges, found.chains, strict=True)
+        EdgePath(_knots(chain, x, bands, parts, layered), edge.style)
+        for edge, chain in zip(edges, layered.chains, strict=True)
     ]
-    width = max((x[key] + widths.get(key, 0) / 2 for row in found.rows for key in row), default=0.0)
+    width = max(
+        (x[key] + widths.get(key, 0) / 2 for row in layered.rows for key in row), default=0.0
+    )
     height = bands[-1][1] if bands else 0.0
     return GraphDrawing(width, height, tuple(boxes), (*lines, *inner))
 
 
-def _bands(found: Layers, parts: dict[str, GraphDrawing]) -> list[tuple[float, float]]:
+def _bands(layered: Layers, parts: dict[str, GraphDrawing]) -> list[tuple[float, float]]:
     """The top and bottom of each row."""
     bands, at = [], 0.0
-    for row in found.rows:
+    for row in layered.rows:
         height = max((parts[key].height for key in row if isinstance(key, str)), default=0.0)
         bands.append((at, at + height))
         at += height + _ROW_GAP
@@ -153,10 +157,10 @@ def _knots(
     x: dict[Key, float],
     bands: Sequence[tuple[float, float]],
     parts: dict[str, GraphDrawing],
-    found: Layers,
+    layered: Layers,
 ) -> tuple[Point, ...]:
-    """From the source to the target: straight down within rows, across only between them."""
-    rows = {key: index for index, row in enumerate(found.rows) for key in row}
+    """The points from source to target: straight down in rows, across only between them."""
+    rows = {key: index for index, row in enumerate(layered.rows) for key in row}
     points: list[Point] = []
     for key in chain:
         top, bottom = bands[rows[key]]
@@ -187,7 +191,7 @@ def _group(name: str, view: DrawableGraph) -> GraphDrawing:
 
 
 def _frame(label: str, kind: str, parts: Sequence[GraphDrawing]) -> GraphDrawing:
-    """`parts` side by side in a titled frame."""
+    """`parts` next to each other in a titled frame."""
     boxes: list[Box] = []
     lines: list[EdgePath] = []
     inner = sum(part.width for part in parts) + _COLUMN_GAP * (len(parts) - 1)
@@ -206,17 +210,17 @@ def _frame(label: str, kind: str, parts: Sequence[GraphDrawing]) -> GraphDrawing
 
 
 def curve(points: Sequence[Point], steps: int) -> list[Point]:
-    """A line's curve through `points`, as `steps` straight pieces between each two of them.
+    """The curve through `points`, as `steps` straight pieces between each two of them.
 
     Each is the cubic whose control points lie half-way down, above and below the ends.
     """
-    found = [points[0]]
+    pieces = [points[0]]
     for (x1, y1), (x2, y2) in pairwise(points):
         for step in range(1, steps + 1):
             t = step / steps
             across, down = t * t * (3 - 2 * t), t * (1.5 - t * (1.5 - t))
-            found.append((x1 + (x2 - x1) * across, y1 + (y2 - y1) * down))
-    return found
+            pieces.append((x1 + (x2 - x1) * across, y1 + (y2 - y1) * down))
+    return pieces
 
 
 INK = "#1d2129"
@@ -251,5 +255,5 @@ DASHES: dict[LineStyle, tuple[int, int] | None] = {
 
 
 def kind_colour(kind: str) -> str:
-    """The colour that marks nodes of `kind`, whose first word counts."""
+    """The colour of nodes whose `kind` begins with this word."""
     return _KINDS.get(kind.partition(" ")[0], SOFT)

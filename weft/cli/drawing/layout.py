@@ -1,6 +1,6 @@
 """Layered layout of an acyclic graph with few crossings (Sugiyama, Tagawa and Toda).
 
-An edge over several layers gets a point in each layer that it passes.
+An edge over several layers has a point in each layer that it passes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Neighbours = dict[Key, list[Key]]
 
 @dataclass(frozen=True, slots=True)
 class EdgePoint:
-    """Where edge `edge` passes layer `layer`."""
+    """The point where edge `edge` passes layer `layer`."""
 
     edge: int
     layer: int
@@ -29,9 +29,9 @@ class EdgePoint:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """`rows` from top to bottom, each from left to right: names of nodes, and `EdgePoint`s.
+    """`rows` from top to bottom, each from left to right: node names, and `EdgePoint`s.
 
-    `chains` lists, for each edge, what it runs through from source to target.
+    `chains`: for each edge its keys from source to target.
     """
 
     rows: tuple[tuple[Key, ...], ...]
@@ -39,7 +39,7 @@ class Layers:
 
 
 def layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> Layers:
-    """The layers of a graph without cycles; `names` in declared order break ties."""
+    """The layers of an acyclic graph; `names` in declared order break ties."""
     level = _levels(names, edges)
     chains = []
     rows: list[list[Key]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
@@ -54,7 +54,7 @@ def layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> Layers:
 
 
 def _levels(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Longest way from a source; then nodes without inputs move down to what they feed."""
+    """The longest path from a source; nodes without inputs then move down to their targets."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(names)
     graph.add_edges_from(edges)
@@ -70,7 +70,7 @@ def _levels(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def neighbours(chains: Iterable[Sequence[Key]]) -> tuple[Neighbours, Neighbours]:
-    """What is directly above each key, and what below; both are empty where nothing is."""
+    """The keys directly above each key, and those below."""
     above: Neighbours = defaultdict(list)
     below: Neighbours = defaultdict(list)
     for chain in chains:
@@ -83,7 +83,7 @@ def neighbours(chains: Iterable[Sequence[Key]]) -> tuple[Neighbours, Neighbours]
 def _untangled(
     rows: list[list[Key]], chains: Iterable[Sequence[Key]]
 ) -> tuple[tuple[Key, ...], ...]:
-    """Order each row by the mean place of its neighbours, down and up; keep the best found."""
+    """Order each row by the mean position of its neighbours, down and up; keep the best order."""
     above, below = neighbours(chains)
     best = [list(row) for row in rows]
     fewest = _crossings(best, below)
@@ -114,16 +114,16 @@ def _by_mean(row: list[Key], fixed: Sequence[Key], near: Neighbours) -> list[Key
 
 
 def _crossings(rows: Sequence[Sequence[Key]], below: Neighbours) -> int:
-    """How many pairs of edges cross between neighbouring rows."""
+    """The number of edge crossings between neighbouring rows."""
     crossings = 0
     for upper, lower in pairwise(rows):
         place = {key: index for index, key in enumerate(lower)}
-        seen: list[int] = []
+        passed: list[int] = []
         for key in upper:
             ends = sorted(place[other] for other in below[key])
-            crossings += sum(len(seen) - bisect(seen, end) for end in ends)
+            crossings += sum(len(passed) - bisect(passed, end) for end in ends)
             for end in ends:
-                insort(seen, end)
+                insort(passed, end)
     return crossings
 
 
@@ -133,7 +133,7 @@ _BEND_WEIGHT = 4.0
 
 
 def centres(layers: Layers, widths: Mapping[Key, float], gap: float) -> dict[Key, float]:
-    """The x of each key's centre. Each row moves towards its neighbours', and keeps its order."""
+    """The x of each key's centre: each row moves towards its neighbours, and keeps its order."""
     above, below = neighbours(layers.chains)
     x: dict[Key, float] = {}
 
@@ -157,7 +157,7 @@ def centres(layers: Layers, widths: Mapping[Key, float], gap: float) -> dict[Key
 
 
 def _offsets(row: Sequence[Key], widths: Mapping[Key, float], gap: float) -> list[float]:
-    """Where each centre would be if the row were packed as tight as it may be."""
+    """The centres of a row that is packed as tightly as possible."""
     offsets, at = [], 0.0
     for key in row:
         half = widths.get(key, _BEND_WIDTH) / 2
@@ -167,7 +167,7 @@ def _offsets(row: Sequence[Key], widths: Mapping[Key, float], gap: float) -> lis
 
 
 def _spread(wanted: Sequence[float], offsets: Sequence[float], row: Sequence[Key]) -> list[float]:
-    """The places nearest to `wanted` (least squares) that keep the packed distances.
+    """The positions nearest to `wanted` (least squares) that keep the packed distances.
 
     Isotonic regression by pooling neighbours that would overlap.
     """

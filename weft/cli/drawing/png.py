@@ -1,4 +1,4 @@
-"""A picture as PNG bytes, with Pillow (the extra `png`)."""
+"""A drawing as PNG bytes, with Pillow (the extra `png`)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
 _SCALE = 2  # for dense screens
-_SMOOTH = 2  # drawn larger and reduced, so that lines have no stairs
+_SMOOTH = 2  # drawn larger and reduced, for smooth lines
 _PIXELS = 80_000_000
 
 
-def png(picture: GraphDrawing) -> bytes:
+def png(drawing: GraphDrawing) -> bytes:
     """The drawing at twice its size in pixels.
 
-    Raises: `CapabilityError` without Pillow, or when the drawing would be too large for a bitmap.
+    Raises: `CapabilityError` without Pillow, or for a drawing that is too large for a bitmap.
     """
     with optional_packages("PNG (.svg and .mmd need none)", CapabilityError):
         from PIL import Image, ImageDraw
     scale = _SCALE * _SMOOTH
-    width, height = round(picture.width * scale), round(picture.height * scale)
+    width, height = round(drawing.width * scale), round(drawing.height * scale)
     if width * height > _PIXELS:
         raise CapabilityError("the graph is too large for a PNG", hint="write .svg instead")
     image = Image.new("RGB", (max(width, 1), max(height, 1)), graph.GROUND)
-    pen = _PngCanvas(ImageDraw.Draw(image), scale)
-    for box in picture.boxes:
+    canvas = _PngCanvas(ImageDraw.Draw(image), scale)
+    for box in drawing.boxes:
         if box.frame:
-            pen.frame(box)
-    for line in picture.lines:
-        pen.line(line)
-    for box in picture.boxes:
+            canvas.frame(box)
+    for line in drawing.lines:
+        canvas.line(line)
+    for box in drawing.boxes:
         if not box.frame:
-            pen.box(box)
+            canvas.box(box)
     size = (max(width // _SMOOTH, 1), max(height // _SMOOTH, 1))
     reduced = image.resize(size, Image.Resampling.LANCZOS)
     out = BytesIO()
@@ -103,7 +103,7 @@ def _tint(colour: str, strength: float) -> str:
 
 
 def _dashes(points: list[Point], dash: tuple[int, int]) -> list[list[Point]]:
-    """The drawn pieces of a broken line."""
+    """The visible pieces of a dashed line."""
     pieces: list[list[Point]] = []
     drawn, left = True, float(dash[0])
     current = [points[0]]

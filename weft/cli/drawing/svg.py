@@ -1,4 +1,4 @@
-"""A picture as SVG text that stands alone: no font, script or style from elsewhere."""
+"""A drawing as self-contained SVG text, without external fonts, scripts or styles."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from weft.cli.text import clean
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
-def svg(picture: GraphDrawing, title: str) -> str:
-    """The drawing, `title` for readers that cannot see it."""
-    width, height = round(picture.width), round(picture.height)
+def svg(drawing: GraphDrawing, title: str) -> str:
+    """The drawing; `title` is its text alternative."""
+    width, height = round(drawing.width), round(drawing.height)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="{_FONT}">',
             f"<title>{escape(clean(title))}</title>",
             f'<rect width="100%" height="100%" fill="{graph.GROUND}"/>',
-            *(piece for box in picture.boxes if box.frame for piece in _frame(box)),
-            *(piece for line in picture.lines for piece in _line(line)),
-            *(piece for box in picture.boxes if not box.frame for piece in _box(box)),
+            *(piece for box in drawing.boxes if box.frame for piece in _frame(box)),
+            *(piece for line in drawing.lines for piece in _line(line)),
+            *(piece for box in drawing.boxes if not box.frame for piece in _box(box)),
             "</svg>\n",
         )
     )

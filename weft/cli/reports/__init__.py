@@ -1,1 +1,1 @@
-"""What is printed of runs that have ended or were recorded: tables, differences, JSON."""
+"""Printed reports of finished and recorded runs: tables, differences, JSON."""

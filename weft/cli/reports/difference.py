@@ -1,4 +1,4 @@
-"""Differences: two runs side by side; a workflow that has changed since its run was recorded."""
+"""Reports of differences: between two runs, and between a workflow and its recorded version."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _MOST_STEPS = 12
 _LINE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def print_difference(console: Console, found: Comparison, *, everything: bool) -> None:
-    """What differs; with `everything` the nodes that came to the same, too."""
-    _wholes(console, found)
-    differ = [pair for pair in found.nodes if everything or not pair.same]
+def print_difference(console: Console, comparison: Comparison, *, everything: bool) -> None:
+    """Print what differs; with `everything` equal nodes too."""
+    _wholes(console, comparison)
+    differ = [pair for pair in comparison.nodes if everything or not pair.same]
     if differ:
         _nodes(console, differ)
-    same = sum(pair.same for pair in found.nodes)
-    console.print(f"{amount(same, 'node')} of {len(found.nodes):,} came to the same")
+    same = sum(pair.same for pair in comparison.nodes)
+    console.print(f"{amount(same, 'node')} of {len(comparison.nodes):,} came to the same")
     console.print()
-    _texts(console, "input", found.inputs)
-    _texts(console, "output", found.outputs)
-    for whole in (found.left, found.right):
+    _texts(console, "input", comparison.inputs)
+    _texts(console, "output", comparison.outputs)
+    for whole in (comparison.left, comparison.right):
         _path(console, whole)
 
 
-def difference_data(found: Comparison) -> dict[str, object]:
-    """The comparison as the JSON document has it."""
+def difference_data(comparison: Comparison) -> dict[str, object]:
+    """The comparison as JSON data."""
     return {
-        "same": found.same,
-        "left": _whole_data(found.left),
-        "right": _whole_data(found.right),
+        "same": comparison.same,
+        "left": _whole_data(comparison.left),
+        "right": _whole_data(comparison.right),
         "nodes": [
             {
                 "node": pair.node,
@@ -50,16 +50,16 @@ def difference_data(found: Comparison) -> dict[str, object]:
                 "left": plain(pair.left) if pair.left.status else None,
                 "right": plain(pair.right) if pair.right.status else None,
             }
-            for pair in found.nodes
+            for pair in comparison.nodes
         ],
-        "inputs": {name: list(lines) for name, lines in found.inputs.items()},
-        "outputs": {name: list(lines) for name, lines in found.outputs.items()},
+        "inputs": {name: list(lines) for name, lines in comparison.inputs.items()},
+        "outputs": {name: list(lines) for name, lines in comparison.outputs.items()},
     }
 
 
-def _wholes(console: Console, found: Comparison) -> None:
+def _wholes(console: Console, comparison: Comparison) -> None:
     shown = table("~")
-    left, right = found.left, found.right
+    left, right = comparison.left, comparison.right
     for whole in (left, right):
         shown.add_column(clean(whole.run), overflow="fold", justify="right")
     shown.add_row("flow", clean(left.flow), clean(right.flow))
@@ -90,13 +90,13 @@ def _nodes(console: Console, pairs: Sequence[NodePair]) -> None:
     console.print()
 
 
-def _texts(console: Console, what: str, found: Mapping[str, Iterable[str]]) -> None:
-    for name, lines in found.items():
+def _texts(console: Console, what: str, texts: Mapping[str, Iterable[str]]) -> None:
+    for name, lines in texts.items():
         console.print(f"{what} {clean(name)}", style="bold underline")
-        told = list(lines)
-        for line in told[:_MOST_LINES]:
+        shown = list(lines)
+        for line in shown[:_MOST_LINES]:
             console.print(Text(clean(line), _LINE_STYLES.get(line[:1], "")), soft_wrap=True)
-        print_more(console, len(told), _MOST_LINES, "lines; --json has them all")
+        print_more(console, len(shown), _MOST_LINES, "lines; --json has them all")
         console.print()
 
 
@@ -112,17 +112,17 @@ def _status(status: str) -> Text:
 
 
 def _ending(side: NodeSummary) -> Text:
-    told = _status(side.status)
+    text = _status(side.status)
     if side.via:
-        told.append(f" ({side.via})", "yellow" if side.via in SUBSTITUTES else "dim")
-    return told
+        text.append(f" ({side.via})", "yellow" if side.via in SUBSTITUTES else "dim")
+    return text
 
 
 def _times(left: RunTotals, right: RunTotals) -> str:
-    told = duration(right.wall_s)
+    text = duration(right.wall_s)
     if not left.wall_s or "unfinished" in (left.status, right.status):
-        return told  # there is nothing to compare yet
-    return f"{told} ({right.wall_s / left.wall_s:.2f}x)"
+        return text  # there is nothing to compare yet
+    return f"{text} ({right.wall_s / left.wall_s:.2f}x)"
 
 
 def _seconds(side: NodeSummary) -> str:
@@ -134,16 +134,16 @@ def _tokens(side: NodeSummary) -> str:
 
 
 def _whole_data(whole: RunTotals) -> dict[str, object]:
-    found = {field.name: getattr(whole, field.name) for field in fields(whole)}
-    path = [{"node": node, "seconds": seconds} for node, seconds in found.pop("path")]
-    return {**found, "critical_path": path}
+    data = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    path = [{"node": node, "seconds": seconds} for node, seconds in data.pop("path")]
+    return {**data, "critical_path": path}
 
 
 _STYLES = {"unchanged": "dim", "changed": "yellow", "new": "green", "gone": "red"}
 
 
 def print_changes(console: Console, changes: WorkflowDiff) -> None:
-    """The files, the lines and the nodes that differ, and what becomes of finished work."""
+    """Print the files, lines and nodes that differ, and what happens to finished nodes."""
     for path, verdict in changes.files.items():
         console.print(Text(f"{verdict} ", _STYLES[verdict]).append(clean(path)), soft_wrap=True)
     for line in changes.lines[:_MOST_LINES]:
@@ -166,7 +166,7 @@ def print_changes(console: Console, changes: WorkflowDiff) -> None:
 
 
 def _twice(node: NodeChange) -> str:
-    """What is said of calls that would act a second time if their inputs have changed."""
+    """The warning about calls that would be repeated if their inputs have changed."""
     made = f"{clean(node.node)}: {amount(node.acted, 'call')} made that must not be repeated"
     if node.verdict == "gone":
         return f"{made}; the same call of another node would act twice, and needs --confirm there"

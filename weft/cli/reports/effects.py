@@ -27,27 +27,27 @@ _STYLES = {"done": "green", "not done": "yellow", "unknown": "bold red"}
 _MOST_ROWS = 200
 
 
-def print_effects(console: Console, story: RunHistory, run: str) -> None:
-    """Every call of a tool whose effect is `once`, and what is known of it. Nothing without any.
+def print_effects(console: Console, history: RunHistory, run: str) -> None:
+    """Print the calls of `once` tools with their effects; nothing without any.
 
-    Those that a person has to say something of come first, and all of them are shown. `run`: as
-    `again` names it.
+    Calls that a person must decide about come first, and all of them are shown. `run`: as
+    `run_reference` names it.
     """
-    calls = sorted(once_calls(story.calls), key=lambda call: call.done != "unknown")
+    calls = sorted(once_calls(history.calls), key=lambda call: call.done != "unknown")
     unknown = [call for call in calls if call.done == "unknown"]
     if calls:
         print_calls(console, calls, max(_MOST_ROWS, len(unknown)))
-    if unknown and story.ended is not None and story.ended.status == "succeeded":
+    if unknown and history.ended is not None and history.ended.status == "succeeded":
         console.print("the run has succeeded without them: nothing more is asked of you")
     elif unknown:
-        _ask(console, unknown, run, story.losses.unsure)
-    _tell_refused(console, story)
+        _ask(console, unknown, run, history.losses.unsure)
+    _print_refused(console, history)
     if calls:
         console.print()
 
 
 def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_ROWS) -> None:
-    """A table of calls, `most` at most."""
+    """Print a table of calls, at most `most`."""
     from rich.text import Text
 
     shown = table("!once", "!node", "~called with", "its effect")
@@ -63,37 +63,37 @@ def print_calls(console: Console, calls: Sequence[OnceCall], most: int = _MOST_R
 
 
 def effect_data(call: OnceCall) -> dict[str, object]:
-    """A call as JSON documents have it."""
+    """A call as JSON data."""
     about = ("node", "attempt", "tool", "arguments", "done", "failure", "at_s")
     return {key: plain(getattr(call, key)) for key in about}
 
 
 def unsettled_data(
-    story: RunHistory | None, ended: Sequence[UnsettledEffect]
+    history: RunHistory | None, ended: Sequence[UnsettledEffect]
 ) -> list[dict[str, object]]:
-    """The calls that a person has to judge, as JSON documents have them.
+    """The calls that a person must decide about, as JSON data.
 
-    Those of the record, if there is one; and of `ended`, what the run ended with, the others.
+    Those in the record, if any, and others from `ended`, which the run ended with.
     """
-    found: list[dict[str, object]] = []
-    for call in () if story is None else unsettled_calls(story.records):
+    unsettled: list[dict[str, object]] = []
+    for call in () if history is None else unsettled_calls(history.records):
         made = call.called.record
         assert isinstance(made, ToolCalled)
         about = {"tool": made.tool, "arguments": plain(made.arguments)}
-        found.append({"node": made.node, **about, "end": "done" if call.lost else "unknown"})
-    known = {each["node"] for each in found}
+        unsettled.append({"node": made.node, **about, "end": "done" if call.lost else "unknown"})
+    nodes = {each["node"] for each in unsettled}
     for effect in ended:
-        if effect.node not in known:
+        if effect.node not in nodes:
             about = {"tool": effect.tool, "arguments": None}
-            found.append({"node": effect.node, **about, "end": effect.end})
-    return found
+            unsettled.append({"node": effect.node, **about, "end": effect.end})
+    return unsettled
 
 
 def _ask(console: Console, unknown: Sequence[OnceCall], run: str, unsure: bool) -> None:
     node = unknown[0].node
     done, repeat = clean(word_for(node, "done:JSON")), clean(word_for(node, "repeat"))
-    told = f"find out, then: weft resume {run} --confirm {done} (what it returned), or {repeat}"
-    console.print(told, soft_wrap=True)
+    advice = f"find out, then: weft resume {run} --confirm {done} (what it returned), or {repeat}"
+    console.print(advice, soft_wrap=True)
     pattern = pattern_of(node)
     alike = [call for call in unknown if matches(pattern, call.node)]
     if len(alike) > 1 and not unsure:
@@ -101,9 +101,9 @@ def _ask(console: Console, unknown: Sequence[OnceCall], run: str, unsure: bool) 
         console.print(f"all {len(alike)} at once: --confirm {word}", soft_wrap=True)
 
 
-def _tell_refused(console: Console, story: RunHistory) -> None:
-    """What is to be said of calls that no record knows, where the record has lost some."""
-    nodes = refused_nodes(story)
+def _print_refused(console: Console, history: RunHistory) -> None:
+    """Print which nodes made no call because the record has lost some."""
+    nodes = refused_nodes(history)
     if not nodes:
         return
     names = clean(listing([word_for(node, "...") for node in nodes], _MOST_ROWS))
@@ -116,9 +116,9 @@ def _tell_refused(console: Console, story: RunHistory) -> None:
 
 
 def print_once_calls(console: Console, journal: Journal, run: RunId, place: str | None) -> None:
-    """The calls that must not be repeated, and what is known of each. Raises: `StoreError`.
+    """Print the calls of `once` tools with their effects. Raises: `StoreError`.
 
-    `place`: what `--journal` said.
+    `place`: the value of `--journal`.
     """
     print_effects(console, read_history(journal, run), run_reference(run, place))
 
@@ -126,21 +126,21 @@ def print_once_calls(console: Console, journal: Journal, run: RunId, place: str 
 def unsettled_calls_data(
     journal: Journal | None, run: RunId | None, ended: Sequence[UnsettledEffect]
 ) -> list[dict[str, object]]:
-    """The calls that a person has to judge, as the JSON document has them.
+    """The calls that a person must decide about, as JSON data.
 
-    `ended`: those that the run ended with. A record that cannot be read tells of none.
+    `ended`: those that the run ended with. An unreadable record contributes none.
     """
-    story = None
+    history = None
     if journal is not None and run is not None:
         with suppress(StoreError):
-            story = read_history(journal, run)
-    return unsettled_data(story, ended)
+            history = read_history(journal, run)
+    return unsettled_data(history, ended)
 
 
 def print_resume_hint(
     console: Console, run: RunId, asking: Sequence[NodeId], place: str | None, why: str
 ) -> None:
-    """How to go on with a run that was left, and `why`. `place`: what `--journal` said."""
+    """Print how to resume a run, and `why` it was left. `place`: the value of `--journal`."""
     name = run_reference(run, place)
     for node in asking:
         console.print(f"answer: weft answer {name} {clean(node)} VALUE", soft_wrap=True)

@@ -49,10 +49,10 @@ def print_report(
     *,
     left: str | None = None,
 ) -> None:
-    """Everything about a run that has ended.
+    """Print the report of a finished run.
 
-    `serial_wall_s`: what the same workflow took one node at a time, where that was measured.
-    `left`: why a recorded run ends here although somebody may go on with it.
+    `serial_wall_s`: the measured time of the same workflow with one node at a time, if any.
+    `left`: why a recorded run ends here although it can be resumed.
     """
     print_headline(console, trace, left)
     print_outcomes(console, rows(trace))
@@ -71,7 +71,7 @@ def print_report(
 def print_outputs(
     console: Console, outputs: Mapping[str, object], missing: Mapping[str, str]
 ) -> None:
-    """The outputs of a run, text as it is and the rest as JSON; on a terminal not without end."""
+    """Print the outputs of a run, text as it is and the rest as JSON; clipped on a terminal."""
     for name, value in outputs.items():
         console.print(clean(name), style="bold underline")
         text = clean(value if isinstance(value, str) else _json(value))
@@ -83,18 +83,18 @@ def print_outputs(
         console.print(Text(f"{clean(name)} is missing:", "bold red"), one_line(why, 300))
 
 
-def advice(trace: Trace, found: Sequence[PathShare]) -> Iterator[str]:
-    """Sentences on what to speed up first. States only what the trace shows."""
-    best = speed_advice(trace, found)
+def advice(trace: Trace, path_shares: Sequence[PathShare]) -> Iterator[str]:
+    """Sentences on what to speed up first, from the trace only."""
+    best = speed_advice(trace, path_shares)
     if best is not None:
         yield (
             f"Speed up first: {clean(best.target)}. If it took no time, the run would take about "
             f"{duration(best.saves_s)} less ({best.fraction:.0%} of its wall time)."
         )
-    for share in found:
+    for share in path_shares:
         if share.doing == "slot" and share.fraction >= WORTH_A_WORD:
             if not trace.limits:
-                continue  # none was taken: it is the time in which weft starts a node
+                continue  # no slots: it is the time to start a node
             limit = trace.limits.get(share.target)
             of = f" of {clean(share.target)!r} (limit {limit})" if limit else ""
             yield f"Waiting for a free slot{of} took {share.fraction:.0%}: more slots may save it."
@@ -104,7 +104,7 @@ def advice(trace: Trace, found: Sequence[PathShare]) -> Iterator[str]:
 
 
 def print_headline(console: Console, trace: Trace, left: str | None = None) -> None:
-    """How the run ended, or was `left`, and why."""
+    """Print how the run ended, or was `left`, and why."""
     status = trace.status or "unfinished"
     words = left or ("ended with a partial result" if status == "partial" else status)
     took = f" after {duration(trace.wall_s)}" if left else f" in {duration(trace.wall_s)}"
@@ -121,11 +121,11 @@ def print_headline(console: Console, trace: Trace, left: str | None = None) -> N
     console.print()
 
 
-def print_outcomes(console: Console, found: Sequence[OutcomeRow]) -> None:
-    """A table of nodes: how they ended, when, and what they took."""
+def print_outcomes(console: Console, outcome_rows: Sequence[OutcomeRow]) -> None:
+    """Print a table of nodes: how they ended, when, and their usage."""
     shown = table("node", "outcome", ">attempts", ">time", ">tokens", "~note")
     shown.columns[0].max_width = 40
-    for row in found[:_MOST_ROWS]:
+    for row in outcome_rows[:_MOST_ROWS]:
         instead = row.via in SUBSTITUTES
         status = Text(row.status, "yellow" if instead else _STYLES.get(row.status, ""))
         if row.via:
@@ -139,12 +139,12 @@ def print_outcomes(console: Console, found: Sequence[OutcomeRow]) -> None:
             Text(row.note, "" if row.status == "failed" else "dim"),
         )
     console.print(shown)
-    print_more(console, len(found), _MOST_ROWS, "rows; --json has them all")
+    print_more(console, len(outcome_rows), _MOST_ROWS, "rows; --json has them all")
     console.print()
 
 
 def print_times(console: Console, trace: Trace, serial_wall_s: float | None = None) -> None:
-    """What the run took, in time, tokens and money."""
+    """Print the run's usage of time, tokens and money."""
     usage, speed_up = trace.usage, trace.speed_up()
     parts = [f"wall time {duration(trace.wall_s)}", f"node times {duration(trace.all_busy_s())}"]
     parts.append(f"at most {trace.max_running:,} at once")
@@ -185,7 +185,7 @@ def _path(console: Console, trace: Trace, path: Sequence[PathSegment]) -> None:
 
 
 def _steps(path: Sequence[PathSegment], short_s: float) -> Iterator[tuple[str, str, float]]:
-    """The longest segments in order of time; runs of shorter ones together, if they matter."""
+    """The longest segments in order of time; sequences of shorter ones together, if they matter."""
     longest = set(sorted(path, key=lambda segment: -segment.seconds)[:_MOST_STEPS])
     shown = {segment for segment in longest if segment.seconds >= short_s}
     for is_shown, group in groupby(path, shown.__contains__):

@@ -1,4 +1,4 @@
-"""A recorded run again: replayed, compared with its record; or simulated under other conditions."""
+"""Reports of a replay, compared with its record, and of a simulation."""
 
 from __future__ import annotations
 
@@ -15,72 +15,74 @@ from weft.workflow.history.replay import RunReplay
 _MOST = 20
 
 
-def print_replay(console: Console, run: str, found: RunReplay) -> None:
-    """`identical`, or everything that differs."""
-    nodes = amount(found.identical, "node")
-    if found.ok:
-        unsaid = f"; {amount(len(found.open), 'node')} had not ended" if found.open else ""
+def print_replay(console: Console, run: str, replay: RunReplay) -> None:
+    """Print `identical`, or everything that differs."""
+    nodes = amount(replay.identical, "node")
+    if replay.ok:
+        unsaid = f"; {amount(len(replay.open), 'node')} had not ended" if replay.open else ""
         console.print(f"identical: {nodes}{unsaid}", style="bold green")
         return
-    what = "comes out differently" if found.differences else "asks otherwise"
+    what = "comes out differently" if replay.differences else "asks otherwise"
     line = Text(f"{clean(run)} {what}", "bold red").append(f"; {nodes} the same")
     console.print(line, soft_wrap=True)
-    for drift in found.drifts[:_MOST]:
+    for drift in replay.drifts[:_MOST]:
         line = Text("asked otherwise  ", "yellow").append(clean(str(drift)), "default")
         console.print(line, soft_wrap=True)
-    for difference in found.differences[:_MOST]:
+    for difference in replay.differences[:_MOST]:
         console.print(Text(f"{difference.what} {clean(difference.name)}", "bold"))
         console.print(Text(f"  - {one_line(difference.then, 300)}", "red"), soft_wrap=True)
         console.print(Text(f"  + {one_line(difference.now, 300)}", "green"), soft_wrap=True)
-    for what, number in (("drift", len(found.drifts)), ("difference", len(found.differences))):
+    for what, number in (("drift", len(replay.drifts)), ("difference", len(replay.differences))):
         if number > _MOST:
             console.print(f"… and {amount(number - _MOST, what)} more; --json has them all")
 
 
-def replay_data(run: str, found: RunReplay) -> dict[str, object]:
-    """The repetition as the JSON document has it."""
+def replay_data(run: str, replay: RunReplay) -> dict[str, object]:
+    """The replay as JSON data."""
     return {
         "run": run,
-        "ok": found.ok,
-        "identical": found.identical,
-        "open": list(found.open),
-        "drifts": plain(found.drifts),
-        "differences": plain(found.differences),
+        "ok": replay.ok,
+        "identical": replay.identical,
+        "open": list(replay.open),
+        "drifts": plain(replay.drifts),
+        "differences": plain(replay.differences),
     }
 
 
 _REASONS = 3
 
 
-def print_prediction(console: Console, found: Prediction) -> None:
-    """Recorded and predicted, side by side."""
-    low_s, high_s = found.spread_s
+def print_prediction(console: Console, prediction: Prediction) -> None:
+    """Print recorded and predicted figures."""
+    low_s, high_s = prediction.spread_s
     shown = table("~", "~", header=False)
-    cut = "" if found.ended else ", cut off there"
-    shown.add_row("recorded", f"{duration(found.recorded_s)}{cut}")
+    cut = "" if prediction.ended else ", cut off there"
+    shown.add_row("recorded", f"{duration(prediction.recorded_s)}{cut}")
     spread = (
-        "" if len(found.runs) == 1 else f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
+        f" (10 % to 90 %: {duration(low_s)}, {duration(high_s)})"
+        if len(prediction.runs) > 1
+        else ""
     )
-    shown.add_row("predicted", f"{duration(found.wall_s)}{spread}")
-    shown.add_row("", f"{found.speedup:.2f}x as fast")
-    if found.tokens:
-        shown.add_row("tokens", f"{found.tokens:,.0f}")
-    if found.money:
-        shown.add_row("cost", money(found.money))
-    statuses = ", ".join(f"{count} {status}" for status, count in found.statuses.most_common())
+    shown.add_row("predicted", f"{duration(prediction.wall_s)}{spread}")
+    shown.add_row("", f"{prediction.speedup:.2f}x as fast")
+    if prediction.tokens:
+        shown.add_row("tokens", f"{prediction.tokens:,.0f}")
+    if prediction.money:
+        shown.add_row("cost", money(prediction.money))
+    statuses = ", ".join(f"{count} {status}" for status, count in prediction.statuses.most_common())
     shown.add_row("runs", statuses)
     console.print(shown)
-    reasons = dict.fromkeys(reason for run in found.runs for reason in run.reasons)
+    reasons = dict.fromkeys(reason for run in prediction.runs for reason in run.reasons)
     for reason in list(reasons)[:_REASONS]:
         console.print(Text(f"  {clean(reason)}", "dim"))
-    if not found.ended:
+    if not prediction.ended:
         console.print("the run had not come to its end: what was left of it is not in these times")
-    for note in found.notes:
+    for note in prediction.notes:
         console.print(f"note: {note}")
 
 
 def print_advice(console: Console, advice: Sequence[Advice]) -> None:
-    """The best changes, a line for each."""
+    """Print the best changes, a line for each."""
     if not advice:
         console.print("nothing that was tried would save half a percent")
         return
@@ -90,20 +92,20 @@ def print_advice(console: Console, advice: Sequence[Advice]) -> None:
     console.print(shown)
 
 
-def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[str, object]:
-    """Everything, with each simulated run."""
-    low_s, high_s = found.spread_s
+def prediction_data(prediction: Prediction, advice: Sequence[Advice] | None) -> dict[str, object]:
+    """The prediction as JSON data, with each simulated run."""
+    low_s, high_s = prediction.spread_s
     data: dict[str, object] = {
-        "recorded_s": found.recorded_s,
-        "ended": found.ended,
-        "predicted_s": found.wall_s,
+        "recorded_s": prediction.recorded_s,
+        "ended": prediction.ended,
+        "predicted_s": prediction.wall_s,
         "p10_s": low_s,
         "p90_s": high_s,
-        "speedup": found.speedup,
-        "tokens": found.tokens,
-        "money_usd": found.money,
-        "notes": list(found.notes),
-        "statuses": dict(found.statuses),
+        "speedup": prediction.speedup,
+        "tokens": prediction.tokens,
+        "money_usd": prediction.money,
+        "notes": list(prediction.notes),
+        "statuses": dict(prediction.statuses),
         "runs": [
             {
                 "seed": run.seed,
@@ -112,7 +114,7 @@ def prediction_data(found: Prediction, advice: Sequence[Advice] | None) -> dict[
                 "tokens": run.usage.tokens,
                 "failed": list(run.failed),
             }
-            for run in found.runs
+            for run in prediction.runs
         ],
     }
     if advice is not None:

@@ -1,4 +1,4 @@
-"""The outcome table as data: which nodes get a row, and what it says.
+"""The outcome table as data: the rows of nodes.
 
 Items of a map share the row of their map unless they failed.
 """
@@ -18,7 +18,7 @@ from weft.engine.analysis.trace import NodeTrace, Trace
 
 
 def drafted(answers: Iterable[Speculated | Denoised]) -> str:
-    """One phrase for each decoder; one that may have changed the text is called lossy."""
+    """One phrase for each decoder; a lossy one is marked."""
     speculated: dict[str, list[Speculated]] = {}
     denoised: dict[str, list[Denoised]] = {}
     for each in answers:
@@ -58,7 +58,7 @@ _NOTE_WIDTH = 300
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRow:
-    """One line of the table. `depth` is how deep it is nested; `seconds` None: it never started."""
+    """One line of the table. `depth`: its nesting; `seconds` None: it never started."""
 
     name: str
     depth: int
@@ -71,13 +71,13 @@ class OutcomeRow:
 
 
 def rows(trace: Trace) -> list[OutcomeRow]:
-    """The rows of a run, in declared order, nested below the node that appended them."""
+    """The rows of a run in declared order, nested below the node that appended them."""
     children, tokens = children_of(trace), _tokens(trace)
     return [row for node in children[None] for row in _rows(node, 0, children, tokens)]
 
 
 def children_of(trace: Trace) -> defaultdict[NodeId | None, list[NodeTrace]]:
-    """The nodes by the one that appended them, in declared order; under None those of the top."""
+    """The nodes by their parent, in declared order; top-level nodes under None."""
     children: defaultdict[NodeId | None, list[NodeTrace]] = defaultdict(list)
     for node in trace.nodes.values():
         parent = node.info.parent
@@ -86,7 +86,7 @@ def children_of(trace: Trace) -> defaultdict[NodeId | None, list[NodeTrace]]:
 
 
 def _tokens(trace: Trace) -> Counter[NodeId]:
-    """The tokens of each node together with all it appended. Children come after parents."""
+    """The tokens of each node with all its children. Children come after parents."""
     total: Counter[NodeId] = Counter()
     for node in reversed(trace.nodes.values()):
         total[node.info.id] += node.usage.tokens
@@ -104,9 +104,9 @@ def _rows(
     below = children.get(node.info.id, [])
     items = any(child.info.id.startswith(f"{node.info.id}[") for child in below)
     folded = items or len(below) > _FEW_CHILDREN
-    told = [_counts(below)] if folded and below else []
-    told.append(drafted(_decoded(node, children, deep=folded)))
-    yield _row(node, depth, tokens[node.info.id], "; ".join(filter(None, told)))
+    notes = [_counts(below)] if folded and below else []
+    notes.append(drafted(_decoded(node, children, deep=folded)))
+    yield _row(node, depth, tokens[node.info.id], "; ".join(filter(None, notes)))
     shown = [child for child in below if _failed(child)] if folded else below
     for child in shown[: _MOST_FAILED if folded else None]:
         yield from _rows(child, depth + 1, children, tokens)
@@ -117,20 +117,20 @@ def _rows(
 def _decoded(
     node: NodeTrace, children: dict[NodeId | None, list[NodeTrace]], *, deep: bool
 ) -> Iterator[Speculated | Denoised]:
-    """How the answers of a node were written; `deep`: of all that it appended, too."""
+    """How the answers of a node were decoded; `deep`: with those of all its children."""
     yield from node.decoded
     for child in children.get(node.info.id, []) if deep else ():
         yield from _decoded(child, children, deep=True)
 
 
-def _row(node: NodeTrace, depth: int, tokens: int, told: str) -> OutcomeRow:
+def _row(node: NodeTrace, depth: int, tokens: int, note: str) -> OutcomeRow:
     outcome = node.outcome
     seconds = None
     if node.started_s is not None and node.finished_s is not None:
         seconds = node.finished_s - node.started_s
     if outcome is None:
-        return OutcomeRow(node.info.id, depth, "unfinished", "", node.attempts, None, tokens, told)
-    notes = [part for part in (told, _reason(outcome)) if part]
+        return OutcomeRow(node.info.id, depth, "unfinished", "", node.attempts, None, tokens, note)
+    notes = [part for part in (note, _reason(outcome)) if part]
     return OutcomeRow(
         node.info.id,
         depth,
@@ -147,10 +147,10 @@ def _reason(outcome: Outcome) -> str:
     if outcome.failure is None:
         return "left out on purpose" if outcome.status == "skipped" else ""
     instead = "instead of " if outcome.via else "partial: " if outcome.partial else ""
-    return one_line(instead + _told(outcome.failure), _NOTE_WIDTH)
+    return one_line(instead + _failure_text(outcome.failure), _NOTE_WIDTH)
 
 
-def _told(failure: Failure) -> str:
+def _failure_text(failure: Failure) -> str:
     plain = failure.error in ("Upstream", "Cancelled")
     return failure.message if plain else f"{failure.error}: {failure.message}"
 
@@ -167,5 +167,5 @@ def _failed(node: NodeTrace) -> bool:
 
 def _counts(nodes: Sequence[NodeTrace]) -> str:
     counts = Counter(_ending(node.outcome) for node in nodes)
-    told = ", ".join(f"{number:,} {status}" for status, number in counts.most_common())
-    return f"{amount(len(nodes), 'item')}: {told}"
+    listed = ", ".join(f"{number:,} {status}" for status, number in counts.most_common())
+    return f"{amount(len(nodes), 'item')}: {listed}"

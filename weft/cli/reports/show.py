@@ -43,7 +43,7 @@ STYLES = {
 
 
 def print_runs(console: Console, runs: Sequence[tuple[RunSummary, str]], now: datetime) -> None:
-    """A table of runs, each with how it stands."""
+    """Print a table of runs, each with its standing."""
     shown = table("!run", "standing", "began", ">took", ">records", "~note")
     for summary, standing in runs:
         shown.add_row(
@@ -58,7 +58,7 @@ def print_runs(console: Console, runs: Sequence[tuple[RunSummary, str]], now: da
 
 
 def run_data(summary: RunSummary, standing: str) -> dict[str, object]:
-    """A run as the JSON document has it."""
+    """A run as JSON data."""
     return {
         "run": summary.run,
         "flow": summary.flow,
@@ -73,7 +73,7 @@ def run_data(summary: RunSummary, standing: str) -> dict[str, object]:
 
 
 def ago(wall: str, now: datetime) -> str:
-    """How long ago a time in ISO 8601 was: `3 min 20 s ago`, or the day when it is long ago."""
+    """The time since a time in ISO 8601, such as `3 min 20 s ago`; the date after a day."""
     then = moment(wall)
     if then is None:
         return clean(wall)
@@ -86,7 +86,7 @@ def ago(wall: str, now: datetime) -> str:
 
 
 def took(summary: RunSummary) -> str:
-    """How long a run took from its beginning to its end, pauses included; empty without end."""
+    """The time from a run's start to its end, pauses included; empty before its end."""
     began, ended = moment(summary.wall), moment(summary.ended_wall)
     if began is None or ended is None:
         return ""
@@ -94,12 +94,12 @@ def took(summary: RunSummary) -> str:
 
 
 def moment(wall: str) -> datetime | None:
-    """A time in ISO 8601, UTC where it names no zone; None where it is none."""
+    """A time in ISO 8601, in UTC without a zone; None for other texts."""
     try:
-        found = datetime.fromisoformat(wall)
+        time = datetime.fromisoformat(wall)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _notes(summary: RunSummary) -> Iterable[str]:
@@ -110,27 +110,27 @@ def _notes(summary: RunSummary) -> Iterable[str]:
 
 
 def print_losses(console: Console, losses: Losses) -> None:
-    """A line for each loss, and what it means for `once` calls. Nothing where nothing is lost."""
+    """Print a line for each loss, and its meaning for `once` calls; nothing without losses."""
     for note in losses.notes:
         console.print(f"lost: {clean(note)}", style="bold yellow", soft_wrap=True)
     if losses.calls:
-        told = f"{len(losses.calls):,} records of once calls are known from beside the journal"
-        console.print(f"  {told}; a call without a known end is unknown", soft_wrap=True)
+        text = f"{len(losses.calls):,} records of once calls are known from beside the journal"
+        console.print(f"  {text}; a call without a known end is unknown", soft_wrap=True)
 
 
 def print_lost_runs(console: Console, gone: Sequence[LostRun]) -> None:
-    """A line for each run that the journal has lost, and what to do."""
-    for found in gone:
-        error = lost(found)
+    """Print a line for each run that the journal has lost, and what to do."""
+    for run in gone:
+        error = lost(run)
         console.print(f"lost: {clean(error.message)}", style="bold yellow", soft_wrap=True)
         console.print(f"  {clean(error.hint or '')}", soft_wrap=True)
 
 
 def print_lost_calls(console: Console, gone: Sequence[LostRun], run: str) -> None:
-    """The `once` calls of the lost runs whose ids begin with `run`."""
-    for found in gone:
-        records = [c for c in found.calls if isinstance(c, ToolCalled | ToolReturned)]
-        if found.run.startswith(run) and records:
+    """Print the `once` calls of the lost runs whose ids begin with `run`."""
+    for each in gone:
+        records = [c for c in each.calls if isinstance(c, ToolCalled | ToolReturned)]
+        if each.run.startswith(run) and records:
             calls = once_calls(records)
             print_calls(console, calls, len(calls))
 
@@ -140,68 +140,69 @@ _LONGEST_INPUT = 200
 
 def print_run(
     console: Console,
-    story: RunHistory,
+    history: RunHistory,
     summary: RunSummary,
     standing: str,
     now: datetime,
     place: str | None = None,
 ) -> None:
-    """Everything about a run, but its values. `place`: what `--journal` said."""
+    """Print a run without its values. `place`: the value of `--journal`."""
     run = run_reference(summary.run, place)
     line = Text(clean(summary.flow) + " ", "bold").append(standing, STYLES.get(standing, ""))
     line.append(f"  {clean(summary.run)}", "dim")
     console.print(line, soft_wrap=True)
     parts = f", in {summary.parts} parts" if summary.parts > 1 else ""
-    console.print(f"  began {ago(summary.wall, now)}{parts}, with weft {clean(story.header.weft)}")
-    for reason in story.trace.reasons[:5]:
+    began = ago(summary.wall, now)
+    console.print(f"  began {began}{parts}, with weft {clean(history.header.weft)}")
+    for reason in history.trace.reasons[:5]:
         console.print("  " + one_line(reason, 300))
-    for name, value in story.header.inputs.items():
+    for name, value in history.header.inputs.items():
         shown = one_line(json.dumps(plain(value), ensure_ascii=False), _LONGEST_INPUT)
         console.print(Text(f"  {clean(name)} = ", "dim").append(shown), soft_wrap=True)
-    print_losses(console, story.losses)
+    print_losses(console, history.losses)
     console.print()
-    print_outcomes(console, rows(story.trace))
-    _questions(console, list(story.questions.values()), run)
-    print_effects(console, story, run)
-    print_times(console, story.trace)
-    console.print(f"{summary.records:,} records, {stored_bytes(story):,} bytes as text")
+    print_outcomes(console, rows(history.trace))
+    _questions(console, list(history.questions.values()), run)
+    print_effects(console, history, run)
+    print_times(console, history.trace)
+    console.print(f"{summary.records:,} records, {stored_bytes(history):,} bytes as text")
     if standing in ("interrupted", "failed", "partial", "cancelled"):
         console.print(f"go on with it: weft resume {run}", soft_wrap=True)
 
 
-def story_data(story: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
-    """The run as the JSON document has it."""
+def history_data(history: RunHistory, summary: RunSummary, standing: str) -> dict[str, object]:
+    """The run as JSON data."""
     return {
         **run_data(summary, standing),
-        "weft": story.header.weft,
-        "inputs": plain(story.header.inputs),
-        "settings": plain(story.header.settings),
-        "files": list(story.header.document),
+        "weft": history.header.weft,
+        "inputs": plain(history.header.inputs),
+        "settings": plain(history.header.settings),
+        "files": list(history.header.document),
         "outcomes": {
             node.info.id: {**node_data(node), "tokens": node.usage.tokens}
-            for node in story.trace.nodes.values()
+            for node in history.trace.nodes.values()
         },
         "questions": [
             {"node": asked.node, "question": asked.question, "schema": plain(asked.schema)}
-            for asked in story.questions.values()
+            for asked in history.questions.values()
         ],
-        "once": [effect_data(call) for call in once_calls(story.calls)],
-        "unsettled": unsettled_data(story, ()),
-        "lost": list(story.losses.notes),
-        "reasons": list(story.trace.reasons),
-        "wall_s": story.trace.wall_s,
-        "bytes": stored_bytes(story),
+        "once": [effect_data(call) for call in once_calls(history.calls)],
+        "unsettled": unsettled_data(history, ()),
+        "lost": list(history.losses.notes),
+        "reasons": list(history.trace.reasons),
+        "wall_s": history.trace.wall_s,
+        "bytes": stored_bytes(history),
     }
 
 
 def result_data(result: FlowResult) -> dict[str, object]:
-    """What the run came to as the JSON document has it."""
+    """The outputs of a run as JSON data."""
     return {"outputs": plain(result.outputs), "missing": dict(result.missing)}
 
 
-def stored_bytes(story: RunHistory) -> int:
-    """What the records are as text, in bytes; what comes again is counted again."""
-    texts = (encode(numbered.record) for numbered in story.records)
+def stored_bytes(history: RunHistory) -> int:
+    """The bytes of the records as text; repeated values are counted each time."""
+    texts = (encode(numbered.record) for numbered in history.records)
     return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
@@ -210,7 +211,8 @@ def _questions(console: Console, asked: Sequence[HumanAsked], run: str) -> None:
         console.print(Text(clean(question.node), "bold").append(" asks: "), end="")
         console.print(clean(question.question).rstrip(), soft_wrap=True)
         hint = expected(question.schema)
-        said = f"  weft answer {run} {clean(question.node)} VALUE"
-        console.print(said + (f"   ({clean(hint)})" if hint else ""), style="cyan", soft_wrap=True)
+        command = f"  weft answer {run} {clean(question.node)} VALUE"
+        command += f"   ({clean(hint)})" if hint else ""
+        console.print(command, style="cyan", soft_wrap=True)
     if asked:
         console.print()

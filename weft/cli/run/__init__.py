@@ -1,4 +1,4 @@
-"""What people see while a run goes on: a live view on a terminal, plain lines elsewhere."""
+"""The display of a run in progress: a live view on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class ProgressDisplay(Protocol):
-    """A listener that shows a run. It hears an event after the trace it reads from has."""
+    """A listener that shows a run. Its trace must receive each event first."""
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
+        """Apply an event."""
 
     def shown(self) -> AbstractAsyncContextManager[None]:
-        """While the context is open, show what goes on."""
+        """Show the run while the context is open."""
 
     def paused(self) -> AbstractContextManager[Console]:
-        """Lend the console to somebody else, and show nothing meanwhile."""
+        """Lend the console, and show nothing meanwhile."""

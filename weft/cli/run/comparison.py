@@ -1,4 +1,4 @@
-"""`--compare`: the same workflow once more, one node at a time, so that a speed-up is measured."""
+"""`--compare`: the same workflow again, one node at a time, to measure the speed-up."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ async def compare_serial(
 ) -> ExitCode:
     """Run `flow` one node at a time, then as it is, and report the second with both wall times.
 
-    Each run loads its models afresh, before its clock starts, and neither reuses cached results, so
-    that the only difference is how many nodes work at once. One run each: a noisy machine shows.
-    Both are recorded. `repeat`: nodes, or patterns of nodes, whose calls that must not be repeated
-    may be made by both.
+    Each run loads its models anew, before its clock starts, and neither reuses cached results, so
+    that only the concurrency differs. One run each: a noisy machine shows. Both are recorded.
+    `repeat`: nodes, or patterns of nodes, whose calls that must not be repeated may be made twice.
 
-    Raises: `InputError` where such a call would be made twice.
+    Raises: `InputError` where such a call would be made twice without `repeat`.
     """
     from weft.workflow import Models
 
@@ -49,22 +48,24 @@ async def compare_serial(
 
 
 def _check_effects(flow: Flow, repeat: Collection[str]) -> None:
-    """Raises `InputError` where a call would be made twice that nobody said to repeat."""
+    """Raises `InputError` where a call would be made twice that `repeat` does not allow."""
     from weft.workflow.document.check.effects import once_nodes
 
-    found = once_nodes(flow.unit)
+    nodes_once = once_nodes(flow.unit)
     for where in repeat:
-        if not any(matches(where, NodeId(each.node)) for each in found):
+        if not any(matches(where, NodeId(each.node)) for each in nodes_once):
             raise InputError(
                 f"no node `{where}` has a tool whose calls must not be repeated",
-                hint=f"such nodes are: {', '.join(each.node for each in found) or 'none'}",
+                hint=f"such nodes are: {', '.join(each.node for each in nodes_once) or 'none'}",
             )
-    unsaid = [
-        each for each in found if not any(matches(where, NodeId(each.node)) for where in repeat)
+    not_allowed = [
+        each
+        for each in nodes_once
+        if not any(matches(where, NodeId(each.node)) for where in repeat)
     ]
-    if unsaid:
-        nodes = list(dict.fromkeys(each.node for each in unsaid))
-        named = ", ".join(f"{each.node} ({each.tool})" for each in unsaid)
+    if not_allowed:
+        nodes = list(dict.fromkeys(each.node for each in not_allowed))
+        named = ", ".join(f"{each.node} ({each.tool})" for each in not_allowed)
         words = " ".join(f"--confirm {shlex.quote(f'{node}=repeat')}" for node in nodes)
         raise InputError(
             f"a comparison runs everything twice, and calls that must not be repeated too: {named}",

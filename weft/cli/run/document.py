@@ -1,4 +1,4 @@
-"""The one JSON document that `weft run --json` prints. Its keys are part of the interface."""
+"""The JSON document of `weft run --json`. Its keys are part of the interface."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def document(
     serial_wall_s: float | None = None,
     more: Mapping[str, object] | None = None,
 ) -> str:
-    """The run as JSON text on one line; `serial_wall_s` as in the report, `more` further keys."""
-    found = {
+    """The run as JSON text on one line; `serial_wall_s` as in the report, `more`: further keys."""
+    data = {
         "run": trace.run,
         "flow": trace.flow,
         "status": trace.status,
@@ -43,7 +43,7 @@ def document(
         "timings": {**_timings(trace), "serial_wall_s": serial_wall_s},
         **(more or {}),
     }
-    return json_text(plain(found))
+    return json_text(plain(data))
 
 
 def node_data(node: NodeTrace) -> dict[str, object]:
@@ -61,16 +61,16 @@ def node_data(node: NodeTrace) -> dict[str, object]:
 
 
 def _decoded(how: Speculated | Denoised) -> dict[str, object]:
-    found = dataclasses.asdict(how)
+    data = dataclasses.asdict(how)
     if isinstance(how, Denoised):
-        found["tokens_per_forward"] = how.tokens_per_forward
-    return found
+        data["tokens_per_forward"] = how.tokens_per_forward
+    return data
 
 
 def _timings(trace: Trace) -> dict[str, object]:
     path = critical_path(trace)
-    found = shares(trace, path)
-    best = speed_advice(trace, found)
+    path_shares = shares(trace, path)
+    best = speed_advice(trace, path_shares)
     advice = None
     if best is not None:
         advice = {
@@ -84,7 +84,7 @@ def _timings(trace: Trace) -> dict[str, object]:
         "speed_up": trace.speed_up(),
         "max_running": trace.max_running,
         "critical_path": path,
-        "shares": found,
+        "shares": path_shares,
         "advice": advice,
     }
 

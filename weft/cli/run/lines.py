@@ -1,6 +1,6 @@
-"""Progress as plain lines for pipes, files and CI; and what models write, line by line.
+"""Progress as plain lines for pipes, files and CI; and streamed output of models, by lines.
 
-Lines depend on nothing but the events, so the same run gives the same lines.
+Lines depend only on events, so that equal runs give equal lines.
 """
 
 from __future__ import annotations
@@ -34,24 +34,22 @@ _WIDTH = 200
 
 
 class LineProgress:
-    """Prints lines. Nodes inside a wide map are counted rather than told one by one."""
+    """Prints lines. Nodes inside a wide map are counted, not listed."""
 
     def __init__(self, console: Console, trace: Trace) -> None:
         self._console = console
         self._trace = trace
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
         line = self._line(event)
         if line is not None:
             self._console.print(f"[{event.at_s:8.2f} s] {line}", soft_wrap=True)
 
     def shown(self) -> AbstractAsyncContextManager[None]:
-        """Nothing to begin or end."""
         return nullcontext()
 
     def paused(self) -> AbstractContextManager[Console]:
-        """Lines and questions do not disturb each other."""
+        """The console; lines and questions do not disturb each other."""
         return nullcontext(self._console)
 
     def _line(self, event: Event) -> str | None:
@@ -73,10 +71,10 @@ class LineProgress:
                 why = one_line(str(event.failure), _WIDTH)
                 return f"{clean(event.node)} goes on as {clean(event.to)}: {why}"
             case NodeRetrying() | NodeLogged() if self._wide_scope(event.node) is None:
-                return self._aside(event)
+                return self._note(event)
         return None
 
-    def _aside(self, event: NodeRetrying | NodeLogged) -> str:
+    def _note(self, event: NodeRetrying | NodeLogged) -> str:
         if isinstance(event, NodeLogged):
             return f"{clean(event.node)}: {one_line(event.text, _WIDTH)}"
         why = one_line(str(event.failure), _WIDTH)
@@ -106,13 +104,13 @@ class LineProgress:
         return line
 
     def _tokens(self, node: NodeTrace) -> int:
-        """What the node itself spent, with the calls that it has no lines of their own for."""
+        """The usage of the node itself, with calls that have no lines of their own."""
         inside = [self._trace.nodes[child] for _, child in node.ended_children]
         calls = [child for child in inside if self._in_a_thread(child)]
         return node.usage.tokens + sum(call.usage.tokens for call in calls)
 
     def _in_a_thread(self, node: NodeTrace) -> bool:
-        """True for a call that a thread makes: the thread's own line tells enough."""
+        """True for a call of a thread: the thread's own line is enough."""
         parent = None if node.info.parent is None else self._trace.nodes.get(node.info.parent)
         return node.info.kind == "model" and parent is not None and parent.info.kind == "thread"
 
@@ -126,7 +124,7 @@ class LineProgress:
         return f"{clean(wide.info.id)} {done:,}/{total:,} done{failed}"
 
     def _wide_scope(self, node_id: NodeId) -> NodeTrace | None:
-        """The outermost node around `node_id` that has too many children to tell of each."""
+        """The outermost node around `node_id` with too many children to list."""
         wide = None
         parent = self._trace.nodes[node_id].info.parent
         while parent is not None and parent in self._trace.nodes:
@@ -140,14 +138,13 @@ _LONGEST_LINE = 2_000
 
 
 class StreamPrinter:
-    """A listener: every complete line of every node, behind the last step of the node's name."""
+    """A listener that prints each complete line of a node after the last part of its name."""
 
     def __init__(self, progress: ProgressDisplay) -> None:
         self._progress = progress
         self._unfinished: defaultdict[NodeId, str] = defaultdict(str)
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
         match event:
             case NodeStreamed():
                 *lines, rest = (self._unfinished[event.node] + event.text).split("\n")
@@ -163,6 +160,6 @@ class StreamPrinter:
         name = clean(node.rpartition("/")[2])
         with self._progress.paused() as console:
             for line in lines:
-                said = Text(f"{name} │ ", style="dim")
-                said.append(clean(line[:_LONGEST_LINE]), style="default")
-                console.print(said, soft_wrap=True)
+                printed = Text(f"{name} │ ", style="dim")
+                printed.append(clean(line[:_LONGEST_LINE]), style="default")
+                console.print(printed, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Listeners that draw nothing: what each node wrote, bounded; and no progress, for --quiet."""
+"""Listeners without a display: bounded node outputs; and no progress, for --quiet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG_LINES = 5
 
 @dataclass(slots=True)
 class NodeOutput:
-    """The words of one node in its latest attempt.
+    """The output of one node's latest attempt.
 
     `tokens` came after the first piece, which came at `since_s`: together they give a speed.
     """
@@ -36,29 +36,28 @@ class NodeOutput:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """The speed of the stream; None until it can be told."""
+        """The speed of the stream; None while it is unknown."""
         if self.since_s is None or self.until_s <= self.since_s:
             return None
         return self.tokens / (self.until_s - self.since_s)
 
 
 class NodeOutputLog:
-    """A listener that remembers what nodes said."""
+    """A listener that collects the outputs of nodes."""
 
     def __init__(self) -> None:
         self.of: defaultdict[NodeId, NodeOutput] = defaultdict(NodeOutput)
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
         if isinstance(event, NodeStreamed):
-            said = self.of[event.node]
-            if said.since_s is None:
-                said.since_s = event.at_s
+            output = self.of[event.node]
+            if output.since_s is None:
+                output.since_s = event.at_s
             else:
-                said.tokens += event.tokens
-            said.until_s = event.at_s
-            said.head += event.text[: _HEAD - len(said.head)]
-            said.tail = (said.tail + event.text)[-_TAIL:]
+                output.tokens += event.tokens
+            output.until_s = event.at_s
+            output.head += event.text[: _HEAD - len(output.head)]
+            output.tail = (output.tail + event.text)[-_TAIL:]
         elif isinstance(event, NodeLogged):
             self.of[event.node].logs.append(event.text[:_HEAD])
         elif isinstance(event, NodeStarted) and event.attempt > 1:
@@ -66,18 +65,16 @@ class NodeOutputLog:
 
 
 class QuietProgress:
-    """Implements `ProgressDisplay` by showing nothing."""
+    """Implements `ProgressDisplay` without showing anything."""
 
     def __init__(self, console: Callable[[], Console]) -> None:
         self._console = console
 
     def __call__(self, event: Event) -> None:
-        """Take no notice of an event."""
+        """Does nothing."""
 
     def shown(self) -> AbstractAsyncContextManager[None]:
-        """Nothing to begin or end."""
         return nullcontext()
 
     def paused(self) -> AbstractContextManager[Console]:
-        """Nothing to pause."""
         return nullcontext(self._console())

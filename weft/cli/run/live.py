@@ -1,4 +1,4 @@
-"""Progress on a terminal: one picture of the run, redrawn in place."""
+"""Progress on a terminal: one frame of the run, redrawn in place."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _NARROW = 64
 
 
 class RunView:
-    """One frame: a headline, a row for each node at work, counters for maps, the path so far."""
+    """One frame: a headline, a row for each active node, counters for maps, the path so far."""
 
     def __init__(
-        self, trace: Trace, speech: NodeOutputLog, budget: Budget | None, now_s: float
+        self, trace: Trace, node_outputs: NodeOutputLog, budget: Budget | None, now_s: float
     ) -> None:
         self._trace = trace
-        self._speech = speech
+        self._node_outputs = node_outputs
         self._budget = budget
         self._now_s = now_s
 
@@ -65,8 +65,8 @@ class RunView:
         return line
 
     def _speed(self, name: NodeId) -> float:
-        said = self._speech.of.get(name)
-        return (said.tokens_per_s or 0.0) if said is not None else 0.0
+        output = self._node_outputs.of.get(name)
+        return (output.tokens_per_s or 0.0) if output is not None else 0.0
 
     def _spent(self) -> str:
         usage, budget = self._trace.usage, self._budget
@@ -82,7 +82,7 @@ class RunView:
         return "budget " + "  ".join(parts)
 
     def _rows(self, most: int, width: int) -> Iterator[tuple[Text, ...]]:
-        """At most `most` rows: nodes at work, those inside a wide scope below its counters."""
+        """At most `most` rows: active nodes, those inside a wide scope below its counters."""
         groups = self._grouped(most // 3)
         headed = len(groups) - 1
         parts = _fair_parts(most - headed, [len(members) for members in groups.values()])
@@ -97,7 +97,7 @@ class RunView:
                 yield more, Text(), Text(), Text()
 
     def _grouped(self, most: int) -> dict[NodeId | None, list[NodeTrace]]:
-        """The nodes at work by the wide scope around them (at most so many), or under None."""
+        """The active nodes by the wide scope around them (at most `most`), or under None."""
         nodes = self._trace.nodes
         scopes = [name for name in self._trace.waiting if _is_wide(nodes[name])]
         outermost = [name for name in scopes if self._outer(name, scopes) is None][:most]
@@ -108,12 +108,12 @@ class RunView:
 
     def _outer(self, name: NodeId, scopes: Sequence[NodeId]) -> NodeId | None:
         """The outermost of `scopes` around the node."""
-        found = None
+        outermost = None
         parent = self._trace.nodes[name].info.parent
         while parent is not None and parent in self._trace.nodes:
-            found = parent if parent in scopes else found
+            outermost = parent if parent in scopes else outermost
             parent = self._trace.nodes[parent].info.parent
-        return found
+        return outermost
 
     def _scope_row(self, node: NodeTrace) -> tuple[Text, ...]:
         done = len(node.ended_children)
@@ -133,14 +133,14 @@ class RunView:
             detail.append(f"attempt {node.attempts} failed, next in {wait_s:.1f} s", "yellow")
         elif phase is not None and phase.doing == "person":
             detail.append("waits for your answer", style="bold yellow")
-        elif node.info.id in self._speech.of:
-            said = self._speech.of[node.info.id]
+        elif node.info.id in self._node_outputs.of:
+            output = self._node_outputs.of[node.info.id]
             if node.streamed_tokens:
                 detail.append(f"{node.streamed_tokens:,} tok", style="cyan")
-                if (speed := said.tokens_per_s) is not None:
+                if (speed := output.tokens_per_s) is not None:
                     detail.append(f"  {speed:.0f} tok/s", style="cyan")
                 detail.append("  ")
-            words = said.tail or (said.logs[-1] if said.logs else "")
+            words = output.tail or (output.logs[-1] if output.logs else "")
             detail.append(last_line(words, width // 2), style="dim italic")
         return _named(node, depth), _kind(node), self._since(node), detail
 
@@ -156,15 +156,15 @@ class RunView:
                 steps[-1] = segment.node, steps[-1][1] + segment.seconds
             else:
                 steps.append((segment.node, segment.seconds))
-        told = ""
+        path = ""
         for node, seconds in reversed(steps):
             step = f"{clean(node)} {duration(seconds)}"
-            longer = f"{step} → {told}" if told else step
-            if told and len(longer) > width - 26:
-                told = "… → " + told
+            longer = f"{step} → {path}" if path else step
+            if path and len(longer) > width - 26:
+                path = "… → " + path
                 break
-            told = longer
-        return line.append(told)
+            path = longer
+        return line.append(path)
 
 
 def _table(rows: Sequence[tuple[Text, ...]], width: int) -> Table:
@@ -182,7 +182,7 @@ def _table(rows: Sequence[tuple[Text, ...]], width: int) -> Table:
 
 
 def _fair_parts(room: int, sizes: Sequence[int]) -> list[int]:
-    """How many of `room` rows each group gets: no more than it needs, at least one, else alike."""
+    """How many of `room` rows each group gets: its fair share, at least one, at most its size."""
     parts = []
     for index, size in enumerate(sizes):
         part = min(size, max(1, room // (len(sizes) - index)))
@@ -207,26 +207,25 @@ _FRAME_S = 0.1
 
 
 class LiveProgress:
-    """Draws in the event loop, never in a thread, so that nothing changes under the pencil."""
+    """Draws in the event loop, not in a thread, so that nothing changes while it draws."""
 
     def __init__(
         self,
         console: Console,
         trace: Trace,
-        speech: NodeOutputLog,
+        node_outputs: NodeOutputLog,
         budget: Budget | None,
         view: type[RunView] = RunView,
     ) -> None:
         self._view = view
         self._trace = trace
-        self._speech = speech
+        self._node_outputs = node_outputs
         self._budget = budget
         self._started_s: float | None = None
         self._console = console
         self._live = self._new_live()
 
     def __call__(self, event: Event) -> None:
-        """Take in one event."""
         if isinstance(event, RunStarted):
             self._started_s = time.monotonic() - event.at_s
         elif isinstance(event, RunFinished):
@@ -239,24 +238,24 @@ class LiveProgress:
 
     def _frame(self) -> RunView:
         now_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
-        return self._view(self._trace, self._speech, self._budget, now_s)
+        return self._view(self._trace, self._node_outputs, self._budget, now_s)
 
     @contextmanager
     def paused(self) -> Iterator[Console]:
-        """Leave the terminal to somebody else for a while."""
+        """Release the terminal for a while."""
         drawing = self._live.is_started
         self._live.stop()
         try:
             yield self._console
         finally:
             if drawing:
-                # The old one would erase as many lines as it last drew, which are not its own now.
+                # The old one would erase the lines that it last drew, which are gone.
                 self._live = self._new_live()
                 self._live.start()
 
     @asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
-        """While the context is open, draw."""
+        """Draw while the context is open."""
         self._live.start()
         drawing = asyncio.create_task(self._redraw())
         try:

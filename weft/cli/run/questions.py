@@ -1,7 +1,7 @@
-"""Human-in-the-loop: a run's questions, answered by options, at the terminal, or not at all.
+"""Questions of a run to a person, answered by options, at the terminal, or not at all.
 
 Reading a terminal cannot be interrupted, so a daemon thread reads the file descriptor itself: it
-holds no lock that the interpreter needs on its way out.
+holds no lock that the interpreter needs to exit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO = frozenset(("n", "no", "false", "0"))
 
 
 def parse_answer(text: str, schema: Mapping[str, object]) -> Json:
-    """The value. Text stays text; a choice may be given by its number; lists and objects are JSON.
+    """The value of an answer: text, or the number of a choice; lists and objects as JSON.
 
     Raises: `InputError` when it does not fit the schema.
     """
@@ -38,7 +38,7 @@ def parse_answer(text: str, schema: Mapping[str, object]) -> Json:
 
 
 def expected(schema: Mapping[str, object]) -> str:
-    """What to type, in a few words; empty when any text will do."""
+    """What to type, in a few words; empty if any text will do."""
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
         return "one of " + ", ".join(f"{n}: {_shown(c)}" for n, c in enumerate(choices, 1))
@@ -79,15 +79,15 @@ def _shown(choice: Json) -> str:
 
 def _json(text: str, schema: Mapping[str, object]) -> Json:
     try:
-        found: Json = json.loads(text)
+        value: Json = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
         wanted = expected(schema) or "JSON"
         raise InputError(f"expected {wanted}, got {one_line(text, 60)!r}") from None
-    return found
+    return value
 
 
 def _check(value: Json, schema: Mapping[str, object]) -> None:
-    from weft.workflow.document.spec.schemas import violation
+    from weft.validation import violation
 
     if why := violation(value, schema):
         raise InputError(f"the answer does not fit: {one_line(why, 200)}")
@@ -99,14 +99,14 @@ if sys.platform != "win32":
 
 @cache
 def keyboard() -> Keyboard | None:
-    """The person at this process's terminal; None when there is nobody. Always the same one."""
+    """The keyboard of this process's terminal, always the same; None without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     return Keyboard(sys.stdin.fileno())
 
 
 class Keyboard:
-    """The lines typed on file descriptor `fd`, one for each call of `line`."""
+    """Lines typed on file descriptor `fd`, one for each call of `line`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -115,14 +115,14 @@ class Keyboard:
         self._closed = False
 
     def forget(self) -> None:
-        """Drop what was typed until now: it cannot be meant for a question not yet shown."""
+        """Drop earlier input: it cannot be meant for a question not yet shown."""
         if sys.platform != "win32" and os.isatty(self._fd):
             termios.tcflush(self._fd, termios.TCIFLUSH)
         while not self._closed and not self._lines.empty():
             self._closed = self._lines.get_nowait() is None
 
     async def line(self) -> str | None:
-        """The next line, without its end; None when there will be no more."""
+        """The next line, without its end; None at the end of input."""
         if self._thread is None:
             loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._read, args=(loop,), daemon=True)
@@ -148,7 +148,7 @@ class Keyboard:
                 if not piece:
                     loop.call_soon_threadsafe(self._lines.put_nowait, None)
                     return
-            except RuntimeError:  # the loop is closed: nobody listens any more
+            except RuntimeError:  # the loop is closed: there are no listeners left
                 return
 
 
@@ -156,21 +156,21 @@ _QUIET_S = 0.5
 
 
 class AnswerableRun(Protocol):
-    """What a run offers to those who answer."""
+    """A run that can be answered and paused."""
 
     def answer(self, node: NodeId, value: Json) -> None:
         """Answer the question of `node`."""
 
     def pause(self, reason: str) -> None:
-        """End it here, so that somebody can go on with it where it is recorded."""
+        """End this process's part of the run, so that a recorded run can be resumed."""
 
 
 class Questions:
     """A listener that collects questions; `serve` answers them, one after another.
 
-    `given` are answers from the command line, by node. `keyboard` None: there is nobody to ask.
-    A question that nobody can answer ends the run once nothing else is going on in it
-    (`unanswered`); a given answer that does not fit ends it at once (`mistake`).
+    `given`: answers from the command line, by node. `keyboard` None: no one can be asked. A
+    question that cannot be answered ends the run once nothing else runs (`unanswered`); a given
+    answer that does not fit ends it at once (`mistake`).
     """
 
     def __init__(self, trace: Trace, given: Mapping[str, str], keyboard: Keyboard | None) -> None:
@@ -180,15 +180,15 @@ class Questions:
         self._asked: asyncio.Queue[HumanAsked] = asyncio.Queue()
         self._open: dict[NodeId, HumanAsked] = {}
         self._unanswerable: dict[NodeId, None] = {}
-        self._heard = asyncio.Event()
+        self._changed = asyncio.Event()
         self._prompt: tuple[NodeId, asyncio.Future[str | None]] | None = None
         self.unanswered: tuple[NodeId, ...] = ()
         self.mistake: InputError | None = None
         self._used: set[str] = set()
 
     def __call__(self, event: Event) -> None:
-        """Take in one event. The trace has heard it before."""
-        self._heard.set()
+        """Apply an event. The trace has received it before."""
+        self._changed.set()
         if isinstance(event, HumanAsked):
             self._open[event.node] = event
             self._asked.put_nowait(event)
@@ -199,7 +199,7 @@ class Questions:
                 self._prompt[1].cancel()
 
     def unused(self) -> list[str]:
-        """The nodes for which an answer was given that nobody asked for."""
+        """The nodes with a given answer that did not ask."""
         return [node for node in self._given if node not in self._used]
 
     async def serve(self, run: AnswerableRun, progress: ProgressDisplay) -> None:
@@ -214,7 +214,7 @@ class Questions:
         self, question: HumanAsked, run: AnswerableRun, progress: ProgressDisplay
     ) -> None:
         if not self._is_open(question):
-            return  # somebody else has answered meanwhile
+            return  # answered elsewhere meanwhile
         if question.node in self._given:
             self._used.add(question.node)
             try:
@@ -225,7 +225,7 @@ class Questions:
                 run.pause(str(error))
         elif self._keyboard is None or not await self._prompted(question, run, progress):
             self._unanswerable[question.node] = None
-            self._heard.set()
+            self._changed.set()
 
     def _answer(self, question: HumanAsked, text: str, run: AnswerableRun) -> None:
         value = parse_answer(text, question.schema)
@@ -235,7 +235,7 @@ class Questions:
     async def _prompted(
         self, question: HumanAsked, run: AnswerableRun, progress: ProgressDisplay
     ) -> bool:
-        """Ask until there is an answer, or none is waited for; False when stdin ends."""
+        """Ask until there is an answer, or it is no longer needed; False at the end of input."""
         assert self._keyboard is not None
         self._keyboard.forget()
         with progress.paused() as console:
@@ -259,7 +259,7 @@ class Questions:
         return self._open.get(question.node) is question
 
     async def _line_while_asked(self, node: NodeId, keyboard: Keyboard) -> str | None:
-        """The next line; None when there is none, or no answer is waited for any more."""
+        """The next line; None at the end of input, or when an answer is no longer needed."""
         typing = asyncio.ensure_future(keyboard.line())
         self._prompt = node, typing
         try:
@@ -270,15 +270,15 @@ class Questions:
 
     async def _end_when_stuck(self, run: AnswerableRun) -> None:
         while True:
-            self._heard.clear()
+            self._changed.clear()
             if self._unanswerable and self._trace.active.keys() <= self._unanswerable.keys():
                 try:
-                    # Not `wait_for`: it can swallow a cancellation that comes with what is heard.
+                    # Not `wait_for`: it can swallow a cancellation that comes with the event.
                     async with asyncio.timeout(_QUIET_S):
-                        await self._heard.wait()
+                        await self._changed.wait()
                 except TimeoutError:
                     self.unanswered = tuple(self._unanswerable)
                     run.pause(f"nobody can answer {', '.join(self.unanswered)} here")
                     return
             else:
-                await self._heard.wait()
+                await self._changed.wait()

@@ -1,4 +1,4 @@
-"""Continues a recorded run, or runs a part of it again, under the settings it began with."""
+"""Resumption or partial repetition of a recorded run, with the settings it began with."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ async def run_live(
     journal: Journal,
     limit: BudgetLimit | None = None,
 ) -> ExitCode:
-    """Run to the end what `prepare` makes of `unit`, and print what is asked for.
+    """Run to the end what `prepare` makes of `unit`, and print it.
 
-    `limit` is another budget than the run had. Its models decode, its results are kept, and it
-    is shown, as the run that `header` is of.
+    `limit` replaces the run's budget. Decoder, cache and display are those of the run of `header`.
     """
     from weft.cli.run.live import RunView
     from weft.cli.run.session import Session, budget_of
@@ -43,11 +42,11 @@ async def run_live(
     from weft.workflow.runtime.options import settings_of
 
     for included in unit.everything():
-        check_models(included)  # also imports their clients: later the event loop waited for that
+        check_models(included)  # also imports clients, which would block the event loop later
     strategy = strategy_of(header, unit)
     shown = None if strategy is None else ThoughtDisplay(strategy)
-    known = limit or settings_of(header.settings).get("budget")
-    budget = budget_of(Flow.of(unit)) if known is None else known.budget
+    given_limit = limit or settings_of(header.settings).get("budget")
+    budget = budget_of(Flow.of(unit)) if given_limit is None else given_limit.budget
     decode = header.settings.get("decode")
     store = MemoryStore() if header.settings.get("cache") is False else None
     async with Models(decode=decode if isinstance(decode, str) else None) as models:

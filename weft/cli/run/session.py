@@ -1,4 +1,4 @@
-"""One run from the command line: who listens, who answers, what is printed, which exit status."""
+"""One run from the command line: listeners, answers, output, exit status."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _BY_STATUS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOptions:
-    """What the command line asks of a run, beside its inputs. `answers` are texts by node.
+    """Options of a run, besides its inputs. `answers` are texts by node.
 
-    `silent`: progress is shown, and nothing printed afterwards unless something went wrong.
-    `spoken`: what models write is printed while they write it. `decode`: the decoder of models in
-    this process that name none. `journal`: where it is recorded, `run`: under which id.
-    `metrics_port`: where counts of the run are served for a scraper; 0 takes a free port.
+    `silent`: progress is shown, but nothing is printed afterwards unless the run failed.
+    `print_streams`: text of models is printed as they write it. `decode`: the default decoder of
+    models in this process. `journal`: where the run is recorded, `run`: its id. `metrics_port`:
+    where metrics are served; 0 takes a free port.
     """
 
     as_json: bool = False
@@ -66,7 +66,7 @@ class CommandOptions:
     answers: Mapping[str, str] = field(default_factory=dict)
     cache: bool = True
     silent: bool = False
-    spoken: bool = False
+    print_streams: bool = False
     decode: str | None = None
     journal: str | None = None
     durability: Durability | None = None
@@ -75,10 +75,10 @@ class CommandOptions:
 
 
 class PreparedRun(AnswerableRun, Protocol):
-    """A run that has been prepared. `recorded`: a journal has it under its `id`.
+    """A prepared run. `recorded`: a journal has it under its `id`.
 
-    `recalled_calls`: so many calls were not made, because the record has their answers.
-    `suspended`: it was left because the journal could not be written to.
+    `recalled_calls`: calls that were answered from the record. `suspended`: the run was left
+    because the journal was not writable.
     """
 
     @property
@@ -91,32 +91,32 @@ class PreparedRun(AnswerableRun, Protocol):
 
     @property
     def recalled_calls(self) -> int:
-        """How many calls were answered before."""
+        """How many calls were answered from the record."""
 
     @property
     def suspended(self) -> bool:
-        """Whether it has to be resumed, since its journal could not be written to."""
+        """Whether it was left because its journal was not writable."""
 
     async def wait(self) -> FlowResult:
         """Run to the end."""
 
 
 StartRun = Callable[[Sequence[Listener]], PreparedRun]
-"""Prepares the run of a program that `Listener`s listen to."""
+"""Prepares the run of a program with these listeners."""
 
 
 class RunReport(Protocol):
-    """What is printed after a run, where it is not the usual report."""
+    """The printed report of a run, if it is not the usual one."""
 
     def text(self, screen: Console, trace: Trace, result: FlowResult) -> None:
-        """Print it."""
+        """Print the report."""
 
     def keys(self) -> Mapping[str, object]:
         """Further keys of the JSON document."""
 
 
 async def session(flow: Flow, inputs: Mapping[str, object], command: CommandOptions) -> ExitCode:
-    """One run of a workflow, on models of its own."""
+    """Run a workflow once, with its own models."""
     from weft.workflow import Models
 
     with journal_for(flow, command) as journal:
@@ -131,7 +131,7 @@ def flow_session(
     models: Models,
     journal: Journal | None = None,
 ) -> Session:
-    """The session of a workflow, on `models`, which whoever gives them closes, as the journal."""
+    """The session of a workflow. The caller closes `models` and `journal`."""
     from weft.workflow.runtime.run import FlowRun
 
     def start(listeners: Sequence[Listener]) -> PreparedRun:
@@ -145,7 +145,7 @@ def flow_session(
 def run_settings(
     command: CommandOptions, journal: Journal | None, listeners: Sequence[Listener], **more: Any
 ) -> AskSettings:
-    """The settings of a run, and `more` of them. No `journal`: it is recorded nowhere."""
+    """The settings of a run, with `more` of them. Without `journal` it is not recorded."""
     from weft.workflow.runtime.options import AskSettings
 
     return AskSettings(
@@ -162,14 +162,14 @@ def run_settings(
 
 
 def budget_of(flow: Flow) -> Budget | None:
-    """What a run of the workflow may spend."""
+    """The budget of a workflow's runs."""
     spec = flow.document.run.budget
     return None if spec is None else Budget(spec.tokens, spec.time, spec.money)
 
 
 @contextmanager
 def journal_for(flow: Flow, command: CommandOptions) -> Iterator[Journal | None]:
-    """The journal that a run is recorded in, open; None where it is recorded nowhere."""
+    """The open journal that a run is recorded in; None if it is not recorded."""
     if (command.durability or flow.document.run.durability) == "none":
         yield None
         return
@@ -178,11 +178,11 @@ def journal_for(flow: Flow, command: CommandOptions) -> Iterator[Journal | None]
 
 
 class Session:
-    """Runs once what `start` prepares, within `budget`, and shows it: live by `view`.
+    """Runs what `start` prepares, within `budget`, and shows it live in a `view`.
 
-    `ending` is called before anything is printed; an `InputError` of it is a warning. `journal` is
-    where the run is recorded: from there is told what it did once, and how to go on with it.
-    `serial_wall_s`: what the same workflow took one node at a time, if that was measured.
+    `ending` is called before anything is printed; its `InputError` becomes a warning. `journal`:
+    where the run is recorded; its `once` calls and resumption are reported from there.
+    `serial_wall_s`: the measured time of the same workflow with one node at a time, if any.
     """
 
     def __init__(
@@ -207,35 +207,35 @@ class Session:
         self._budget = budget
         self._command = command
         self._trace = Trace()
-        self._speech = NodeOutputLog()
+        self._node_outputs = NodeOutputLog()
         self._interrupted = False
         self._suspended = False
         self._progress = self._chosen_progress()
         self._questions = Questions(self._trace, command.answers, keyboard())
 
     async def run(self) -> ExitCode:
-        """Run to the end and print what is asked for.
+        """Run to the end and print the result.
 
-        Raises: `BuildError` for what is wrong with the workflow, its inputs or the given answers.
+        Raises: `BuildError` for defects of the workflow, its inputs or the given answers.
         """
         with ExitStack() as stack:
             if self._command.timeline is not None:
                 check_writable(self._command.timeline)
             if self._command.as_json:
                 stack.enter_context(stdout_reserved())
-            listeners: list[Listener] = [self._trace, self._speech]
+            listeners: list[Listener] = [self._trace, self._node_outputs]
             if self._command.events is not None:
                 listeners.append(stack.enter_context(events_file(self._command.events)))
             if self._command.metrics_port is not None:
-                listeners.append(stack.enter_context(self._scraped(self._command.metrics_port)))
-            if self._command.spoken:
+                listeners.append(stack.enter_context(self._metrics(self._command.metrics_port)))
+            if self._command.print_streams:
                 from weft.cli.run.lines import StreamPrinter
 
                 listeners.append(StreamPrinter(self._progress))
             result = await self._result([*listeners, self._questions, self._progress])
         if self._questions.mistake is not None:
             raise self._correctable(self._questions.mistake)
-        # Computing the outputs may fail after the last node has ended: the flow has the last word.
+        # Computing the outputs may fail after the last node has ended.
         self._trace.status, self._trace.reasons = result.status, result.reasons
         code = self._exit_code()
         self._end(self._write_timeline)
@@ -243,13 +243,13 @@ class Session:
             self._end(self._ending)
         self._print(result, code)
         if self._record is not None and self._journal is not None:
-            self._tell_of_record(self._record, self._journal)
+            self._print_resumption(self._record, self._journal)
         if result.leaked or self._interrupted:
-            leave_at_once(code)  # not even a model that is still loading holds up the end
+            leave_at_once(code)  # without waiting for a model that is still loading
         return code
 
     @contextmanager
-    def _scraped(self, port: int) -> Iterator[Listener]:
+    def _metrics(self, port: int) -> Iterator[Listener]:
         from weft.workflow.runtime.telemetry import serve_metrics
 
         with serve_metrics(port) as metrics:
@@ -289,7 +289,7 @@ class Session:
             from weft.cli.run.live import LiveProgress, RunView
 
             view = self._view or RunView
-            return LiveProgress(screen, self._trace, self._speech, self._budget, view)
+            return LiveProgress(screen, self._trace, self._node_outputs, self._budget, view)
         from weft.cli.run.lines import LineProgress
 
         return LineProgress(screen, self._trace)
@@ -309,12 +309,12 @@ class Session:
             from weft.cli.timeline.page import page
 
             with writing(path):
-                path.write_text(page(self._trace, self._speech), encoding="utf-8")
+                path.write_text(page(self._trace, self._node_outputs), encoding="utf-8")
 
     def _end(self, ending: Callable[[], None]) -> None:
         try:
             ending()
-        except InputError as error:  # such as a full disk: the result is worth more
+        except InputError as error:  # such as a full disk: the result is still printed
             self._warn(error.message)
 
     def _print(self, result: FlowResult, code: ExitCode) -> None:
@@ -349,9 +349,9 @@ class Session:
 
     def _print_report(self, screen: Console, result: FlowResult) -> None:
         nodes, calls = self._trace.recalled, self._recalled_calls
-        found = [amount(n, what) for n, what in ((nodes, "node"), (calls, "call")) if n]
-        if found:
-            screen.print(f"from the record, and not done again: {', '.join(found)}", style="dim")
+        recalled = [amount(n, what) for n, what in ((nodes, "node"), (calls, "call")) if n]
+        if recalled:
+            screen.print(f"from the record, and not done again: {', '.join(recalled)}", style="dim")
         if self._report is not None:
             self._report.text(screen, self._trace, result)
         else:
@@ -361,12 +361,12 @@ class Session:
             print_report(screen, self._trace, *given, left=self._left())
 
     def _earlier(self) -> dict[str, object]:
-        """What the JSON document tells of the record that the run goes on with."""
+        """The keys of the JSON document about earlier parts of the run."""
         recalled = {"nodes": self._trace.recalled, "calls": self._recalled_calls}
         return {"parts": self._trace.parts, "recalled": recalled}
 
     def _correctable(self, mistake: InputError) -> InputError:
-        """An answer that does not fit, and how to give another where the run is recorded."""
+        """The error of an answer that does not fit; for a recorded run with how to correct it."""
         if self._record is not None and mistake.hint is None:
             name = run_reference(self._record, self._command.journal)
             answer = f"weft resume {name} --answer {mistake.node}=VALUE"
@@ -374,7 +374,7 @@ class Session:
         return mistake
 
     def _left(self) -> str | None:
-        """Why a run that somebody may go on with was left; None for one that ended by itself."""
+        """Why a resumable run was left; None for one that ended by itself."""
         if self._record is None or self._trace.status != "cancelled":
             return None
         if self._interrupted:
@@ -383,8 +383,8 @@ class Session:
             return "was suspended"
         return "waits for an answer" if self._questions.unanswered else None
 
-    def _tell_of_record(self, run: RunId, journal: Journal) -> None:
-        """What the run did that must not be repeated, and how somebody goes on with it."""
+    def _print_resumption(self, run: RunId, journal: Journal) -> None:
+        """Print the run's calls of `once` tools, and how to resume it."""
         left = self._interrupted or self._suspended or bool(self._questions.unanswered)
         if not left and self._trace.parts == 1 and self._trace.status == "succeeded":
             return

@@ -1,1 +1,1 @@
-"""Threads of a thought for people: live rows, a summary, a file to read."""
+"""The threads of a thought: live rows, a summary, a file."""

@@ -1,4 +1,4 @@
-"""A thought for people: strategies, threads, cost, votes, citations, the answer."""
+"""The report of a thought: strategies, threads, cost, votes, citations, the answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_ANSWERS: Final = 8
 
 
 def summary(strategy: str, thought: Thought) -> Iterator[str]:
-    """Lines for people: the cost first."""
+    """The summary of a thought in lines, the cost first."""
     counts = thought.counts
     parts = [
         f"{counts.total_tokens:,} tokens generated",
@@ -48,16 +48,16 @@ def summary(strategy: str, thought: Thought) -> Iterator[str]:
 
 
 def _votes(samples: Sequence[Sample]) -> Iterator[str]:
-    """The answers that were compared, and which samples gave each; the most frequent first."""
+    """The compared answers with their samples, the most frequent first."""
     if len(samples) < 2:
         return
     by_key: defaultdict[str | None, list[int]] = defaultdict(list)
     for sample in samples:
         by_key[sample.key].append(sample.index)
     answers = sorted(by_key.items(), key=lambda each: (each[0] is None, -len(each[1]), each[1]))
-    for key, given in answers[:_MOST_ANSWERS]:
+    for key, voters in answers[:_MOST_ANSWERS]:
         what = "no answer that can be compared" if key is None else f"answer {key!r}"
-        yield one_line(f"{what}: {amount(len(given), 'sample')} ({_listed(given)})", 300)
+        yield one_line(f"{what}: {amount(len(voters), 'sample')} ({_listed(voters)})", 300)
     if len(answers) > _MOST_ANSWERS:
         yield f"and {len(answers) - _MOST_ANSWERS} more answers"
 
@@ -73,7 +73,7 @@ _TEXT_CHARS: Final = 120
 
 
 def citations(thought: Thought) -> Iterator[str]:
-    """Marker, document, character range and the beginning of what stands there."""
+    """Marker, document, character range and the beginning of the cited text."""
     for piece in thought.evidence[:_MOST]:
         place = f"{one_line(piece.document, _NAME_CHARS)} {piece.start}-{piece.end}"
         yield f"[{one_line(piece.marker, 12)}] {place}: {one_line(piece.text, _TEXT_CHARS)}"
@@ -85,14 +85,14 @@ _MOST_ROWS: Final = 60
 
 
 class ThoughtReport:
-    """Implements `RunReport`. `thought` gives what came of it once it has ended; None: nothing."""
+    """Implements `RunReport`. `thought` returns the thought of a finished run, or None."""
 
     def __init__(self, strategy: str, thought: Callable[[], Thought | None]) -> None:
         self._strategy = strategy
         self._thought = thought
 
     def text(self, screen: Console, trace: Trace, result: FlowResult) -> None:
-        """Print everything."""
+        """Print the report."""
         print_headline(screen, trace)
         _print_threads(screen, thread_rows(trace))
         print_times(screen, trace)
@@ -112,18 +112,18 @@ class ThoughtReport:
                 screen.print(Text(line, "dim"), soft_wrap=not screen.is_terminal)
 
     def keys(self) -> Mapping[str, Any]:
-        """`thought`, without the texts of its threads."""
+        """`strategy` and `thought`, with clipped texts of its threads."""
         thought = self._thought()
         if thought is None:
             return {"strategy": self._strategy, "thought": None}
-        told = {"cut": thought.cut, **thought_data(thought)}
-        for each in (*told["samples"], *told["evidence"]):
+        data = {"cut": thought.cut, **thought_data(thought)}
+        for each in (*data["samples"], *data["evidence"]):
             each["text"] = one_line(each["text"], 200)
-        return {"strategy": self._strategy, "thought": told}
+        return {"strategy": self._strategy, "thought": data}
 
 
 def thought_data(thought: Thought) -> dict[str, Any]:
-    """What JSON documents have of a thought, but its answer and its tree."""
+    """The JSON data of a thought, without its answer and its tree."""
     return {
         **{key: getattr(thought, key) for key in ("key", "why", "fidelity", "lost")},
         "counts": dataclasses.asdict(thought.counts),
@@ -154,7 +154,7 @@ def _print_threads(screen: Console, rows: list[ThreadRow]) -> None:
 
 
 class ThoughtDisplay:
-    """How a `Session` shows it. `run` is the run that thinks, once it has been prepared."""
+    """How a `Session` shows a thought. `run` is the prepared run."""
 
     view: Final = ThreadView
 
@@ -164,7 +164,7 @@ class ThoughtDisplay:
         self._strategy = strategy
 
     def thought(self) -> Thought | None:
-        """What came of it; None where there is no answer, or where it was found before."""
+        """The thought; None without an answer, or with one from an earlier part."""
         from weft.core.errors import ReasoningError
         from weft.workflow.apps.think import thought_of_run
 
@@ -175,11 +175,11 @@ class ThoughtDisplay:
 
 
 def print_strategies(*, as_json: bool) -> None:
-    """Print what there is: name, what it does, where it is exact, what it needs."""
+    """Print the strategies: name, summary, where they are exact, what they need."""
     if as_json:
-        told = ("summary", "source", "exact", "needs")
+        keys = ("summary", "source", "exact", "needs")
         rows = [
-            {"name": name, **{key: getattr(entry, key) for key in told}}
+            {"name": name, **{key: getattr(entry, key) for key in keys}}
             for name, entry in STRATEGIES.items()
         ]
         sys.stdout.write(json_text(rows) + "\n")

@@ -1,6 +1,6 @@
-"""The thread tree of a thought with all its text, as a file to read: Markdown, or JSON.
+"""The thread tree of a thought with all its text, as a file: Markdown, or JSON.
 
-No text in it is obeyed by a terminal, a browser or a tokenizer: see `escape_markup`.
+Its text cannot control a terminal, a browser or a tokenizer: see `escape_markup`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _SQUARE: Final = re.compile(r"\[(?=/?(?:INST|/?SYS|/?TOOL|/?AVAILABLE)[A-Z_]*\])
 
 
 def escape_markup(text: str) -> str:
-    """`text` without control characters, in which no tag is one any more.
+    """`text` without control characters and tags.
 
-    The signs that open a tag, as in `<|im_end|>`, `</think>` and `[INST]`, become ones that look
-    alike: U+2039 and U+2045.
+    The characters that open a tag, as in `<|im_end|>`, `</think>` and `[INST]`, are replaced by
+    lookalikes: U+2039 and U+2045.
     """
     return _SQUARE.sub("\u2045", _TAG.sub("\u2039", clean(text)))
 
 
 def escape_json_texts(value: Any) -> Any:
-    """JSON data with every text in it made harmless."""
+    """JSON data with all texts escaped."""
     if isinstance(value, str):
         return escape_markup(value)
     if isinstance(value, Mapping):
@@ -46,18 +46,15 @@ _BACKTICKS = re.compile("`+")
 
 
 def write_trace(path: Path, strategy: str, question: str, thought: Thought) -> None:
-    """Write it: JSON where `path` ends in .json, else Markdown. Raises: `InputError`."""
+    """Write a thought: JSON where `path` ends in .json, else Markdown. Raises: `InputError`."""
     _write(path, (_json if _is_json(path) else _markdown)(strategy, question, thought))
 
 
 def write_failure(path: Path, strategy: str, question: str, why: str) -> None:
-    """Write why there is no thought, so that no older file is taken for this one.
-
-    Raises: `InputError`.
-    """
+    """Write why there is no thought, replacing an older file. Raises: `InputError`."""
     if _is_json(path):
-        found = {"strategy": strategy, "question": question, "answer": None, "why": why}
-        _write(path, _as_text(found))
+        data = {"strategy": strategy, "question": question, "answer": None, "why": why}
+        _write(path, _as_text(data))
     else:
         lines = [f"# A thought by {_inline(strategy)}", "", f"No answer: {_inline(why, 1_000)}", ""]
         _write(path, "\n".join([*lines, "## Question", "", *_fenced(question)]))
@@ -72,19 +69,19 @@ def _write(path: Path, text: str) -> None:
         path.write_text(hidden(text), encoding="utf-8")
 
 
-def _as_text(found: object) -> str:
-    return json.dumps(escape_json_texts(found), ensure_ascii=False, indent=2) + "\n"
+def _as_text(data: object) -> str:
+    return json.dumps(escape_json_texts(data), ensure_ascii=False, indent=2) + "\n"
 
 
 def _json(strategy: str, question: str, thought: Thought) -> str:
-    found = {
+    data = {
         "strategy": strategy,
         "question": question,
         "answer": thought.answer,
         **thought_data(thought),
         "tree": None if thought.tree is None else thought.tree.as_json(),
     }
-    return _as_text(found)
+    return _as_text(data)
 
 
 def _markdown(strategy: str, question: str, thought: Thought) -> str:
@@ -98,17 +95,17 @@ def _markdown(strategy: str, question: str, thought: Thought) -> str:
     if thought.samples:
         lines += ["## Samples", ""]
     for sample in thought.samples:
-        told = [f"sample {sample.index}", sample.status, f"{sample.tokens:,} tokens"]
-        told += [] if sample.key is None else [f"answer {_inline(sample.key)}"]
-        lines += [f"### {' · '.join(told)}", "", *_fenced(sample.text)]
+        title = [f"sample {sample.index}", sample.status, f"{sample.tokens:,} tokens"]
+        title += [] if sample.key is None else [f"answer {_inline(sample.key)}"]
+        lines += [f"### {' · '.join(title)}", "", *_fenced(sample.text)]
     return "\n".join(lines)
 
 
 def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
-    """One thread: its segments in order, and where it forked all of its children."""
-    told = [_inline(record.id), record.state.value]
-    told.append(f"{record.generated_tokens:,} tokens of its own")
-    yield f"{'#' * min(level, _MOST_HASHES)} {' · '.join(told)}"
+    """One thread: its segments in order, and its children at their forks."""
+    title = [_inline(record.id), record.state.value]
+    title.append(f"{record.generated_tokens:,} tokens of its own")
+    yield f"{'#' * min(level, _MOST_HASHES)} {' · '.join(title)}"
     yield ""
     if record.reason:
         yield _inline(record.reason, 300)
@@ -119,7 +116,7 @@ def _thread(record: ThreadRecord, level: int) -> Iterator[str]:
             continue
         yield from _fork(part, level)
         if number < len(record.segments):
-            yield f"{'#' * min(level, _MOST_HASHES)} {told[0]} goes on after the fork"
+            yield f"{'#' * min(level, _MOST_HASHES)} {title[0]} goes on after the fork"
             yield ""
     if record.result.strip() not in record.text:
         yield "It returned:"
@@ -143,12 +140,12 @@ def _fork(fork: ThreadFork, level: int) -> Iterator[str]:
 
 
 def _inline(text: str, width: int = 120) -> str:
-    """The beginning of the text on one line, in which no markup works."""
+    """The beginning of the text on one line, without markup."""
     return f"`{one_line(escape_markup(text), width).replace('`', chr(39))}`"
 
 
 def _fenced(text: str) -> list[str]:
-    """The text in a fence that nothing in it closes."""
+    """The text in a fence that its content cannot close."""
     text = escape_markup(text)
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,6 +1,6 @@
-"""The threads of a run as rows, and the live picture with a line for each.
+"""The threads of a run as rows, and the live view with a line for each.
 
-A model call is part of the thread that makes it; the thought itself is the first thread.
+A model call belongs to the thread that makes it; the thought itself is the first thread.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ENDS: Final = {"succeeded": "done", "skipped": "left out"}
 
 @dataclass(slots=True)
 class ThreadRow:
-    """One thread. `name` tells it from the others inside the thread that forked it.
+    """One thread. `name` is unique inside the thread that forked it.
 
-    `depth` is how many threads it is inside of; `calls` are its model calls.
+    `depth`: how many threads are around it; `calls`: its model calls.
     """
 
     node: NodeTrace
@@ -37,7 +37,7 @@ class ThreadRow:
 
     @property
     def state(self) -> str:
-        """queued, reading, writing, waiting (for its threads), working, or how it ended."""
+        """queued, reading, writing, waiting (for its threads), working, or its end."""
         if self.node.outcome is not None:
             return _ENDS.get(self.node.outcome.status, self.node.outcome.status)
         if any(call.phase is not None and call.streamed_tokens for call in self.calls):
@@ -51,18 +51,20 @@ class ThreadRow:
 
     @property
     def tokens(self) -> int:
-        """How many tokens its own calls have generated."""
+        """The generated tokens of its own calls."""
         return sum(max(call.usage.completion_tokens, call.streamed_tokens) for call in self.calls)
 
-    def words(self, speech: NodeOutputLog) -> str:
-        """The end of what it wrote last."""
-        said = [speech.of[call.info.id] for call in self.calls if call.info.id in speech.of]
-        latest = max(said, key=lambda one: one.until_s, default=None)
+    def latest_text(self, node_outputs: NodeOutputLog) -> str:
+        """The end of its latest output."""
+        outputs = [
+            node_outputs.of[call.info.id] for call in self.calls if call.info.id in node_outputs.of
+        ]
+        latest = max(outputs, key=lambda one: one.until_s, default=None)
         return "" if latest is None else latest.tail
 
 
 def thread_rows(trace: Trace) -> list[ThreadRow]:
-    """A row for each thread, each below the one that forked it, in declared order."""
+    """A row for each thread, below the one that forked it, in declared order."""
     owner: dict[NodeId, ThreadRow | None] = {}
     top: list[ThreadRow] = []
     for node in trace.nodes.values():
@@ -86,13 +88,13 @@ def _row(node: NodeTrace, parent: ThreadRow | None) -> ThreadRow:
 
 
 def _nested(top: list[ThreadRow]) -> list[ThreadRow]:
-    found: list[ThreadRow] = []
+    rows: list[ThreadRow] = []
     waiting = list(reversed(top))
     while waiting:
         row = waiting.pop()
-        found.append(row)
+        rows.append(row)
         waiting += reversed(row.children)
-    return found
+    return rows
 
 
 _STYLES: Final = {
@@ -109,7 +111,7 @@ _EAGER: Final = ("writing", "reading", "working", "waiting", "queued")
 class ThreadView(RunView):
     """One frame: a headline, a line for each thread, the critical path so far.
 
-    Where there are more threads than lines, those that have ended are counted first.
+    If there are more threads than lines, finished ones are counted first.
     """
 
     def _rows(self, most: int, width: int) -> Iterator[tuple[Text, ...]]:
@@ -119,8 +121,8 @@ class ThreadView(RunView):
             yield self._thread(row, width)
         hidden = Counter(row.state for row in rows) - Counter(row.state for row in shown)
         if hidden:
-            told = ", ".join(f"{number:,} {state}" for state, number in hidden.items())
-            yield Text(f"  … {hidden.total():,} more", "dim"), Text(), Text(), Text(told, "dim")
+            counts = ", ".join(f"{number:,} {state}" for state, number in hidden.items())
+            yield Text(f"  … {hidden.total():,} more", "dim"), Text(), Text(), Text(counts, "dim")
 
     def _thread(self, row: ThreadRow, width: int) -> tuple[Text, ...]:
         before = "  " * min(row.depth + 1, _DEEPEST)
@@ -128,7 +130,7 @@ class ThreadView(RunView):
         detail = Text()
         if tokens := row.tokens:
             detail.append(f"{tokens:,} tok  ", "cyan")
-        detail.append(last_line(row.words(self._speech), width // 2), "dim italic")
+        detail.append(last_line(row.latest_text(self._node_outputs), width // 2), "dim italic")
         return name, Text(row.state, _STYLES.get(row.state, "dim")), self._lasted(row), detail
 
     def _lasted(self, row: ThreadRow) -> Text:
@@ -139,7 +141,7 @@ class ThreadView(RunView):
 
 
 def _chosen(rows: Sequence[ThreadRow], most: int) -> list[ThreadRow]:
-    """The `most` rows that matter most, in the order of `rows`."""
+    """The `most` most important rows, in the order of `rows`."""
     rank = {state: place for place, state in enumerate(_EAGER)}
     places = sorted(range(len(rows)), key=lambda i: (rank.get(rows[i].state, len(rank)), i))
     return [rows[i] for i in sorted(places[:most])]

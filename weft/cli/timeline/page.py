@@ -1,7 +1,7 @@
 """The timeline page: rows and bars as data in one HTML file.
 
-Everything a model or a tool wrote is data in it, never markup. The page asks the network for
-nothing, and its policy forbids any script but its own.
+Text of models and tools is data in it, never markup. The page makes no requests, and its policy
+allows only its own script.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MANY_NODES = 2_000
 _MOST_SOURCES = 12
 
 
-def chart(trace: Trace, speech: NodeOutputLog) -> dict[str, Json]:
-    """Rows nested by scope in declared order, the critical path over them, and the run's figures.
+def chart(trace: Trace, node_outputs: NodeOutputLog) -> dict[str, Json]:
+    """Rows nested by scope in declared order, the critical path, and the run's figures.
 
-    Texts are clipped, shorter in a large run: the page stays small enough to open.
+    Texts are clipped, more in a large run, to keep the page small.
     """
     nodes = list(_nested(trace))
     places = {node.info.id: place for place, (node, _) in enumerate(nodes)}
@@ -45,7 +45,7 @@ def chart(trace: Trace, speech: NodeOutputLog) -> dict[str, Json]:
         "tokens": [usage.prompt_tokens, usage.completion_tokens],
         "money": usage.money,
         "limits": dict(trace.limits),
-        "nodes": [_row(trace, node, depth, places, speech, width) for node, depth in nodes],
+        "nodes": [_row(trace, node, depth, places, node_outputs, width) for node, depth in nodes],
         "path": [
             [places[s.node], s.doing, _ms(s.start_s), _ms(s.end_s)] for s in critical_path(trace)
         ],
@@ -67,7 +67,7 @@ def _row(
     node: NodeTrace,
     depth: int,
     places: dict[NodeId, int],
-    speech: NodeOutputLog,
+    node_outputs: NodeOutputLog,
     width: int,
 ) -> dict[str, Json]:
     parent, outcome = node.info.parent, node.outcome
@@ -94,18 +94,18 @@ def _row(
         row["resource"] = clean(node.info.resource)
     if node.usage.tokens:
         row["tokens"] = [node.usage.prompt_tokens, node.usage.completion_tokens]
-    return row | _said(speech.of.get(node.info.id), width)
+    return row | _output(node_outputs.of.get(node.info.id), width)
 
 
-def _said(said: NodeOutput | None, width: int) -> dict[str, Json]:
-    if said is None:
+def _output(output: NodeOutput | None, width: int) -> dict[str, Json]:
+    if output is None:
         return {}
-    found: dict[str, Json] = {}
-    if said.head:
-        found["text"] = _clip(said.head, width)
-    if said.logs:
-        found["logs"] = [_clip(line, width) for line in said.logs]
-    return found
+    fields: dict[str, Json] = {}
+    if output.head:
+        fields["text"] = _clip(output.head, width)
+    if output.logs:
+        fields["logs"] = [_clip(line, width) for line in output.logs]
+    return fields
 
 
 def _ms(seconds: float) -> float:
@@ -124,8 +124,8 @@ def _clip(text: str, width: int) -> str:
 _MARK = re.compile(r"@@(\w+)@@")
 
 
-def page(trace: Trace, speech: NodeOutputLog) -> str:
-    """The HTML text of the page for a run that has ended, or has been cut short."""
+def page(trace: Trace, node_outputs: NodeOutputLog) -> str:
+    """The HTML text of the page, for a run that has ended or was cut short."""
     scripts = (_strokes(), *map(_asset, ("shape.js", "paint.js", "hands.js")))
     script = '(() => {\n"use strict";\n' + "\n".join(scripts) + "})();"
     style = _asset("page.css")
@@ -142,7 +142,7 @@ def page(trace: Trace, speech: NodeOutputLog) -> str:
         ),
         "style": style,
         "script": script,
-        "data": _embedded(chart(trace, speech)),
+        "data": _embedded(chart(trace, node_outputs)),
     }
     return _MARK.sub(lambda mark: pieces[mark[1]], _asset("page.html"))
 
@@ -152,7 +152,7 @@ def _asset(name: str) -> str:
 
 
 def _strokes() -> str:
-    """What draws the rows of the page of runs, too: a module there, plain functions here."""
+    """The drawing code shared with the page of runs: a module there, plain functions here."""
     strokes = files("weft") / "serving" / "ui" / "assets" / "outline" / "strokes.js"
     return strokes.read_text(encoding="utf-8").replace("export ", "")
 
@@ -162,6 +162,6 @@ def _digest(text: str) -> str:
 
 
 def _embedded(data: object) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    """JSON that can neither end its script element nor open a comment in it."""
     text = json.dumps(data, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,4 +1,4 @@
-"""Records and their values as JSON text and back, exactly; what is not ours becomes `Opaque`."""
+"""Records and their values as JSON text and back, exactly; foreign objects become `Opaque`."""
 
 from weft.core.codec.classes import Opaque, opaque_in, register
 from weft.core.codec.encoder import encode, encode_all

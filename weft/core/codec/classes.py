@@ -1,8 +1,7 @@
-"""The classes that have a text: their names, their fields and how these are laid out; `Opaque`
-for the rest.
+"""The serialised classes: their names, fields and layouts; `Opaque` for all others.
 
-A journal that was written keeps its meaning: a name or number is never given to another
-class, a field is only ever added at the end, and has a default.
+Written journals keep their meaning: a name or number is never given to another class, and a new
+field is only added at the end, with a default.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ Shape = Literal[
     "text", "int", "float", "bool", "choice", "free", "row", "pair", "map", "object", "maybe", "any"
 ]
 """row: any number of one kind; pair: one of each; maybe: it or None; any: one of several classes;
-free: whatever there is."""
+free: any value."""
 _SCALARS: dict[object, Shape] = {str: "text", int: "int", float: "float", bool: "bool"}
 
 
 @dataclass(frozen=True, slots=True)
 class FieldKind:
-    """`of`: what it is made of. `classes`: what is allowed. `choices`: the texts of a `choice`."""
+    """The type of a field: `of` its parts, `classes` allowed, `choices`: a choice's texts."""
 
     shape: Shape
     of: tuple[FieldKind, ...] = ()
@@ -81,7 +80,7 @@ class FieldKind:
 
 @dataclass(frozen=True, slots=True)
 class ClassField:
-    """A field and its default; `MISSING` where there is none."""
+    """A field and its default; `MISSING` without one."""
 
     name: str
     kind: FieldKind
@@ -99,7 +98,7 @@ def fields_of(cls: type) -> tuple[ClassField, ...]:
 
 
 def kind_of(hint: Any) -> FieldKind:
-    """The kind that an annotation stands for. Raises: `TypeError` for one that has none."""
+    """The kind of an annotation. Raises: `TypeError` for one that has none."""
     if isinstance(hint, NewType):
         return kind_of(hint.__supertype__)
     if hint in _SCALARS:
@@ -139,7 +138,7 @@ def _default(field: dataclasses.Field[Any]) -> object:
 
 
 class FieldLayout(NamedTuple):
-    """`number` begins the list where nothing else tells the class; then come `fields`."""
+    """`number` begins the list where the class is not implied; then come `fields`."""
 
     number: int
     fields: tuple[str, ...]
@@ -178,14 +177,14 @@ _SHOWN_CHARACTERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Stands for an object of a class that weft does not know. `shown` is its cut `repr`."""
+    """Stands for an object of a foreign class. `shown` is its shortened `repr`."""
 
     type: str
     shown: str
 
 
 def opaque(value: object) -> Opaque:
-    """What can be said of `value`; never raises."""
+    """The `Opaque` of `value`; never raises."""
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     try:
         shown = repr(value)[:_SHOWN_CHARACTERS]
@@ -195,7 +194,7 @@ def opaque(value: object) -> Opaque:
 
 
 def opaque_in(value: object) -> Opaque | None:
-    """The first `Opaque` anywhere inside a decoded `value`; None: it is exact."""
+    """The first `Opaque` inside a decoded `value`; None: it is exact."""
     waiting: list[object] = [value]
     while waiting:
         here = waiting.pop()
@@ -219,9 +218,9 @@ KNOWN: dict[str, type] = {}
 
 
 def register(*classes: type) -> None:
-    """Give frozen dataclasses a text, under their names. Harmless when repeated.
+    """Make frozen dataclasses serialisable, under their names. Harmless when repeated.
 
-    Raises: `TypeError` for what is none, `ValueError` when another class has the name.
+    Raises: `TypeError` for other classes, `ValueError` when another class has the name.
     """
     for cls in classes:
         if not (dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen):  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""From records to text. What is large is offered to be kept apart, once for each content."""
+"""From records to text. Large parts are stored apart, once for each content."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Write = Callable[[object, Sink], str]
 
 
 def quickly(values: Iterable[object], sink: Sink, otherwise: Write) -> list[str]:
-    """The texts of records; `otherwise` writes what is not usual."""
+    """The texts of records; `otherwise` writes unusual ones."""
     texts: list[str] = []
     for value in values:
-        way, text = _WAYS.get(type(value)), None
-        if way is not None:
+        write, text = _FAST_WRITERS.get(type(value)), None
+        if write is not None:
             sink.total = 0
             try:
-                text = way(value, sink)
+                text = write(value, sink)
             except (TypeError, ValueError, Unwritable):
-                text = None  # the other way says of which field
+                text = None  # `otherwise` names the field in its error
         texts.append(otherwise(value, sink) if text is None else text)
     return texts
 
@@ -43,10 +43,10 @@ def _called(value: ToolCalled, sink: Sink) -> str | None:
     attempt, at_s, effect = value.attempt, value.at_s, value.effect
     if effect not in _EFFECTS or value.stands_for:
         return None
-    held = value.arguments
-    arguments = _flat(held) if type(held) is dict else ""
+    given = value.arguments
+    arguments = _flat(given) if type(given) is dict else ""
     if not arguments or len(arguments) > APART:
-        arguments = free(held, sink)
+        arguments = free(given, sink)
     head = f"[4,{quoted(value.node)},{attempt!r},{quoted(value.call)},{quoted(value.tool)},"
     tail = f',"{effect}",{quoted(value.key)},{at_s!r}]'
     usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
@@ -61,9 +61,9 @@ def _returned(value: ToolReturned, sink: Sink) -> str | None:
     usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
     if not usual or len(head) > APART:
         return None
-    held = value.value
-    text = int.__repr__(held) if type(held) is int and -_SHORT < held < _SHORT else None
-    return f'{head}{text or free(held, sink)},null,"done",{at_s!r}]'
+    result = value.value
+    text = int.__repr__(result) if type(result) is int and -_SHORT < result < _SHORT else None
+    return f'{head}{text or free(result, sink)},null,"done",{at_s!r}]'
 
 
 def _finished(value: NodeFinished, sink: Sink) -> str | None:
@@ -78,15 +78,15 @@ def _finished(value: NodeFinished, sink: Sink) -> str | None:
     usual = type(outcome.attempts) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
     if not usual or len(node) > APART:
         return None
-    held = outcome.value
-    if type(held) is int and -_SHORT < held < _SHORT:
-        return f'[2,{node},["succeeded",{held!r}],{at_s!r}]'
-    inner = '["succeeded"]' if held is None else f'["succeeded",{free(held, sink)}]'
+    result = outcome.value
+    if type(result) is int and -_SHORT < result < _SHORT:
+        return f'[2,{node},["succeeded",{result!r}],{at_s!r}]'
+    inner = '["succeeded"]' if result is None else f'["succeeded",{free(result, sink)}]'
     return f"[2,{node},{sink.fold(inner)},{at_s!r}]"
 
 
 def _flat(value: dict[Any, Any]) -> str:
-    """The text of a dict of texts and integers under plain keys; empty for any other."""
+    """The text of a small dict of texts and integers under plain keys; empty for any other."""
     pairs: list[str] = []
     for key, item in value.items():
         kind = type(item)
@@ -105,7 +105,7 @@ _FEW: Final = 16
 _SHORT: Final = 1 << 62
 _LATEST: Final = 1e300
 _EFFECTS = frozenset(get_args(Effect))
-_WAYS: dict[type, Callable[[Any, Sink], str | None]] = {
+_FAST_WRITERS: dict[type, Callable[[Any, Sink], str | None]] = {
     NodeStarted: _started,
     ToolCalled: _called,
     ToolReturned: _returned,
@@ -114,9 +114,9 @@ _WAYS: dict[type, Callable[[Any, Sink], str | None]] = {
 
 
 def encode(value: object, keep: Keep | None = None) -> str:
-    """`value`, of a known class, as one JSON text.
+    """`value`, of a registered class, as one JSON text.
 
-    Raises: `StoreError` when a field holds what its class does not allow.
+    Raises: `StoreError` when a field has a value that its class does not allow.
     """
     return _written(value, Sink(keep))
 
@@ -126,7 +126,7 @@ def encode_all(
 ) -> str:
     """Several values as one JSON list. Raises: as `encode`.
 
-    `lists`: what the same `keep` has kept of lists before, which is not offered to it again.
+    `lists`: beginnings of lists that the same `keep` has stored, and does not receive again.
     """
     sink = Sink(keep, as_lists=True, lists=lists)
     return f"[{','.join(quickly(values, sink, _written))}]"
@@ -140,5 +140,6 @@ def _written(value: object, sink: Sink) -> str:
             return f"[{LAYOUTS[cls].number},{list_writer(cls)(value, sink)[1:]}"
         return object_writer(cls, None)(value, sink)
     except Unwritable as error:
-        told = f"a {type(value).__name__} is larger than {LARGEST >> 20} MiB"
-        raise StoreError(told, hint="keep such values in files, and hand on their paths") from error
+        message = f"a {type(value).__name__} is larger than {LARGEST >> 20} MiB"
+        hint = "keep such values in files, and hand on their paths"
+        raise StoreError(message, hint=hint) from error

@@ -1,4 +1,4 @@
-"""From text to records. A text can make known classes only, whoever wrote it."""
+"""From text to records. A text can only create instances of registered classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.core.codec.classes import KNOWN, LAYOUTS, NUMBERED, FieldKind, fields_
 from weft.core.errors import StoreError
 
 Get = Callable[[str], str]
-"""The text that was kept apart under a name. Raises: `StoreError` when there is none."""
+"""The text stored under a name. Raises: `StoreError` when there is none."""
 Read = Callable[[Any, "TextSource"], Any]
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _HINT = "the text was damaged, or a newer weft wrote it"
 
 
 class TextSource:
-    """Where a text comes from while it is read."""
+    """The text being read, with the store of its parts."""
 
     __slots__ = ("depth", "get", "total")
 
@@ -34,7 +34,7 @@ class TextSource:
         self.total = 0
 
     def resolved(self, node: Any) -> Any:
-        """`node`, or what it refers to."""
+        """`node`, or the stored text that it refers to."""
         if type(node) is not dict or "~r" not in node:
             return node
         if self.get is None:
@@ -46,7 +46,7 @@ class TextSource:
         return json.loads(text)
 
     def listed(self, node: Any) -> Iterator[Any]:
-        """The items of a list, whether it is in chunks or not."""
+        """The items of a list, in chunks or not."""
         node = self.resolved(node)
         if type(node) is list:
             yield from node
@@ -60,7 +60,7 @@ class TextSource:
 
 
 def decode(text: str, get: Get | None = None) -> Any:
-    """The value of a known class that `encode` wrote as `text`. Raises: `StoreError`."""
+    """The value of a registered class that `encode` wrote as `text`. Raises: `StoreError`."""
     return _guarded(lambda: _tagged_object(json.loads(text), TextSource(get)))
 
 
@@ -77,8 +77,8 @@ def _guarded(read: Callable[[], T]) -> T:
     except StoreError:
         raise
     except _DAMAGED as error:
-        said = f"{type(error).__name__}: {error}"[:300]
-        raise StoreError(f"a record cannot be read: {said}", hint=_HINT) from error
+        message = f"{type(error).__name__}: {error}"[:300]
+        raise StoreError(f"a record cannot be read: {message}", hint=_HINT) from error
 
 
 def _as(cls: type[T], node: Any) -> T:
@@ -125,10 +125,10 @@ def _object_reader(cls: type) -> Read:
 
     def read(node: Any, source: TextSource) -> Any:
         node = source.resolved(node)
-        held = listed(node, source) if type(node) is list else tagged(_as(dict, node), source)
-        if not needed <= held.keys():
-            raise ValueError(f"a {cls.__name__} lacks {', '.join(sorted(needed - held.keys()))}")
-        return cls(**held)
+        values = listed(node, source) if type(node) is list else tagged(_as(dict, node), source)
+        if not needed <= values.keys():
+            raise ValueError(f"a {cls.__name__} lacks {', '.join(sorted(needed - values.keys()))}")
+        return cls(**values)
 
     return read
 
@@ -157,7 +157,7 @@ def _reader(kind: FieldKind) -> Read:
 
 def _late(cls: type) -> Read:
     def read(node: Any, source: TextSource) -> Any:
-        return _object_reader(cls)(node, source)  # not before it is needed: classes may nest
+        return _object_reader(cls)(node, source)  # resolved when called: classes may nest
 
     return read
 
@@ -214,9 +214,9 @@ def _any(classes: tuple[type, ...]) -> Read:
 
 def _mapping(node: Any, source: TextSource, value: Read) -> dict[Any, Any]:
     if "~d" not in _as(dict, node):
-        return {key: value(held, source) for key, held in node.items()}
+        return {key: value(part, source) for key, part in node.items()}
     pairs = [_as(list, pair) for pair in source.listed(node["~d"])]
-    return {_free(key, source): value(held, source) for key, held in pairs}
+    return {_free(key, source): value(part, source) for key, part in pairs}
 
 
 def _free(node: Any, source: TextSource) -> Any:
@@ -226,7 +226,7 @@ def _free(node: Any, source: TextSource) -> Any:
         return node
     tag = next(iter(node), "")
     if not tag.startswith("~"):
-        return {key: _free(held, source) for key, held in node.items()}
+        return {key: _free(part, source) for key, part in node.items()}
     return _TAGS[tag](node, source)
 
 

@@ -1,4 +1,4 @@
-"""Where a text goes while it is written: in one piece, or what is large kept apart."""
+"""The output of a writer: one text, whose large parts are stored apart."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Final, NamedTuple
 from weft.core.list_prefixes import Items, ListPrefixCache
 
 Keep = Callable[[str], str]
-"""Keeps a text apart and returns its name, which is the same for the same text."""
+"""Stores a text apart and returns its name, the same for the same text."""
 
 Writer = Callable[[Any, "Sink"], str]
-"""Writes a value, for a sink."""
+"""Writes a value to a sink."""
 
 APART: Final = 256
-"""Characters from which a text is kept apart."""
+"""Length from which a text is stored apart, in characters."""
 CHUNK: Final = 512
-_WORTH_KNOWING: Final = 32  # characters; what is kept apart has a reference of that length
+_WORTH_REMEMBERING: Final = 32  # characters; the length of a reference to a stored text
 LARGEST: Final = 1 << 28
 
 
 class Unwritable(Exception):
-    """Nested too deep, or too large; a reader would refuse it too."""
+    """A value nested too deep, or too large; a reader would refuse it too."""
 
 
 class ListText(NamedTuple):
-    """A list as `text`: its full `chunks`, kept apart, and the texts of the items behind them.
+    """A list as `text`: its full `chunks`, stored apart, and the texts of the items after them.
 
-    `apart`: the characters that were kept apart for its items.
+    `apart`: how many characters were stored apart for its items.
     """
 
     chunks: tuple[str, ...]
@@ -37,30 +37,30 @@ class ListText(NamedTuple):
 
 
 class WrittenLists:
-    """Lists whose parts are kept already, by what writes their items.
+    """Lists whose beginnings are stored already, by the writer of their items.
 
-    It has to be cleared where what was written since is not kept, or no record refers to it.
+    Clear it when texts written since are not stored, or when no record refers to them.
     """
 
     def __init__(self) -> None:
         self._caches: dict[object, ListPrefixCache[ListText]] = {}
 
     def by(self, write: object) -> ListPrefixCache[ListText]:
-        """Those whose items `write` has written."""
+        """The lists whose items `write` has written."""
         if write not in self._caches:
             self._caches[write] = ListPrefixCache()
         return self._caches[write]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all lists."""
         self._caches.clear()
 
 
 class Sink:
-    """Where a text goes while it is written. Without `keep` all of it stays in one piece.
+    """The output of one record. Without `keep` its text stays in one piece.
 
-    `as_lists`: objects of classes that have a layout are lists where their class is known.
-    `lists`: what was kept before; of a list that grew only what is new is written.
+    `as_lists`: objects of classes with a layout become lists where their class is implied.
+    `lists`: what was stored before; of a list that grew only the new items are written.
     """
 
     __slots__ = ("_texts", "as_lists", "depth", "keep", "lists", "total")
@@ -76,17 +76,17 @@ class Sink:
         self._texts: dict[int, tuple[object, str]] = {}
 
     def known(self, value: object) -> str | None:
-        """The text of a value that was written before: a call's result is its node's as well."""
+        """The text of a value written before: a call's result is usually its node's too."""
         found = self._texts.get(id(value))
         return None if found is None else found[1]
 
     def remember(self, value: object, text: str) -> None:
-        """`value` was written as `text`."""
-        if len(text) >= _WORTH_KNOWING:
-            self._texts[id(value)] = value, text  # which keeps the value, so that its id is its own
+        """Note that `value` was written as `text`."""
+        if len(text) >= _WORTH_REMEMBERING:
+            self._texts[id(value)] = value, text  # a reference to the value keeps its id unique
 
     def fold(self, text: str, limit: int = APART) -> str:
-        """`text`, or the reference that stands for it."""
+        """`text`, or a reference to it if it is longer than `limit`."""
         if len(text) <= limit or self.keep is None:
             return text
         self.total += len(text)
@@ -95,9 +95,9 @@ class Sink:
         return f'{{"~r":"{self.keep(text)}"}}'
 
     def listed(self, texts: Sequence[str], size: int = CHUNK, *, counted: bool = False) -> str:
-        """A list of items, in chunks when it is long: a list that grew shares its beginning.
+        """A list of items, in chunks if it is long: a list that grew shares its beginning.
 
-        A chunk has texts of `size` characters; so many items, where they are `counted`.
+        Chunks have `size` characters, or `size` items if `counted`.
         """
         if self.keep is None or _weight(texts, counted) <= size:
             return f"[{','.join(texts)}]"
@@ -106,33 +106,33 @@ class Sink:
     def grown(
         self, items: Items, write: Writer, size: int = CHUNK, *, counted: bool = False
     ) -> str:
-        """As `listed`, of the texts that `write` makes of `items`; what is known is not written."""
+        """As `listed`, of the texts of `items`; a stored beginning is not written again."""
         lists, keep = self.lists, self.keep
         cache = None if lists is None or keep is None else lists.by(write)
         prefix = None if cache is None else cache.find(items)
         if cache is None or prefix is None:
             return self.listed([write(item, self) for item in items], size, counted=counted)
-        known = prefix.state or ListText((), (), "", 0)
-        before, self.total = self.total, self.total + known.apart
+        written = prefix.state or ListText((), (), "", 0)
+        before, self.total = self.total, self.total + written.apart
         if prefix.length < len(items):
-            known = self._longer(known, items[prefix.length :], write, size, counted)
-            known = known._replace(apart=known.apart - before)
-        cache.keep(prefix, items, known, 64 * len(known.chunks) + 2 * size)
-        return known.text
+            written = self._longer(written, items[prefix.length :], write, size, counted)
+            written = written._replace(apart=written.apart - before)
+        cache.keep(prefix, items, written, 64 * len(written.chunks) + 2 * size)
+        return written.text
 
     def _longer(
-        self, known: ListText, new: Items, write: Writer, size: int, counted: bool
+        self, start: ListText, new: Items, write: Writer, size: int, counted: bool
     ) -> ListText:
-        lists, self.lists = self.lists, None  # lists inside are found with this one
+        lists, self.lists = self.lists, None  # nested lists are found as parts of this one
         try:
-            texts = [*known.rest, *[write(item, self) for item in new]]
+            texts = [*start.rest, *[write(item, self) for item in new]]
         finally:
             self.lists = lists
-        if not known.chunks and _weight(texts, counted) <= size:
+        if not start.chunks and _weight(texts, counted) <= size:
             return ListText((), tuple(texts), f"[{','.join(texts)}]", self.total)
         *full, rest = _chunks(texts, size, counted)
-        chunks = [*known.chunks, *self._folded(full)]
-        apart = self.total  # without what the next ones replace
+        chunks = [*start.chunks, *self._folded(full)]
+        apart = self.total  # without the last chunk, which later items replace
         text = self._tree([*chunks, *self._folded([rest])])
         return ListText(tuple(chunks), tuple(rest), text, apart)
 
@@ -140,7 +140,7 @@ class Sink:
         return [self.fold(f"[{','.join(chunk)}]") for chunk in chunks]
 
     def _tree(self, folded: Sequence[str]) -> str:
-        """The lists `folded` as one."""
+        """The concatenation of the lists `folded`."""
         if sum(map(len, folded)) <= CHUNK or len(folded) == 1:
             return f'{{"~l":[{",".join(folded)}]}}'
         inner = [f'{{"~l":[{",".join(chunk)}]}}' for chunk in _chunks(folded, CHUNK)]

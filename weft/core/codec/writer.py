@@ -1,8 +1,8 @@
-"""From values to text: a writer for each kind of field, and for what a program hands on.
+"""From values to text: a writer for each kind of field, and for free values.
 
-Tags, which are keys that begin with `~` and come first in their object: `~` the class, `~r` what is
-kept apart, `~l` a long list in chunks, `~t` tuple, `~s` set, `~f` frozenset, `~d` a dict whose keys
-are no plain texts, `~b` bytes, `~n` a float that is not finite, `~i` an integer of many digits.
+Tags are keys that begin with `~` and come first in their object: `~` the class, `~r` a reference to
+a text stored apart, `~l` a long list in chunks, `~t` tuple, `~s` set, `~f` frozenset, `~d` a dict
+whose keys are not plain texts, `~b` bytes, `~n` a float that is not finite, `~i` a huge integer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from weft.core.ids import NodeId
 from weft.core.list_prefixes import Items
 from weft.core.values import Message
 
-_MESSAGE_APART = 64  # messages come again with every request of their conversation
-_NODES_CHUNK = 8192  # nodes and their names come again with another run of the same program
+_MESSAGE_APART = 64  # messages recur with every request of their conversation
+_NODES_CHUNK = 8192  # nodes and their names recur with every run of the same program
 _NUMBERS = 128
 _DEEPEST = 64  # a reader needs a few frames of Python's stack for each
 _PAIR = 2
@@ -39,7 +39,7 @@ _USUAL_TAIL = _tail_of(NodeInfo(NodeId(""), ""))
 
 @cache
 def object_writer(cls: type, apart: int | None) -> Write:
-    """`apart`: from which length the object is kept apart; None: never."""
+    """Writes an object with its class; apart from length `apart` on (None: never)."""
     if KNOWN.get(cls.__name__) is not cls:
         raise StoreError(f"a journal does not know the class {cls.__name__}")
     fields = [
@@ -52,10 +52,10 @@ def object_writer(cls: type, apart: int | None) -> Write:
         text = head
         try:
             for name, key, default, omits, written in fields:
-                held = getattr(value, name)
-                if held is default or (omits and held == default):
+                field = getattr(value, name)
+                if field is default or (omits and field == default):
                     continue
-                text += key + written(held, sink)
+                text += key + written(field, sink)
         except TypeError as error:
             raise StoreError(f"{cls.__name__}.{name} cannot be kept: {error}") from error
         text += "}"
@@ -66,10 +66,7 @@ def object_writer(cls: type, apart: int | None) -> Write:
 
 @cache
 def list_writer(cls: type) -> Write:
-    """Writes an object of a class that has a layout as the list of its fields.
-
-    Without the fields at the end that have their defaults.
-    """
+    """Writes an object of a class with a layout as a list, without default fields at its end."""
     names = LAYOUTS[cls].fields
     by_name: dict[str, ClassField] = {field.name: field for field in fields_of(cls)}
     fields = [by_name[name] for name in names]
@@ -78,17 +75,17 @@ def list_writer(cls: type) -> Write:
     read = attrgetter(*names)
 
     def write(value: Any, sink: Sink) -> str:
-        held = read(value)
-        end = len(held)
+        values = read(value)
+        end = len(values)
         while end:
             default, omits = defaults[end - 1]
-            last = held[end - 1]
+            last = values[end - 1]
             if last is not default and not (omits and last == default):
                 break
             end -= 1
         texts: list[str] = []
         try:
-            for (name, one), part in zip(written, held[:end], strict=False):  # noqa: B007
+            for (name, one), part in zip(written, values[:end], strict=False):  # noqa: B007
                 texts.append(one(part, sink))
         except TypeError as error:
             raise StoreError(f"{cls.__name__}.{name} cannot be kept: {error}") from error
@@ -173,9 +170,9 @@ def _typed_object(cls: type) -> Write:
     apart, has_layout = _apart(cls), cls in LAYOUTS
 
     def write(value: Any, sink: Sink) -> str:
-        found: type = type(value)
-        if found is not cls:
-            raise TypeError(f"{found.__name__} is no {cls.__name__}")
+        actual: type = type(value)
+        if actual is not cls:
+            raise TypeError(f"{actual.__name__} is no {cls.__name__}")
         if sink.as_lists and has_layout:
             if cls is NodeInfo and (text := _usual_node(value)):
                 return text
@@ -186,7 +183,7 @@ def _typed_object(cls: type) -> Write:
 
 
 def _usual_node(value: NodeInfo) -> str:
-    """What `list_writer` writes of a node, of which there are many; empty for an unusual one."""
+    """The fast path of `list_writer` for nodes, which are many; empty for an unusual one."""
     if _tail_of(value) != _USUAL_TAIL:
         return ""
     parent, resource = value.parent, value.resource
@@ -219,7 +216,7 @@ def _numbers(inner: Write) -> Write:
 
 
 def _int_and_float(value: Any, sink: Sink) -> str:
-    """The pair of them, of which a run's measures have one for each of its nodes."""
+    """A pair of them; a run's measures have one for each node."""
     if len(value) != _PAIR:
         raise TypeError(f"{len(value)} parts instead of {_PAIR}")
     count, number = value
@@ -258,26 +255,26 @@ def _any(classes: tuple[type, ...]) -> Write:
 
 
 def free(value: Any, sink: Sink) -> str:
-    """The text of whatever a program handed on; what has no exact one is an `Opaque`."""
+    """The text of any value of a program; one without an exact text becomes an `Opaque`."""
     kind = type(value)
     scalar = _PLAIN.get(kind)
     if scalar is not None and (kind is not str or len(value) <= APART):
         return scalar(value, sink)
     if sink.depth:
         return _nested(value, sink) if scalar is None else scalar(value, sink)
-    known = sink.known(value)
-    if known is None:
-        known = _whole(value, sink) if scalar is None else scalar(value, sink)
-        sink.remember(value, known)
-    return known
+    text = sink.known(value)
+    if text is None:
+        text = _whole(value, sink) if scalar is None else scalar(value, sink)
+        sink.remember(value, text)
+    return text
 
 
 def _whole(value: Any, sink: Sink) -> str:
     try:
         return _nested(value, sink)
-    except (Unwritable, StoreError, RuntimeError):  # or changed by another thread meanwhile
+    except (Unwritable, StoreError, RuntimeError):  # or another thread changed it meanwhile
         if sink.lists is not None:
-            sink.lists.clear()  # no record refers to what was kept of this value
+            sink.lists.clear()  # no record refers to the stored parts of this value
         return object_writer(_OPAQUE, APART)(opaque(value), sink)
     finally:
         sink.depth = 0
@@ -306,12 +303,12 @@ def _mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
     for key in value:
         if type(key) is not str or key.startswith("~"):
             return _odd_mapping(value, sink, inner)
-    pairs = [f"{quoted(key)}:{inner(held, sink)}" for key, held in value.items()]
+    pairs = [f"{quoted(key)}:{inner(item, sink)}" for key, item in value.items()]
     return sink.fold(f"{{{','.join(pairs)}}}")
 
 
 def _odd_mapping(value: Mapping[Any, Any], sink: Sink, inner: Write) -> str:
-    entries = [f"[{free(key, sink)},{inner(held, sink)}]" for key, held in value.items()]
+    entries = [f"[{free(key, sink)},{inner(item, sink)}]" for key, item in value.items()]
     return f'{{"~d":{sink.listed(entries)}}}'
 
 

@@ -1,6 +1,4 @@
-"""The clock port; the system's clock, and one that jumps to the next timer when nothing else is
-left to do.
-"""
+"""The clock port, the system clock, and a fake clock that jumps to the next timer when idle."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
 
 
 class Timer(Protocol):
-    """A callback that has not fired yet."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Never fire. Harmless when it has fired already."""
+        """Never fire. Harmless if it has fired already."""
 
 
 class Clock(Protocol):
-    """Seconds that only move forward, wall time for people, and waiting."""
+    """A monotonic clock, wall time for people, and timers."""
 
     def now(self) -> float:
         """Seconds since an arbitrary, fixed moment. Never decreases."""
@@ -63,8 +61,8 @@ _PATIENCE_S = 5.0
 class FakeClock:
     """Implements `Clock`; `FakeClock().run(main())` runs a program in virtual time.
 
-    `busy` says whether something goes on that the event loop does not see, such as a thread: time
-    then passes as it does, and jumps again when that is over.
+    `busy` says whether something runs that the event loop does not see, such as a thread: time
+    then passes in real time, and jumps again afterwards.
     """
 
     def __init__(self, start_s: float = 0.0, *, busy: Callable[[], bool] = lambda: False) -> None:
@@ -107,7 +105,7 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> Future[T]:
-        """As ever; while the thread is at work, time waits for it (see `_JumpingSelector`)."""
+        """As in the base class; while the thread works, time waits (see `_JumpingSelector`)."""
         working: Future[T] = super().run_in_executor(executor, func, *args)
         self._jumping.threads += 1
         working.add_done_callback(self._returned)
@@ -118,10 +116,10 @@ class _JumpingLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a real selector would wait for `timeout` seconds, this one moves the clock instead.
+    """A selector that moves the clock by `timeout` where a real one would wait for it.
 
-    While `threads` of an executor are at work it waits for them first, but not for ever: one may
-    be held up until something times out.
+    While `threads` of an executor are at work it waits for them first, but at most `_PATIENCE_S`: a
+    thread may itself wait for a timeout.
     """
 
     def __init__(self, clock: FakeClock) -> None:

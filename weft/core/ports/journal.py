@@ -1,7 +1,7 @@
-"""The journal port: what happened in every run, kept while it happens, for as long as wanted.
+"""The journal port: stores the records of every run as they happen, until they are pruned.
 
-Its methods block, briefly; they may be called from any thread. Several processes may use one
-journal. Import it from here: it speaks of events, which speak of the other ports.
+Its methods block briefly; they may be called from any thread. Several processes may use one
+journal. Import it from this module: it depends on events, which depend on the other ports.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from weft.core.ids import NodeId, RunId
 
 Record = Event | CallEvent
 Standing = Literal["running", "asking", "interrupted"] | RunStatus
-"""`running` and `asking`: a process has it; `interrupted`: it has not ended and nobody has it."""
+"""`running` and `asking`: a process has claimed it; `interrupted`: unfinished and unclaimed."""
 
 
 class NumberedRecord(NamedTuple):
-    """A record and its place. `part`: which process of the run wrote it, from 1."""
+    """A record and its position. `part`: the process of the run that wrote it, counted from 1."""
 
     seq: int
     part: int
@@ -40,11 +40,11 @@ class NumberedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What a run was, before anything happened.
+    """The definition of a run, written before its first event.
 
     `document` is the workflow's source, by the path of each file (the first is the workflow
     itself); `inputs` and `settings` are JSON; `wall` is the UTC start in ISO 8601; `weft` the
-    version that began it. `secrets`: names of what was redacted.
+    version that began it. `secrets`: the names of redacted secrets.
     """
 
     run: RunId
@@ -59,7 +59,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line. `ended_wall` is empty while it has not ended; `asking` names nodes."""
+    """A run in one line. `ended_wall` is empty before its end; `asking` names waiting nodes."""
 
     run: RunId
     flow: str
@@ -73,11 +73,11 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A word from another process to the one that has the run.
+    """A signal from another process to the one that runs the run.
 
-    answer   `value` for the question of `node`
+    answer   `value` answers the question of `node`
     cancel   end `node`, or the run (None); `value` is the reason
-    confirm  `value` says of a call of `node` that nobody knows the end of what became of it:
+    confirm  `value` settles a call of `node` whose end is unknown:
              {"call": seq of its record, "said": "done" or "repeat", "value": what it returned}
     """
 
@@ -88,11 +88,11 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What is missing at the end of a run's record, as far as something beside the record tells.
+    """Losses at the end of a run's record, as far as sources next to the record show.
 
-    `notes` say it in sentences; none: nothing is missing. `calls`: the records of `once` calls
-    that are known from beside the record only; `Journal.claim` adds them to it. `unsure`: there
-    may have been more: a `once` call that no record knows may have been made.
+    `notes` describe it in sentences; empty: nothing is missing. `calls`: records of `once` calls
+    that only those other sources have; `Journal.claim` adds them to the record. `unsure`: there may
+    have been more `once` calls, which no source has.
     """
 
     notes: tuple[str, ...] = ()
@@ -102,9 +102,9 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class LostRun:
-    """A run that the journal does not have, and that something beside it tells of.
+    """A run that the journal has lost, as a source next to it (`where`) shows.
 
-    It had `seq` records, among them `calls`, those of its `once` calls. `where`: what tells so.
+    It had `seq` records, among them `calls`, those of its `once` calls.
     """
 
     run: RunId
@@ -115,7 +115,7 @@ class LostRun:
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What can be read of a run whose record is damaged, and `problems`: what cannot, and why."""
+    """The readable part of a run whose record is damaged; `problems` say what is lost, and why."""
 
     header: RunHeader
     records: tuple[NumberedRecord, ...]
@@ -124,7 +124,7 @@ class Salvage:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What was removed, and what is left."""
+    """The result of a pruning: removed runs, and freed and remaining bytes."""
 
     runs: tuple[RunId, ...]
     freed_bytes: int
@@ -132,46 +132,44 @@ class PruneResult:
 
 
 class Claim(Protocol):
-    """The right to write to a run. One holder at a time; the death of its process ends it.
+    """The right to write to a run. It has one holder at a time and ends with its process.
 
-    It outlives lost connections to where the journal is.
+    It survives lost connections to the journal's database.
     """
 
     def release(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release the claim. Harmless when repeated."""
 
 
 class Journal(Protocol):
-    """Keeps runs as numbered records. Every method raises `StoreError` when it cannot."""
+    """Stores runs as numbered records. Every method may raise `StoreError`."""
 
     @property
     def quick(self) -> bool:
-        """Whether `append` and `letters` take so little time, when they do not wait for others,
-        that an event loop may well do them itself.
-        """
+        """Whether `append` and `letters`, without waits, are fast enough for an event loop."""
 
     def begin(self, header: RunHeader) -> Claim:
         """Open a new run. Raises: `RunExists` when there is one of this id, `RunLost`."""
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
-        """Those of some ids that there are runs of, asked for all at once."""
+        """The ids among `runs` that the journal has, in one query."""
 
     def claim(self, run: RunId) -> Claim:
-        """Take a run that is there, to go on with it. Raises: `RunBusy`, `UnknownReference`."""
+        """Claim an existing run, to continue it. Raises: `RunBusy`, `UnknownReference`."""
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        """Add `records` in order: all or none, and not lost by the death of the process.
+        """Add `records` in order, atomically and durably against the death of the process.
 
         The run must have been begun or claimed with this object. A `RunResumed` begins the part
-        that it names. What failed with a retryable error may be tried again, these records first:
-        none of them is added twice. The intent of a `once` call is on the disk, synced, when this
-        returns. Raises: `StoreError`, not retryable, when another process has claimed the run
-        meanwhile. Without `wait` a quick journal raises a retryable `StoreError` at once where
-        somebody else is writing, or where it has to wait for the disk.
+        that it names. After a retryable error the call may be repeated with these records first:
+        none is added twice. The intent of a `once` call is synced to disk when this returns.
+        Raises: `StoreError`, not retryable, when another process has claimed the run meanwhile.
+        Without `wait` a quick journal raises a retryable `StoreError` at once where another writer
+        is active, or where it would wait for the disk.
         """
 
     def header(self, run: RunId) -> RunHeader:
-        """What the run was. Raises: `UnknownReference`, with the closest ids."""
+        """The run's header. Raises: `UnknownReference`, with the closest ids."""
 
     def summary(self, run: RunId) -> RunSummary:
         """The run in one line. Raises: `UnknownReference`."""
@@ -188,30 +186,28 @@ class Journal(Protocol):
         """
 
     def losses(self, run: RunId) -> Losses:
-        """What is missing at the end of a run that nobody has. Raises: `UnknownReference`."""
+        """The losses at the end of an unclaimed run. Raises: `UnknownReference`."""
 
     def lost_runs(self) -> Sequence[LostRun]:
-        """Runs that the journal had, as something beside it tells, and does not have any more."""
+        """Runs that the journal has lost, as a source next to it shows."""
 
     def salvage(self, run: RunId) -> Salvage:
-        """What is sound of a run, however damaged. Raises: `UnknownReference`."""
+        """The readable part of a run, however damaged. Raises: `UnknownReference`."""
 
     def version(self) -> int:
-        """A number that differs when anything was written since it was last asked for.
+        """A number that changes with every write.
 
-        While another thread uses the journal it may be the old one. It never waits.
+        While another thread uses the journal the number may be outdated. Never waits.
         """
 
     def send(self, run: RunId, letter: Letter) -> None:
-        """Leave a letter for whoever has the run, or will have it."""
+        """Leave a signal for the process that has claimed the run, or will claim it."""
 
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
-        """Take the letters of a run, in the order they were sent; each is given out once.
+        """Take the signals of a run, in the order sent; each is delivered once.
 
-        `wait` as in `append`.
-
-        Whoever claims the run later gets those again of which no record says that they were heeded:
-        that their node was answered or ended, or that the run did.
+        `wait` as in `append`. After the next claim, signals are delivered again unless a record
+        settles them: their node was answered or ended, or the run ended.
         """
 
     def prune(
@@ -222,20 +218,20 @@ class Journal(Protocol):
         max_bytes: int | None = None,
         runs: Sequence[RunId] | None = None,
     ) -> PruneResult:
-        """Remove runs that nobody has: the oldest beyond what is allowed, or those named.
+        """Remove unclaimed runs: the oldest beyond the given bounds, or the named `runs`.
 
-        Raises: `UnknownReference`, and `RunBusy` when somebody has a named one; then none is gone.
+        Raises: `UnknownReference`, and `RunBusy` when a named run is claimed; then none is removed.
         """
 
     def check(self) -> Sequence[str]:
-        """Read everything; what is damaged or missing, in sentences. Empty: all is well."""
+        """Read everything and describe damage in sentences; empty: all is well."""
 
     def close(self) -> None:
-        """Let go of files and connections. Harmless when repeated."""
+        """Close files and connections. Harmless when repeated."""
 
 
 class RunProgress:
-    """The part that writes now, how the run ended if it did, and which nodes ask a person."""
+    """A run's current part, its final status if it has ended, and the nodes that ask a person."""
 
     def __init__(
         self, part: int = 1, status: RunStatus | None = None, asking: Iterable[NodeId] = ()
@@ -245,7 +241,7 @@ class RunProgress:
         self.asking = dict.fromkeys(asking)
 
     def see(self, record: Record) -> bool:
-        """Take a record in; true when that changed anything."""
+        """Apply a record; true when it changed anything."""
         match record:
             case NodeFinished(node=node) | HumanAnswered(node=node):
                 return self.asking.pop(node, self) is None
@@ -261,14 +257,14 @@ class RunProgress:
         return True
 
     def after(self, records: Iterable[Record]) -> RunProgress:
-        """How the run stands once these have happened too."""
-        then = RunProgress(self.part, self.status, self.asking)
+        """The progress after these records too."""
+        progress = RunProgress(self.part, self.status, self.asking)
         for record in records:
-            then.see(record)
-        return then
+            progress.see(record)
+        return progress
 
     def standing(self, held: bool) -> Standing:
-        """`held`: a process has the run."""
+        """The run's standing. `held`: a process has claimed it."""
         if self.status is not None:
             return self.status
         if not held:
@@ -277,9 +273,9 @@ class RunProgress:
 
 
 def settles(record: Record, letter: Letter) -> bool:
-    """Whether what a letter was sent for has happened.
+    """Whether `record` settles the signal `letter`.
 
-    A word on a call is for whoever resumes the run, however this part of it ends.
+    A confirmation settles only when the run succeeds: until then a resumed run needs it.
     """
     if letter.kind == "confirm":
         return isinstance(record, RunFinished) and record.status == "succeeded"
@@ -299,9 +295,9 @@ def unknown_run(run: RunId, known: Iterable[str]) -> UnknownReference:
 def outdated(
     runs: Sequence[RunSummary], now: datetime, keep: int | None, older_than_s: float | None
 ) -> list[RunId]:
-    """Of `runs`, the latest first, those beyond the first `keep` and those that are too old.
+    """The runs beyond the first `keep`, and those that are too old; `runs` has the latest first.
 
-    A run is as old as its end, or as its start when it has none.
+    A run's age counts from its end, or from its start without one.
     """
     return [
         summary.run

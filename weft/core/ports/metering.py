@@ -1,4 +1,4 @@
-"""What a call of a model consumes, also where it fails or is ended early. Asks no model."""
+"""Token usage of a model call, also where the call fails or is cancelled."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _REST_S: Final = 0.25
 
 
 class UsageMeter:
-    """Counts one `request` while it is answered: `take` its events, and how it `failed`, if so.
+    """Meters one `request`: `take` each event of its answer, and report an error with `failed`.
 
-    `usage` holds at any time. It is what the model says itself, in its completion or its error.
-    Without either the tokens that came are counted, and those of the prompt: by the ids that were
-    sent or told, else from the length of its text, which makes it `estimated`. A request of which
-    nothing came has no prompt.
+    `usage` is valid at any time. It is the model's own count, from its completion or its error.
+    Without either, the meter counts generated tokens, and prompt tokens by the ids that were sent
+    or reported; without ids it estimates the prompt from the length of its text (`estimated`). A
+    request without any event counts no prompt.
     """
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
-        self._told: Usage | None = None
+        self._reported: Usage | None = None
         self._prompt = len(request.prompt_token_ids)
         self._begun = False
         self.generated = 0
@@ -45,7 +45,7 @@ class UsageMeter:
         """Count an event of the answer; `generated` are its tokens so far."""
         self._begun = True
         if isinstance(event, Completion):
-            self._told = event.usage
+            self._reported = event.usage
         elif isinstance(event, Prefilled):
             self._prompt = len(event.prompt_token_ids) or self._prompt
         elif isinstance(event, TextDelta | ReasoningDelta):
@@ -53,13 +53,13 @@ class UsageMeter:
 
     def failed(self, error: ModelError) -> None:
         """The call ended with `error`."""
-        self._told = error.usage or self._told
+        self._reported = error.usage or self._reported
 
     async def rest(self, events: AsyncGenerator[ModelEvent, None]) -> None:
-        """Read on for a moment in the stream of an answer that nobody needs any more.
+        """Read on for a moment in the stream of an answer that is no longer needed.
 
-        Many servers tell what a request consumed at its end only; one that is about to end, as
-        after a complete answer, is not cut off for that. What goes wrong there is no news.
+        Many servers report usage only at the end of a stream; one that is about to end, as after
+        a complete answer, is not cancelled just before. Errors are ignored.
         """
         try:
             async with asyncio.timeout(_REST_S):
@@ -70,8 +70,8 @@ class UsageMeter:
 
     @property
     def complete(self) -> bool:
-        """Whether the model itself has said what the call consumed."""
-        return self._told is not None
+        """Whether the model itself has reported the call's usage."""
+        return self._reported is not None
 
     @property
     def estimated(self) -> bool:
@@ -80,9 +80,9 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """What was consumed so far."""
-        if self._told is not None:
-            return self._told
+        """Usage so far."""
+        if self._reported is not None:
+            return self._reported
         prompt = self._estimate() if self.estimated else self._prompt if self._begun else 0
         return Usage(prompt, self.generated, requests=1)
 
@@ -98,10 +98,10 @@ async def complete(
     on_delta: Callable[[Delta], None] | None = None,
     meter: UsageMeter | None = None,
 ) -> Completion:
-    """Run `request` to its end and return the completion; `on_delta` sees every piece.
+    """Run `request` to its end and return the completion; `on_delta` receives every piece.
 
-    `meter` counts what that takes, however it ends. Cancelling the caller closes the stream. Raises
-    what `ModelClient.generate` raises, and what `unrefused` does.
+    `meter` counts the usage, however the call ends. Cancelling the caller closes the stream.
+    Raises: as `ModelClient.generate` and `unrefused`.
     """
     meter = meter or UsageMeter(request)
     try:

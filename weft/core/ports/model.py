@@ -1,7 +1,7 @@
 """The model port: one request in, a stream of token events out.
 
 The stream is an async generator. Closing it (`aclose`, or cancelling the task that iterates)
-cancels the request where it runs, so that a server frees its KV cache and a local batch its row.
+cancels the request at its origin: a server frees its KV cache, a local batch its row.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from weft.core.values import (
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. `temperature` 0 is greedy. None leaves it to the model's default.
+    """Sampling parameters. `temperature` 0 is greedy; None means the model's default.
 
-    A stop text is cut off from the answer's text; a stop token is not part of it either, but the
-    last of its token ids.
+    A stop text is cut off from the answer's text. A stop token is not in the text either, but is
+    the last of its token ids.
     """
 
     max_tokens: int | None = None
@@ -40,11 +40,11 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A stretch of `tokens` prompt tokens that begins at `position`.
+    """A segment of `tokens` prompt tokens that begins at `position`.
 
-    Its tokens see those before them in the same stretch, and the earlier stretches `sees`, by
-    index. Stretches of one prompt follow one another in its tokens; their positions may overlap.
-    What is generated after the prompt sees all of it, and goes on after its highest position.
+    Its tokens see those before them in the same segment, and the earlier segments `sees`, by index.
+    Segments of one prompt are consecutive in its tokens; their positions may overlap. Generated
+    tokens see the whole prompt and continue after its highest position.
     """
 
     tokens: int
@@ -57,19 +57,19 @@ AttentionLayout = Literal["contiguous", "interleaved", "combined", "slots"]
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentAttention:
-    """Requests of one `group` are workers that see one another's tokens as they are written.
+    """Requests of one `group` are workers that see one another's tokens while they write.
 
-    The answer begins when all `workers` have come, `index` from 0 among them. Layouts, in the words
+    The answer begins when all `workers` are there, `index` from 0 among them. Layouts, in the terms
     of Hogwild! Inference (arXiv 2504.06261): contiguous, one growing block for each worker;
     interleaved, only finished steps are shared; combined, both. slots: one block for each worker,
-    at positions of its own that no other's growth moves, as in Group Think (arXiv 2505.11107).
+    at positions that no other worker's growth moves, as in Group Think (arXiv 2505.11107).
 
     A worker reads its prompt, the finished steps of all, `others`, the blocks of the others, `own`,
     and its own block last. `opening` begins its answer, and every further step where steps are
     shared; `{step}` in it is the step's number, from 1. `nudge` follows the opening of a step
-    once `nudge_tokens` have been written since the last one. These texts are the program's, not a
-    user's or a model's; no special token comes of them. Openings and nudges are part of the
-    answer: they count as written.
+    once `nudge_tokens` have been written since the last nudge. These texts come from the program,
+    not from a user or a model, and are encoded without special tokens. Openings and nudges are part
+    of the answer and count as written.
 
     Raises: `ValueError` for an index outside the group.
     """
@@ -93,13 +93,13 @@ class ConcurrentAttention:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program that a call is part of, and where the call stands in it.
+    """The program that a call is part of, and the call's position in it.
 
-    `path` is the longest way from this call to the end of the program, the call included;
-    `remaining` is that of the whole program, so never less. `work` is all that models still have to
-    do for it, as far as it is known; None: nobody knows. All in one unit, the weights of nodes.
-    `node` names the place that asks, the same in every run and for every item of a map: what was
-    written there before is what will be written now.
+    `path` is the longest path from this call to the end of the program, the call included;
+    `remaining` is that of the whole program, so never less. `work` is all remaining work of models
+    for it, as far as known; None: unknown. All are in units of node weights.
+    `node` names the calling node, the same in every run and for every item of a map, so that
+    earlier answers of the node predict the next one.
     """
 
     id: str
@@ -113,15 +113,15 @@ class Program:
 class ModelRequest:
     """One model call.
 
-    Exactly one of `messages` (chat, templated where the model runs) and `prompt_token_ids` (used as
-    they are) is given. `schema` constrains the output to JSON that fits the JSON Schema,
+    Exactly one of `messages` (chat, templated by the model's server) and `prompt_token_ids` (used
+    as they are) is set. `schema` constrains the output to JSON that fits the JSON Schema,
     `grammar` to the language of a Lark grammar in llguidance's dialect; at most one of the two. A
     larger `priority` is more urgent; a client that serves several programs orders by `program`
     first. `cache_prefix` names requests that share a prompt prefix. An answer that is not complete
-    after `timeout_s` seconds is worth nothing. `adapter` names the LoRA adapter that answers, one
-    of those that the client's capabilities list. `top_logprobs`: so many of the largest log
-    probabilities are reported for each token. `placement` covers `prompt_token_ids` (empty: one
-    stretch from position 0). `attention`: the request is a worker of a group.
+    after `timeout_s` seconds fails. `adapter` names the LoRA adapter that answers, one of the
+    client's capabilities. `top_logprobs`: how many of the largest log probabilities to report for
+    each token. `placement` covers `prompt_token_ids` (empty: one segment from position 0).
+    `attention`: the request is a worker of a group.
     """
 
     messages: tuple[Message, ...] = ()
@@ -154,7 +154,7 @@ class ModelRequest:
 
     @property
     def continues(self) -> bool:
-        """Whether the messages end with an unfinished answer, which the model is to go on with."""
+        """Whether the messages end with an unfinished answer, which the model is to continue."""
         last = self.messages[-1] if self.messages else None
         return last is not None and last.role == "assistant" and not last.tool_calls
 
@@ -184,7 +184,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Newly decoded text of the model's reasoning, which is not part of its answer."""
+    """Newly decoded text of the model's reasoning, not part of its answer."""
 
     text: str
     token_ids: tuple[int, ...] = ()
@@ -192,9 +192,9 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """The prompt has been computed. Comes first, from clients that can tell, with the prompt's ids.
+    """The prompt has been computed. The first event of clients that report it, with its token ids.
 
-    From here on other requests with the same prefix find it in the server's cache.
+    From now on other requests with the same prefix find it in the server's cache.
     """
 
     prompt_token_ids: tuple[int, ...] = ()
@@ -206,16 +206,15 @@ ModelEvent = Prefilled | Delta | Completion
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a client has found its model able to do.
+    """Capabilities of a client and its model.
 
-    `grammar`: output can be held to a request's grammar. `continuation`: a conversation may end
-    with an unfinished answer, which the model then goes on with.
-    `adapters` are LoRA adapters that a request may name instead of the model. `metrics`: the server
-    counts its running requests and cached tokens where the client can read them. `stop_token_ids`,
-    `placement`: requests may have them. `top_logprobs`: at most so many. `layouts` of concurrent
-    attention that a group may have. `extra_fields`: further fields that `ModelRequest.extra` may
-    have, all of which it honours. `sampling`: what stands in where a request leaves temperature,
-    top_p or top_k open; None: the server's own default, which it does not tell.
+    `grammar`: output can be constrained by a grammar. `continuation`: a conversation may end with
+    an unfinished answer, which the model then continues. `adapters`: LoRA adapters that a request
+    may name. `metrics`: the server's counts of running requests and cached tokens are readable.
+    `stop_token_ids`, `placement`: requests may have them. `top_logprobs`: the most per token.
+    `layouts`: supported layouts of concurrent attention. `extra_fields`: fields that
+    `ModelRequest.extra` may have, all of which are honoured. `sampling`: the defaults of
+    temperature, top_p and top_k; None: the server's own, which it does not report.
     """
 
     streaming: bool = True
@@ -248,7 +247,7 @@ class ModelClient(Protocol):
         """The model's name, as reports show it."""
 
     async def capabilities(self) -> Capabilities:
-        """What the model can do; asked of the server or the weights, not assumed."""
+        """The model's capabilities, as the server or the weights report them, not assumed."""
 
     def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer: perhaps `Prefilled`, deltas, then exactly one `Completion`.
@@ -261,7 +260,7 @@ class ModelClient(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Cancel what is running and let go of connections and weights. Harmless when repeated."""
+        """Cancel what is running and release connections and weights. Harmless when repeated."""
 
 
 @runtime_checkable
@@ -269,7 +268,7 @@ class Startable(Protocol):
     """A model client that may have to start something before it can answer."""
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
-        """Get ready; `show` is told in words how that goes. Harmless when repeated.
+        """Get ready; `show` receives progress messages. Harmless when repeated.
 
         Raises: `ServeError`.
         """
@@ -277,10 +276,10 @@ class Startable(Protocol):
 
 @runtime_checkable
 class Warmable(Protocol):
-    """A model client that can have the beginning of a prompt computed before the rest is known."""
+    """A model client that can prefill the beginning of a prompt before the rest is known."""
 
     async def warm(self, request: ModelRequest) -> None:
-        """Compute the prompt of `request` and keep no answer; less urgent than any real call.
+        """Compute the prompt of `request` without an answer, at lower priority than any real call.
 
         Does nothing where that would not help. Raises: `ModelError`.
         """
@@ -290,12 +289,12 @@ class Warmable(Protocol):
 class Tokenizing(Protocol):
     """A model client that turns text into its model's token ids, and ids into text.
 
-    What a user, a tool or a model wrote is encoded with `special` False: then no special token can
-    come of it, whatever it spells.
+    Text of a user, a tool or a model is encoded with `special` False: then it cannot become a
+    special token, whatever it spells.
     """
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """The ids of `text`; none are added. `special`: those spelt out in it are read as such.
+        """The ids of `text`; none are added. `special`: special tokens spelt in it become tokens.
 
         Raises: `ModelError`.
         """
@@ -304,19 +303,16 @@ class Tokenizing(Protocol):
         """The prompt of a conversation, with the opening of the answer. Raises: `ModelError`."""
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
-        """The text of `token_ids`, special tokens spelt out. Raises: `ModelError`."""
+        """The text of `token_ids`, with special tokens spelt out. Raises: `ModelError`."""
 
     async def special_token(self, text: str) -> int | None:
-        """The id of the special token that is written `text`; None: there is none.
-
-        Raises: `ModelError`.
-        """
+        """The id of the special token written `text`, or None. Raises: `ModelError`."""
 
 
 def unrefused(answer: Completion) -> Completion:
-    """`answer`, for who cannot use half of one.
+    """`answer`, unless the model refused to finish it.
 
-    Raises: `ModelRequestError` for one that was refused on its way, with the reason.
+    Raises: `ModelRequestError` for an answer that was refused half-way, with the reason.
     """
     if answer.finish_reason == "refused":
         why = f": {answer.refusal}" if answer.refusal else ""
@@ -325,6 +321,6 @@ def unrefused(answer: Completion) -> Completion:
 
 
 def cut_off(what: str, tokens: int | None) -> ModelOutputError:
-    """The error of `what`, a value that ends in the middle because its `tokens` were used up."""
+    """The error for `what`, a value that ends in the middle because its `tokens` were used up."""
     where = "" if tokens is None else f" at {tokens} tokens"
     return ModelOutputError(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")

@@ -1,4 +1,4 @@
-"""The result store port: values kept under keys made of their content; and the store in memory."""
+"""The result store port: values under keys derived from their inputs; and an in-memory store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from weft.core.ports.clock import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """A kept value. A class of its own, so that a kept None differs from nothing kept."""
+    """A stored value; wraps it so that a stored None differs from a missing entry."""
 
     value: Any
 
 
 class ResultStore(Protocol):
-    """Keeps results by key. A stored value is never mutated by the store, nor by its readers."""
+    """Stores results by key. Neither the store nor its readers mutate a stored value."""
 
     async def get(self, key: str) -> StoreEntry | None:
         """The entry under `key`, or None when there is none or it has expired.
@@ -26,28 +26,28 @@ class ResultStore(Protocol):
         """
 
     async def put(self, key: str, value: Any, ttl_s: float | None = None) -> None:
-        """Keep `value` under `key`, for `ttl_s` seconds of wall time (None: for ever).
+        """Store `value` under `key`, for `ttl_s` seconds of wall time (None: for ever).
 
         The last writer of a key wins. Raises: `TypeError` when the store cannot hold the value,
         `StoreError`.
         """
 
     async def aclose(self) -> None:
-        """Let go of files and connections. Harmless when called twice."""
+        """Close files and connections. Harmless when repeated."""
 
 
 class MemoryStore:
-    """Implements `ResultStore` for one process. Keeps deep copies: nobody can mutate an entry."""
+    """Implements `ResultStore` for one process. Stores deep copies: no caller can mutate them."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._entries: dict[str, tuple[Any, float | None]] = {}
 
     async def get(self, key: str) -> StoreEntry | None:
-        found = self._entries.get(key)
-        if found is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        value, expires_at = found
+        value, expires_at = entry
         if expires_at is not None and self._clock.wall().timestamp() >= expires_at:
             del self._entries[key]
             return None

@@ -10,7 +10,7 @@ from weft.core.errors import WeftError
 from weft.core.values import ToolSpec
 
 BoundTool = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Calls one tool with some arguments, as `ToolRunner.call` does."""
+"""Calls one tool, as `ToolRunner.call` does."""
 
 
 class ToolRunner(Protocol):
@@ -31,27 +31,27 @@ class ToolRunner(Protocol):
 
 @runtime_checkable
 class BatchRunner(Protocol):
-    """A tool runner that can make several calls of one tool at once, where its spec says so."""
+    """A tool runner that can make several calls of one tool at once, where its spec allows it."""
 
     async def call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]
     ) -> Sequence[Any | WeftError]:
         """One outcome for each of `calls` (at most the spec's `batch`), in their order.
 
-        A call that failed alone is its error, as a value; cancelling the caller cancels them all.
+        A call that failed alone is its error, as a value. Cancelling the caller cancels them all.
 
         Raises: what `ToolRunner.call` raises, when all of them failed together.
         """
 
 
 class ToolBinder(Protocol):
-    """A tool runner that looks a tool up once for many calls of it."""
+    """A tool runner that looks a tool up once for many calls."""
 
     def bound(self, name: str) -> BoundTool:
-        """`call` of the tool `name`. Raises: `ToolNotFound`."""
+        """`call` for the tool `name`. Raises: `ToolNotFound`."""
 
 
 def bound(tools: ToolRunner, name: str) -> BoundTool:
-    """`tools.call` of the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
+    """`call` for the tool `name`, looked up once where `tools` can. Raises: `ToolNotFound`."""
     look_up: Callable[[str], BoundTool] | None = getattr(tools, "bound", None)
     return partial(tools.call, name) if look_up is None else look_up(name)

@@ -1,7 +1,7 @@
-"""Questions about JSON Schemas: can a value of one ever fit another; what lies at a path.
+"""Questions about JSON Schemas: whether a value of one can ever fit another, what is at a path.
 
-A keyword that is not understood counts as "anything may be": answers are only given where they can
-be proved, so there are no false alarms.
+A keyword that is not understood allows anything: only what is proved is reported, so there are no
+false alarms.
 """
 
 from weft.core.schema.comparison import mismatch

@@ -1,6 +1,4 @@
-"""Whether a value of one schema can ever fit another, or any value fit it at all; and if not,
-why.
-"""
+"""Whether a value of one schema can ever fit another, or any value fit it at all; if not, why."""
 
 from __future__ import annotations
 
@@ -65,7 +63,7 @@ def beyond(value: Any, schema: Mapping[str, Any]) -> str | None:
 
 
 def _is_multiple(value: int | float, step: int | float) -> bool:
-    """Whether it is one, by their decimal digits. What has none is not told to be none."""
+    """Whether it is one, by decimal digits; true for values without any (infinity, NaN)."""
     try:
         return Fraction(str(value)) % Fraction(str(step)) == 0
     except ValueError:
@@ -73,7 +71,7 @@ def _is_multiple(value: int | float, step: int | float) -> bool:
 
 
 def _bound(schema: Mapping[str, Any], keyword: str) -> int | float | None:
-    """The bound `keyword`; None where there is none, or something that is no number."""
+    """The numeric bound `keyword`, or None."""
     limit = schema.get(keyword)
     return limit if isinstance(limit, (int, float)) and not isinstance(limit, bool) else None
 
@@ -81,14 +79,14 @@ def _bound(schema: Mapping[str, Any], keyword: str) -> int | float | None:
 def mismatch(source: JsonSchema | None, target: JsonSchema | None) -> str | None:
     """Why a value of `source` can never fit `target`, in words, or None when it may fit.
 
-    A schema that is None may be anything. One thing is a mismatch although an empty value would
-    pass: lists, or objects with free keys, whose items can never fit.
+    None stands for any schema. One mismatch is reported although an empty value would pass: lists,
+    or objects with free keys, whose items can never fit.
     """
     if source is None or target is None:
         return None
     try:
         clash = _Comparison(source, target).clash(source, target)
-    except RecursionError:  # nested deeper than anything that was written to be understood
+    except RecursionError:  # nested deeper than any schema written by hand
         return None
     return None if clash is None else str(clash)
 
@@ -112,12 +110,12 @@ _NOTHING = _Clash("no value is allowed here")
 
 
 class _Comparison:
-    """One comparison; remembers the pairs it has seen, so that recursive schemas end."""
+    """One comparison; memoizes pairs of schemas, so that recursive schemas end."""
 
     def __init__(self, source: JsonSchema, target: JsonSchema) -> None:
         self._source = source
         self._target = target
-        self._seen: dict[tuple[int, int], _Clash | None] = {}
+        self._clashes: dict[tuple[int, int], _Clash | None] = {}
 
     def clash(self, a: Part, b: Part) -> _Clash | None:
         """Why no value fits both `a` (a part of the source) and `b` (of the target), or None."""
@@ -126,10 +124,10 @@ class _Comparison:
         if not isinstance(a, Mapping) or not isinstance(b, Mapping):
             return None
         pair = (id(a), id(b))
-        if pair not in self._seen:
-            self._seen[pair] = None  # a pair that meets itself proves nothing
-            self._seen[pair] = self._own(a, b) or self._composed(a, b)
-        return self._seen[pair]
+        if pair not in self._clashes:
+            self._clashes[pair] = None  # a pair that contains itself proves nothing
+            self._clashes[pair] = self._own(a, b) or self._composed(a, b)
+        return self._clashes[pair]
 
     def _composed(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
         clashes = chain(
@@ -146,8 +144,8 @@ class _Comparison:
         shared = from_a & from_b
         if not shared:
             return _Clash(f"{named(from_a)} can never be {named(from_b)}")
-        given, taken = listed(a), listed(b)
-        if clash := _values(given, taken) or _beyond(given, b) or _beyond(taken, a):
+        source, target = listed(a), listed(b)
+        if clash := _values(source, target) or _beyond(source, b) or _beyond(target, a):
             return clash
         if shared == {"object"}:
             return self._properties(a, b) or self._free("*", any_member(a), any_member(b))
@@ -157,32 +155,32 @@ class _Comparison:
 
     def _properties(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
         for name in dict.fromkeys((*required(b), *required(a))):
-            given, taken = member(a, name), member(b, name)
-            if given is False:
+            source, target = member(a, name), member(b, name)
+            if source is False:
                 return _Clash(f"it has no property {name!r}{meant(name, a)}")
-            if taken is False:
+            if target is False:
                 return _Clash(f"the property {name!r} is not allowed{meant(name, b)}")
-            if clash := self._both(given, taken):
+            if clash := self._both(source, target):
                 return clash.inside(name)
         return None
 
     def _places(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> _Clash | None:
         present = max(count(a, "minItems"), count(b, "minItems"))
-        told_apart = max(len(parts(schema.get("prefixItems"))) for schema in (a, b))
-        for index in range(min(present, told_apart + 1)):
+        positional = max(len(parts(schema.get("prefixItems"))) for schema in (a, b))
+        for index in range(min(present, positional + 1)):
             if clash := self._both(element(a, index), element(b, index)):
                 return clash.inside(f"[{index}]")
         return None
 
-    def _free(self, step: str, given: Part | None, taken: Part | None) -> _Clash | None:
-        """Items of lists, or properties with free keys; where none may be, none has to fit."""
-        if given is False or taken is False:
+    def _free(self, step: str, source: Part | None, target: Part | None) -> _Clash | None:
+        """Items of lists, or properties with free keys; an empty value fits where none may be."""
+        if source is False or target is False:
             return None
-        clash = self._both(given, taken)
+        clash = self._both(source, target)
         return clash and clash.inside(step)
 
-    def _both(self, given: Part | None, taken: Part | None) -> _Clash | None:
-        return None if given is None or taken is None else self.clash(given, taken)
+    def _both(self, source: Part | None, target: Part | None) -> _Clash | None:
+        return None if source is None or target is None else self.clash(source, target)
 
 
 def _excluded(
@@ -190,27 +188,25 @@ def _excluded(
 ) -> Iterator[_Clash]:
     """The clashes with what `schema` refers to, and with all alternatives it leaves."""
     for part in conjuncts(schema, root):
-        if found := clash(part):
-            yield found
+        if clashing := clash(part):
+            yield clashing
     for group in alternatives(schema):
-        found_all = [found for part in group if (found := clash(part))]
-        if len(found_all) == len(group):
-            yield _Clash(" and ".join(dict.fromkeys(map(str, found_all))))
+        clashes = [found for part in group if (found := clash(part))]
+        if len(clashes) == len(group):
+            yield _Clash(" and ".join(dict.fromkeys(map(str, clashes))))
 
 
-def _values(given: Sequence[Any] | None, taken: Sequence[Any] | None) -> _Clash | None:
-    if given is None or taken is None or any(value in taken for value in given):
+def _values(source: Sequence[Any] | None, target: Sequence[Any] | None) -> _Clash | None:
+    if source is None or target is None or any(value in target for value in source):
         return None
-    return _Clash(f"{_quoted(given)} is never {_quoted(taken)}")
+    return _Clash(f"{_quoted(source)} is never {_quoted(target)}")
 
 
 def _beyond(values: Sequence[Any] | None, schema: Mapping[str, Any]) -> _Clash | None:
-    """The clash of values, where they are listed, with bounds that exclude all of them."""
+    """The clash of listed values with bounds that exclude all of them."""
     whys = [beyond(value, schema) for value in values or ()]
-    said = [why for why in whys if why is not None]
-    return (
-        _Clash(" and ".join(dict.fromkeys(said[:5]))) if said and len(said) == len(whys) else None
-    )
+    reasons = list(dict.fromkeys(why for why in whys[:5] if why is not None))
+    return _Clash(" and ".join(reasons)) if whys and None not in whys else None
 
 
 def _quoted(values: Sequence[Any]) -> str:
@@ -222,15 +218,15 @@ _MOST_STEPS: Final = 10_000
 
 
 def endless(schema: JsonSchema) -> bool:
-    """Whether every value of `schema` would go on for ever. False where that takes long to tell."""
+    """Whether every value of `schema` is infinite. False where that takes too long to decide."""
     try:
         return not _Ending(schema).ends(schema)
-    except RecursionError:  # nested deeper than anything that was written to be understood
+    except RecursionError:  # nested deeper than any schema written by hand
         return False
 
 
 class _Ending:
-    """Looks for a way out of one schema."""
+    """Searches one schema for a finite value."""
 
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
@@ -238,7 +234,7 @@ class _Ending:
         self._steps = 0
 
     def ends(self, part: Part | None) -> bool:
-        """Whether a value of `part` can end without holding one of the parts it is in."""
+        """Whether a value of `part` can be finite, without any of the parts around it."""
         self._steps += 1
         if not isinstance(part, Mapping) or self._steps > _MOST_STEPS:
             return True

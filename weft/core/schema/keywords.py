@@ -1,4 +1,4 @@
-"""What single JSON Schema keywords say. Total: a malformed keyword counts as absent."""
+"""The meaning of single JSON Schema keywords. Total: a malformed keyword counts as absent."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _EVERYTHING: Final[frozenset[str]] = frozenset().union(*_KINDS.values())
 
 
 def kinds(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The kinds of values that `type`, `const` and `enum` leave."""
+    """The kinds of values that `type`, `const` and `enum` allow."""
     stated = schema.get("type", ())
     names = [stated] if isinstance(stated, str) else parts(stated)
-    known = names and all(isinstance(name, str) and name in _KINDS for name in names)
-    left = frozenset().union(*(_KINDS[name] for name in names)) if known else _EVERYTHING
+    valid = names and all(isinstance(name, str) and name in _KINDS for name in names)
+    left = frozenset().union(*(_KINDS[name] for name in names)) if valid else _EVERYTHING
     values = listed(schema)
     return left if values is None else left & {_kind(value) for value in values}
 
@@ -65,7 +65,7 @@ def required(schema: Mapping[str, Any]) -> Sequence[str]:
 
 
 def member(schema: Mapping[str, Any], name: str) -> Part | None:
-    """The schema of a property: False when it cannot be there, None when nothing is said."""
+    """The schema of a property: False when it cannot be there, None when it is unconstrained."""
     properties = schema.get("properties")
     if isinstance(properties, Mapping) and name in properties:
         return _part(properties[name])
@@ -83,7 +83,7 @@ def any_member(schema: Mapping[str, Any]) -> Part | None:
 
 def element(schema: Mapping[str, Any], index: int) -> Part | None:
     """The schema of item `index` (from the end where negative): False when it cannot be there,
-    None when nothing is said.
+    None when it is unconstrained.
     """
     prefix = parts(schema.get("prefixItems"))
     if index < 0 and prefix:
@@ -94,18 +94,18 @@ def element(schema: Mapping[str, Any], index: int) -> Part | None:
 
 
 def any_element(schema: Mapping[str, Any]) -> Part | None:
-    """The schema of every item of a list without places of their own."""
+    """The schema of every item of a list without positional items."""
     return None if "prefixItems" in schema else element(schema, 0)
 
 
 def count(schema: Mapping[str, Any], keyword: str) -> int:
-    """A keyword that counts something, such as minItems; 0 where it is absent."""
+    """The value of a counting keyword such as minItems; 0 where it is absent."""
     value = schema.get(keyword)
     return int(value) if isinstance(value, (int, float)) else 0
 
 
 def conjuncts(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Part]:
-    """Schemas that hold as well: the target of $ref and the members of allOf."""
+    """Schemas that must hold too: the target of $ref and the members of allOf."""
     reference = schema.get("$ref")
     target = _resolve(reference, root) if isinstance(reference, str) else None
     if target is not None:
@@ -124,12 +124,12 @@ def _resolve(reference: str, root: Mapping[str, Any]) -> Part | None:
     """The target of a reference inside the document, or None when it is elsewhere or missing."""
     if reference != "#" and not reference.startswith("#/"):
         return None
-    found: Any = root
+    target: Any = root
     for step in reference.split("/")[1:]:
-        if not isinstance(found, Mapping):
+        if not isinstance(target, Mapping):
             return None
-        found = found.get(step.replace("~1", "/").replace("~0", "~"))
-    return _part(found)
+        target = target.get(step.replace("~1", "/").replace("~0", "~"))
+    return _part(target)
 
 
 def parts(value: Any) -> Sequence[Any]:
@@ -152,7 +152,7 @@ def named(kinds_: frozenset[str]) -> str:
 
 
 def meant(name: str, schema: Mapping[str, Any]) -> str:
-    """A second half of a sentence that says there is no property `name`: which ones there are."""
+    """The end of an error about a missing property `name`: the properties that exist."""
     properties = schema.get("properties")
     names = [str(key) for key in properties] if isinstance(properties, Mapping) else []
     if close := closest(name, names):

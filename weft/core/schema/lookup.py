@@ -1,4 +1,4 @@
-"""What a schema says of a place in its values, and which properties it declares."""
+"""The schema of a place in a value, and the properties that a schema declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def array_of(schema: JsonSchema | None) -> JsonSchema:
     """The schema of a list of values of `schema`; of a list of anything where that is None."""
     try:
         own = None if schema is None else standing_alone(schema, schema)
-    except RecursionError:  # nested deeper than anything that was written to be understood
+    except RecursionError:  # nested deeper than any schema written by hand
         own = None
     if own is None:
         return {"type": "array"}
@@ -37,12 +37,12 @@ def array_of(schema: JsonSchema | None) -> JsonSchema:
 def standing_alone(part: JsonSchema, root: JsonSchema) -> JsonSchema | None:
     """`part` of `root` with the definitions it needs; None when it refers to anything else."""
     definitions = {key: root[key] for key in _DEFINITIONS if key in root}
-    found = set(references(part))
-    if found:
-        found.update(references(definitions))
-    if not all(reference.startswith(_LOCAL) for reference in found):
+    targets = set(references(part))
+    if targets:
+        targets.update(references(definitions))
+    if not all(reference.startswith(_LOCAL) for reference in targets):
         return None
-    return {**part, **definitions} if found else part
+    return {**part, **definitions} if targets else part
 
 
 def references(value: Any) -> Iterator[str]:
@@ -58,9 +58,9 @@ def references(value: Any) -> Iterator[str]:
 
 
 def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | None:
-    """The schema of what lies at `path` inside a value of `schema`, or None when it does not say.
+    """The schema of what is at `path` inside a value of `schema`, or None where it is unknown.
 
-    The result stands alone: it brings the definitions it refers to.
+    The result is self-contained, with the definitions that it refers to.
 
     Raises: `LookupError`, in words, when no value of `schema` has anything there.
     """
@@ -73,12 +73,12 @@ def at(schema: JsonSchema | None, path: Sequence[str | int]) -> JsonSchema | Non
         if found is schema:
             return schema
         return standing_alone(found, schema) if isinstance(found, Mapping) else None
-    except RecursionError:  # nested deeper than anything that was written to be understood
+    except RecursionError:  # nested deeper than any schema written by hand
         return None
 
 
 class _Lookup:
-    """One step down from the place that the path `before` leads to."""
+    """One step down from the place at the path `before`."""
 
     def __init__(self, root: JsonSchema, before: Sequence[str | int]) -> None:
         self._root = root
@@ -86,7 +86,7 @@ class _Lookup:
         self._open: set[int] = set()
 
     def step(self, schema: Part, step: str | int) -> Part | None:
-        """What `schema` says of its part `step`; the conjunction of all it says."""
+        """The schema of the part `step`; the conjunction of all that `schema` says of it."""
         if schema is False:
             raise LookupError(f"{self._place} never has a value")
         if not isinstance(schema, Mapping) or id(schema) in self._open:
@@ -110,8 +110,8 @@ class _Lookup:
                 failures.append(error)
         if not found:
             raise failures[0]
-        known = [part for part in found if part is not None]
-        return _joined("anyOf", known) if len(known) == len(found) else None
+        schemas = [part for part in found if part is not None]
+        return _joined("anyOf", schemas) if len(schemas) == len(found) else None
 
     def _own(self, schema: Mapping[str, Any], step: str | int) -> Part | None:
         word = f"property {step!r}" if isinstance(step, str) else f"item {step}"
@@ -141,48 +141,48 @@ _NONE: _Names = {}
 
 
 def declared(schema: JsonSchema | None) -> tuple[str, ...] | None:
-    """The names of the properties that a value of `schema` is said to have, in order.
+    """The names of the properties that `schema` declares, in order.
 
-    None where nothing is said of them, or where it is said that there may be any others. That a
-    schema does not forbid other names does not count: schemas hardly ever do.
+    None where it declares none, or explicitly allows any others. A schema that merely does not
+    forbid other names counts as closed: schemas hardly ever forbid them.
     """
     if schema is None:
         return None
     try:
         names = _DeclaredProperties(schema).names(schema)
-    except RecursionError:  # nested deeper than anything that was written to be understood
+    except RecursionError:  # nested deeper than any schema written by hand
         return None
     return None if names is None else tuple(names)
 
 
 class _DeclaredProperties:
-    """Goes through one schema, in which references lead around."""
+    """Walks one schema, whose references may form cycles."""
 
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
-        self._seen: dict[int, _Names | None] = {}
+        self._names: dict[int, _Names | None] = {}
 
     def names(self, part: Part) -> _Names | None:
         if not isinstance(part, Mapping):
             return None if part else _NONE
-        if id(part) not in self._seen:
-            self._seen[id(part)] = None  # a part that meets itself says nothing
-            self._seen[id(part)] = self._found(part)
-        return self._seen[id(part)]
+        if id(part) not in self._names:
+            self._names[id(part)] = None  # a part that contains itself declares nothing
+            self._names[id(part)] = self._of(part)
+        return self._names[id(part)]
 
-    def _found(self, part: Mapping[str, object]) -> _Names | None:
+    def _of(self, part: Mapping[str, object]) -> _Names | None:
         if "object" not in kinds(part):
             return _NONE
         if part.get("additionalProperties") or "patternProperties" in part:
             return None
-        said = [self.names(one) for one in conjuncts(part, self._root)]
+        groups = [self.names(one) for one in conjuncts(part, self._root)]
         for group in alternatives(part):
-            ways = [self.names(one) for one in group]
-            said.append(None if None in ways else _union(ways))
+            branches = [self.names(one) for one in group]
+            groups.append(None if None in branches else _union(branches))
         properties = part.get("properties")
         if isinstance(properties, Mapping) and properties:
-            said.insert(0, {name: None for name in properties if isinstance(name, str)})
-        return _union(said) if any(names is not None for names in said) else None
+            groups.insert(0, {name: None for name in properties if isinstance(name, str)})
+        return _union(groups) if any(names is not None for names in groups) else None
 
 
 def _union(groups: list[_Names | None]) -> _Names:

@@ -1,1 +1,1 @@
-"""What is made of workflows: questions, models, tools, servers, pages."""
+"""Applications of workflows: questions, models, tools, servers, pages."""

@@ -1,6 +1,6 @@
-"""A question to an agent that plans and calls tools: `ask`, and the workflow that it is.
+"""`ask`: a question for an agent that plans and calls tools, as a workflow of one node.
 
-Knows no loop itself: see `weft.agents.loops`.
+The agents' loops are in `weft.agents.loops`.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ async def ask(
         options: rounds, calls, the schema of the answer: see `AgentOptions`
         settings: listeners, concurrency, deadline and budget, and where the run is recorded
 
-    Raises: `BuildError` for what is wrong with the arguments, `AgentError` when there is no answer,
+    Raises: `BuildError` for invalid arguments, `AgentError` when there is no answer,
     `StoreError` when it cannot be recorded.
     """
-    said = options or AgentOptions()
-    check_question(question, agent, said)
+    options = options or AgentOptions()
+    check_question(question, agent, options)
     sources = ToolSources(tools)
-    async with Models() as models, ask_flow(question, sources, agent, said, model) as asked:
-        run = asked.start(models, settings)
+    async with Models() as models, ask_flow(question, sources, agent, options, model) as flow:
+        run = flow.start(models, settings)
         await run.wait()
         return answer_of_run(run)
 
 
 def check_question(question: str, agent: str, options: AgentOptions) -> None:
-    """Raises: `BuildError` for an empty question, an unknown agent, or a schema that is none."""
+    """Raises: `BuildError` for an empty question, an unknown agent, or an invalid schema."""
     if not question.strip():
         raise BuildError("the question is empty", hint='weft ask "which is cheaper, ...?"')
     check_options(agent, options)
@@ -71,10 +71,10 @@ def check_question(question: str, agent: str, options: AgentOptions) -> None:
 async def ask_flow(
     question: str, sources: ToolSources, agent: str, options: AgentOptions, model: Declared
 ) -> AsyncIterator[QuestionFlow]:
-    """The question as a workflow, whose model node acts with the tools of `sources`.
+    """The question as a workflow with one model node, an agent with the tools of `sources`.
 
-    Its run begins and ends inside. Tools that no workflow could name are started here, and ended.
-    Raises: `BuildError`, `ToolError`.
+    Its run begins and ends inside the context. Tools that no workflow could name are started and
+    stopped here. Raises: `BuildError`, `ToolError`.
     """
     section = sources.section()
     if section is not None:
@@ -90,13 +90,13 @@ async def ask_flow(
 
 
 def answer_of_run(run: FlowRun) -> Answer:
-    """The answer of a run that has ended, with its calls and plans.
+    """The answer of a finished run, with its calls and plans.
 
     Raises: `AgentError` when there is none.
     """
-    found = run.findings.get(ANSWER)
-    if outcome_of(run).ok and isinstance(found, Answer):
-        return found
+    answer = run.findings.get(ANSWER)
+    if outcome_of(run).ok and isinstance(answer, Answer):
+        return answer
     raise AgentError(why_unanswered(run), node=ANSWER)
 
 
@@ -107,7 +107,7 @@ def plan_as_yaml(
     folder: Path,
     model: str | Mapping[str, Any],
 ) -> str:
-    """The calls that led to `answer`, as a workflow file in `folder`: a plan that worked.
+    """The calls that led to `answer`, as a workflow file in `folder`.
 
     `model` concludes in it, as it did here. Raises: `BuildError` when the agent made no plan, or
     when a file there cannot name a tool.
@@ -115,9 +115,9 @@ def plan_as_yaml(
     if not answer.plans:
         raise BuildError("this agent writes no plan to save", hint="use --agent compiler")
     plan = merge_plans(answer)
-    there = sources.declarations(folder, [step.tool for step in plan.steps])
+    declared = sources.declarations(folder, [step.tool for step in plan.steps])
     flow = flow_of(
-        plan, there.tools, called=there.called, question=question, model=model, folder=folder
+        plan, declared.tools, called=declared.called, question=question, model=model, folder=folder
     )
     return flow.to_yaml()
 
@@ -125,7 +125,7 @@ def plan_as_yaml(
 def ask_sync(question: str, **given: Any) -> Answer:
     """`ask` for programs without an event loop; the same arguments.
 
-    Raises: what `ask` raises, and `BuildError` inside an event loop.
+    Raises: as `ask`, and `BuildError` inside an event loop.
     """
     return run_blocking(lambda: ask(question, **given), "weft.ask")
 

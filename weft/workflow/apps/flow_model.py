@@ -1,4 +1,4 @@
-"""A workflow as a model: a chat comes in, the workflow runs, its answer streams out."""
+"""A workflow as a model: a chat fills its inputs, and its answer is streamed."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _QUESTIONS = ("prompt", "question")
 
 
 class ChatInputs:
-    """Which inputs a chat fills.
+    """The inputs that a chat fills.
 
-    conversation  `messages`, if it takes a list: gets all messages, as {role, content}
-    question      `prompt`, `question`, or else the only required text: gets the user's last words
+    conversation  `messages`, if it takes a list: all messages, as {role, content}
+    question      `prompt`, `question`, or else the only required text: the last user message
     """
 
     def __init__(self, document: WorkflowDocument) -> None:
@@ -59,9 +59,9 @@ class ChatInputs:
         self.question = named[0] if named else only
 
     def of(self, messages: tuple[Message, ...], given: object = None) -> dict[str, Any]:
-        """The inputs for `messages`; those `given` by name count more.
+        """The inputs for `messages`; those `given` by name take precedence.
 
-        Raises: `InputError` when a text is needed and no user said one, or `given` is no mapping.
+        Raises: `InputError` when a required text has no user message, or `given` is no mapping.
         """
         if given is not None and not isinstance(given, Mapping):
             raise InputError("`inputs` is not an object", hint='such as {"topic": "rivers"}')
@@ -70,7 +70,7 @@ class ChatInputs:
         if self.conversation is not None:
             values[self.conversation] = [_turn(message) for message in messages]
         if self.question is not None and self.question not in named:
-            values[self.question] = _last_said(messages)
+            values[self.question] = _last_question(messages)
         return {**values, **named}
 
 
@@ -91,7 +91,7 @@ def _turn(message: Message) -> dict[str, Any]:
     return turn
 
 
-def _last_said(messages: tuple[Message, ...]) -> str:
+def _last_question(messages: tuple[Message, ...]) -> str:
     for message in reversed(messages):
         if message.role == "user":
             return message.content
@@ -99,24 +99,23 @@ def _last_said(messages: tuple[Message, ...]) -> str:
 
 
 EXTRA_FIELDS = frozenset({"inputs", "stream"})
-"""What it reads of `ModelRequest.extra`. `stream`: False keeps the answer back until it is whole,
-so that no repetition of a node can contradict what has been said."""
+"""The fields of `ModelRequest.extra` that it reads. `stream`: False sends the answer only when it
+is complete, so that no retry of a node can contradict what was sent."""
 
 _SEEDS = 2**31
 
 
 class FlowModel:
-    """Implements `ModelClient` with runs of `flow`, as many at once as are asked for.
+    """Implements `ModelClient` with runs of `flow`, any number at once.
 
     The chat fills inputs as `ChatInputs` says; others come from `extra["inputs"]` or have defaults.
-    The answer is the output `answer` or `text`, or the only one; where it is exactly what one model
-    node writes, it is streamed as it is written. Where a model node that it is made of is
-    partial, the finish reason is "length". `progress` tells, as reasoning, which nodes have ended.
-    Secrets do not leave: the answer has marks in their place. Of the sampling only the seed
-    counts: the workflow says how its models sample.
+    The answer is the output `answer` or `text`, or the only one; if it is exactly what one model
+    node writes, it is streamed as it is written. If a model node in the answer is partial, the
+    finish reason is "length". `progress` reports finished nodes as reasoning. Secrets in the answer
+    are redacted. Of the sampling only the seed applies: the workflow sets how its models sample.
 
-    `models` and `kept` as in `ServedFlow`. `make_listener`: a further one for each run. A run
-    that is recorded is told to `extra["began"]`, a function of its id.
+    `models` and `recording` as in `ServedFlow`. `make_listener`: a further one for each run. The id
+    of a recorded run is passed to the function `extra["began"]`.
     """
 
     def __init__(
@@ -126,9 +125,9 @@ class FlowModel:
         *,
         progress: bool = False,
         make_listener: Callable[[], Listener] | None = None,
-        kept: RecordingOptions | None = None,
+        recording: RecordingOptions | None = None,
     ) -> None:
-        self._served = ServedFlow(flow, models, kept, "a model")
+        self._served = ServedFlow(flow, models, recording, "a model")
         self._flow = flow
         self._progress = progress
         self._make_listener = make_listener
@@ -154,7 +153,7 @@ class FlowModel:
         """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the node."""
         self._check(request)
         live = request.extra.get("stream") is not False
-        speech = AnswerStream(self._flow.nodes, self._speaker if live else None)
+        answer_stream = AnswerStream(self._flow.nodes, self._speaker if live else None)
         reasoning = ""
         inputs = self.inputs.of(request.messages, request.extra.get("inputs"))
         checked = await check_inputs_async(self._flow.document, inputs)
@@ -166,12 +165,12 @@ class FlowModel:
                     yield ReasoningDelta(f"{line}\n")
                 if isinstance(event, NodeRerouted) and event.node in writers:
                     writers.add(event.to)
-                if text := speech.take(event):
+                if text := answer_stream.take(event):
                     yield TextDelta(text)
             if stream.cancelled:
                 raise self._is_closed()
-            answer = stream.run.redacted(self._said(stream.result))
-            if text := speech.rest(answer):
+            answer = stream.run.redacted(self._answer_text(stream.result))
+            if text := answer_stream.rest(answer):
                 yield TextDelta(text)
             usage = stream.result.usage
             ends = [stream.result.outcomes.get(node) for node in writers]
@@ -189,8 +188,8 @@ class FlowModel:
         check_chat_only(request, f"{self.model} is a workflow", hint)
 
     def _start(self, request: ModelRequest, inputs: CheckedInputs, listener: Listener) -> FlowRun:
-        said_s = self._flow.document.run.deadline
-        times = [limit for limit in (said_s, request.timeout_s) if limit is not None]
+        deadline_s = self._flow.document.run.deadline
+        times = [limit for limit in (deadline_s, request.timeout_s) if limit is not None]
         seed = request.sampling.seed
         others = () if self._make_listener is None else (self._make_listener(),)
         run = self._served.start(
@@ -204,8 +203,8 @@ class FlowModel:
             began(run.id)
         return run
 
-    def _said(self, result: FlowResult) -> str:
-        """The answer of a run. Raises: why there is none."""
+    def _answer_text(self, result: FlowResult) -> str:
+        """The answer of a run. Raises: the reason why there is none."""
         wanted = list(self._flow.outputs) if self._answer is None else [self._answer]
         check_result(self._flow.document, result, wanted)
         if self._answer is None:

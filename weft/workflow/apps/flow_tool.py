@@ -1,4 +1,4 @@
-"""A workflow as a tool: its inputs are the arguments, its outputs the result. Knows no protocol."""
+"""A workflow as a tool: its inputs are the arguments, its outputs the result."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from weft.core.errors import Cancelled, ToolResultError
 from weft.core.ids import RunId
 from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema, ToolSpec
+from weft.validation import violation_async
 from weft.workflow.apps.served import RecordingOptions, ServedFlow
 from weft.workflow.document.check.types import TypeChecker
 from weft.workflow.document.inputs import check_inputs_async
-from weft.workflow.document.spec.schemas import violation_async
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.results.result import FlowResult, check_result
@@ -25,14 +25,14 @@ from weft.workflow.runtime.tools.toolset import Toolset
 
 @dataclass(frozen=True, slots=True)
 class FlowBegan:
-    """A run that is recorded has begun: the journal has it under `run`."""
+    """A recorded run has begun; the journal has it as `run`."""
 
     run: RunId
 
 
 @dataclass(frozen=True, slots=True)
 class FlowProgress:
-    """A node at the top of the workflow has ended: `ended` of `nodes`, and which one how."""
+    """A top-level node has ended: `ended` of `nodes`; `line` names it and its status."""
 
     ended: int
     nodes: int
@@ -41,7 +41,7 @@ class FlowProgress:
 
 @dataclass(frozen=True, slots=True)
 class FlowOutputs:
-    """The run has ended well. `values` are plain data, by the names of the outputs."""
+    """The run has succeeded. `values` are plain data, by the names of the outputs."""
 
     values: Mapping[str, Any]
 
@@ -56,22 +56,22 @@ class FlowTool:
         self,
         flow: Flow,
         models: ModelSource | Mapping[str, ModelClient],
-        kept: RecordingOptions | None = None,
+        recording: RecordingOptions | None = None,
     ) -> None:
-        self._served = ServedFlow(flow, models, kept, "a tool")
+        self._served = ServedFlow(flow, models, recording, "a tool")
         self._flow = flow
-        self._runs = RunStreams(waits=False)  # who leaves may be in a hurry
+        self._runs = RunStreams(waits=False)  # a client that leaves may be in a hurry
         outputs = TypeChecker(flow.unit, Toolset()).outputs()
         self.spec = ToolSpec(flow.name, flow.description, _parameters(flow), outputs)
 
     async def call(self, arguments: Mapping[str, Any]) -> AsyncGenerator[FlowStep, None]:
-        """Run the workflow: progress as it comes, and at last the outputs. Closing it ends the run.
+        """Run the workflow: progress as it comes, then the outputs. Closing it cancels the run.
 
-        Raises: `InputError`, `ToolResultError`, and why there is no result.
+        Raises: `InputError`, `ToolResultError`, and the reason why there is no result.
         """
         inputs = await check_inputs_async(self._flow.document, arguments)
         ended, nodes = 0, len(self._flow.nodes)
-        async with self._runs.start(lambda hear: self._served.start(inputs, (hear,))) as stream:
+        async with self._runs.start(lambda on: self._served.start(inputs, (on,))) as stream:
             if stream.run.recorded:
                 yield FlowBegan(stream.run.id)
             async for event in stream.events():
@@ -83,11 +83,11 @@ class FlowTool:
             yield FlowOutputs(await self._outputs(stream.result))
 
     async def aclose(self) -> None:
-        """End all runs, and wait for that."""
+        """Cancel all runs, and wait for them."""
         await self._runs.aclose()
 
     async def _outputs(self, result: FlowResult) -> Mapping[str, Any]:
-        """The outputs of a run, all of them. Raises: why one is not there."""
+        """All outputs of a run. Raises: the reason why one is missing."""
         check_result(self._flow.document, result, result.missing)
         name = self._flow.name
         try:
@@ -102,7 +102,7 @@ class FlowTool:
 
 
 def _moved(part: Any, place: str) -> Any:
-    """A schema, or a part of one, that stands at `place` of another: references lead there."""
+    """A schema, or a part of one, moved to `place` of another, with its references adjusted."""
     if isinstance(part, list):
         return [_moved(inner, place) for inner in part]
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Workflows behind an OpenAI-compatible API: for the command line, and for programs of your own."""
+"""Workflows behind an OpenAI-compatible API, for the command line and for Python programs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ __all__ = ["GatewayExchange", "GatewayKeys", "GatewayOptions", "Report", "Workfl
 
 
 class WorkflowGateway:
-    """Serves `flows`, each as a model of its own name; their models are loaded once, and shared.
+    """Serves `flows`, each as a model of its name; their models are loaded once, and shared.
 
         gateway = WorkflowGateway([weft.load("assistant.yaml")], GatewayOptions(port=0))
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `models` of the workflows, by the names that they declare, are served as they are, too: those
-    that think, for example. `progress` and `report`: see `FlowModel` and `Gateway`.
+    `models`: declared models of the workflows that are served directly too, such as thinking
+    models. `progress` and `report`: see `FlowModel` and `Gateway`.
 
-    With `journal` the runs of workflows are recorded there, as `durability` or each workflow says,
-    and the header `x-weft-run` of a reply says under which id. With `answers`, clients can answer
-    what runs in it ask. Whoever gives it closes it after `serve`.
+    With `journal` the runs of workflows are recorded there, with `durability` or each workflow's
+    own, and the header `x-weft-run` of a reply has the run's id. With `answers`, clients can answer
+    questions of its runs. The journal's owner closes it after `serve`.
 
-    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another, or
+    Raises: `BuildError` when a workflow is invalid, asks a person, or has the name of another, or
     when a journal is missing.
     """
 
@@ -66,7 +66,7 @@ class WorkflowGateway:
         durability: Durability | None = None,
         answers: bool = False,
     ) -> None:
-        kept = RecordingOptions(journal, durability)
+        recording = RecordingOptions(journal, durability)
         names = [flow.name for flow in flows]
         _check_names(names, "workflows")
         _check_names([*names, *models], "models")
@@ -75,13 +75,17 @@ class WorkflowGateway:
         metrics = run_metrics()
         self.flow_models = [
             FlowModel(
-                flow, self._models, progress=progress, make_listener=metrics.listener, kept=kept
+                flow,
+                self._models,
+                progress=progress,
+                make_listener=metrics.listener,
+                recording=recording,
             )
             for flow in flows
         ]
         served = [
             ServedModel(
-                flow.name, model, EXTRA_FIELDS, flow.description, runs=kept.journal is not None
+                flow.name, model, EXTRA_FIELDS, flow.description, runs=recording.journal is not None
             )
             for flow, model in zip(flows, self.flow_models, strict=True)
         ]
@@ -98,22 +102,22 @@ class WorkflowGateway:
 
     @property
     def address(self) -> str:
-        """`http://host:port`, without the `/v1`. Only after `bind`."""
+        """`http://host:port`, without the `/v1`. Valid after `bind`."""
         return self._gateway.address
 
     def bind(self) -> None:
-        """Take the port; nobody can connect before `serve`. Raises: `ServeError`."""
+        """Take the port, without accepting connections before `serve`. Raises: `ServeError`."""
         self._gateway.bind()
 
     def drain(self) -> None:
-        """Begin the end: refuse what is new, finish what is under way. In the loop's thread."""
+        """Refuse new requests and finish those in progress. Call it in the loop's thread."""
         self._draining.set()
         self._gateway.drain()
 
     async def serve(self, ready: Callable[[], None] | None = None, *, warm: bool = True) -> bool:
         """Load models (unless not `warm`), call `ready`, and serve until drained.
 
-        Returns False when answers had to be cut off. Raises: `ServeError`, and what loading raises.
+        Returns False when answers had to be cut off. Raises: `ServeError`, and errors of loading.
         """
         try:
             if warm and not await self._warmed():
@@ -122,12 +126,12 @@ class WorkflowGateway:
         finally:
             self._gateway.close()
             for model in (*self.flow_models, *self._others):
-                if isinstance(model, (FlowModel, ThoughtModel)):  # others are those of `Models`
+                if isinstance(model, (FlowModel, ThoughtModel)):  # `Models` closes the others
                     await model.aclose()
             await self._models.aclose()
 
     async def _warmed(self) -> bool:
-        """False when somebody ended it before."""
+        """Warm the models; False when drained before the end."""
         warming = asyncio.create_task(self._warm())
         draining = asyncio.create_task(self._draining.wait())
         try:
@@ -147,7 +151,7 @@ class WorkflowGateway:
 
 
 def _diffuses(client: ModelClient) -> bool:
-    """Whether it fills in around text that stands in its answer already."""
+    """Whether the model fills its answer in around given text."""
     if isinstance(client, ModeratedModel):
         return _diffuses(client.client)
     return isinstance(client, LocalModel) and client.diffuses
@@ -171,9 +175,9 @@ def _owner(flows: Sequence[Flow], model: str) -> Unit:
     owners = [flow.unit for flow in flows if model in flow.document.models]
     if len(owners) == 1:
         return owners[0]
-    there = sorted({name for flow in flows for name in flow.document.models})
+    models = sorted({name for flow in flows for name in flow.document.models})
     if owners:
         raise DuplicateName(f"two workflows declare the model {model!r}", hint="rename one")
     raise UnknownReference(
-        f"no workflow declares the model {model!r}", hint=choice_hint(model, there)
+        f"no workflow declares the model {model!r}", hint=choice_hint(model, models)
     )

@@ -1,4 +1,4 @@
-"""Workflows behind the Model Context Protocol: each a tool that any MCP client can call."""
+"""Workflows as tools of a Model Context Protocol server."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ __all__ = ["LoopbackServer", "WorkflowMcpServer"]
 Context = ServerRequestContext[Any]
 _MOST_SESSIONS = 256
 RUN_KEY = "weft/run"
-"""What the metadata of a result names the run by, where that is recorded."""
+"""The key of the run's id in a result's metadata, for a recorded run."""
 
 
 class WorkflowMcpServer:
-    """Serves `flows`, each as a tool of its own name: inputs are arguments, outputs the result.
+    """Serves `flows`, each as a tool of its name: inputs are arguments, outputs the result.
 
         await WorkflowMcpServer([weft.load("brief.yaml")]).serve_stdio()
 
-    Every node at the top that ends is progress; a client that cancels a call ends its run. A run
-    without all of its outputs is an error of the tool, which says why. At most `max_concurrent`
-    runs at once; further calls wait. Models are loaded when first needed and shared by all runs.
+    Every finished top-level node is reported as progress; a client that cancels a call ends its
+    run. A run without all of its outputs is a tool error, with the reason. At most `max_concurrent`
+    runs at once; further calls wait. Models are loaded on first use and shared by all runs.
 
     `models`: as in `Flow.run`; by default those that the workflows declare. With `journal` runs are
-    recorded there, as `durability` or each workflow says, and the metadata of a result says under
-    which id; whoever gives it closes it after `aclose`.
+    recorded there, with `durability` or each workflow's own, and the metadata of a result has the
+    run's id; the journal's owner closes it after `aclose`.
 
-    Raises: `BuildError` when a workflow is not right, asks a person, or has the name of another.
+    Raises: `BuildError` when a workflow is invalid, asks a person, or has the name of another.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class WorkflowMcpServer:
         if not flows or max_concurrent < 1:
             raise BuildError("an MCP server needs a workflow, and a place for a run")
         self._models = Models()
-        kept = RecordingOptions(journal, durability)
+        recording = RecordingOptions(journal, durability)
         self._tools: dict[str, FlowTool] = {}
         for flow in flows:
             if flow.name in self._tools:
                 hint = "the `name` of a workflow is what clients call the tool"
                 raise DuplicateName(f"two workflows are called {flow.name!r}", hint=hint)
             self._tools[flow.name] = FlowTool(
-                flow, self._models if models is None else models, kept
+                flow, self._models if models is None else models, recording
             )
         self._places = asyncio.Semaphore(max_concurrent)
         self.server: Server[Any] = Server(
@@ -90,9 +90,9 @@ class WorkflowMcpServer:
         )
 
     async def serve_stdio(self) -> None:
-        """Talk to one client over this process's stdin and stdout, until it closes stdin.
+        """Serve one client over this process's stdin and stdout, until it closes stdin.
 
-        Meanwhile stdout is the protocol's: what else is printed goes to stderr.
+        Meanwhile stdout belongs to the protocol: other output goes to stderr.
         """
         async with stdio_server() as (read, write):
             options = self.server.create_initialization_options()
@@ -100,7 +100,7 @@ class WorkflowMcpServer:
                 await self.server.run(read, write, options)
             finally:
                 await self.aclose()
-                sys.stdout.flush()  # what tools printed: now it still goes to stderr
+                sys.stdout.flush()  # output of tools, while it still goes to stderr
 
     async def serve_http(
         self,
@@ -111,8 +111,8 @@ class WorkflowMcpServer:
     ) -> None:
         """Serve streamable HTTP at `/mcp`, until `hosted.stop()`.
 
-        Only requests that name this machine as their host are heard, and of web pages only those
-        of `origins`. Raises: `ServeError`.
+        Only requests with this machine as their host are accepted, and of web pages only those of
+        `origins`. Raises: `ServeError`.
         """
         names = ("127.0.0.1", "localhost", "[::1]")
         security = TransportSecuritySettings(
@@ -127,7 +127,7 @@ class WorkflowMcpServer:
             await self.aclose()
 
     async def aclose(self) -> None:
-        """End all runs, and what they have opened."""
+        """Cancel all runs, and close the models."""
         for tool in self._tools.values():
             await tool.aclose()
         await self._models.aclose()
@@ -149,27 +149,29 @@ class WorkflowMcpServer:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}")
-        told: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
         try:
             async with self._places:
-                outputs = await self._outputs(tool, params.arguments or {}, context, told)
+                outputs = await self._outputs(tool, params.arguments or {}, context, metadata)
         except WeftError as error:
             return CallToolResult(
-                content=[_text(hidden(str(error)))], is_error=True, _meta=told or None
+                content=[_text(hidden(str(error)))], is_error=True, _meta=metadata or None
             )
         outputs = hidden(outputs)
         text = json.dumps(outputs, ensure_ascii=False)
-        return CallToolResult(content=[_text(text)], structured_content=outputs, _meta=told or None)
+        return CallToolResult(
+            content=[_text(text)], structured_content=outputs, _meta=metadata or None
+        )
 
     async def _outputs(
-        self, tool: FlowTool, arguments: Mapping[str, Any], context: Context, told: dict[str, Any]
+        self, tool: FlowTool, arguments: Mapping[str, Any], context: Context, meta: dict[str, Any]
     ) -> dict[str, Any]:
-        """Those of a run. Tells the client of progress, and `told` of the run's id."""
+        """The outputs of a run. Reports progress to the client, and the run's id in `meta`."""
         async with aclosing(tool.call(arguments)) as steps:
             async for step in steps:
                 match step:
                     case FlowBegan(run=run):
-                        told[RUN_KEY] = run
+                        meta[RUN_KEY] = run
                     case FlowOutputs(values=values):
                         return dict(values)
                     case _:

@@ -1,7 +1,4 @@
-"""A question as the workflow with one node that it is: it is run, recorded and gone on with so.
-
-Knows neither agents nor strategies.
-"""
+"""A question as a workflow of one node, which is run, recorded and resumed like any other."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from weft.workflow.runtime.results.result import ANSWER, no_answer_reason
 from weft.workflow.runtime.run import FlowRun
 
 CHAT = "chat"
-"""What the workflow of a question calls its model."""
+"""The name of a question's model in its workflow."""
 Declared = ModelClient | str | Mapping[str, Any]
 """A client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow."""
 
@@ -36,8 +33,7 @@ Declared = ModelClient | str | Mapping[str, Any]
 class QuestionFlow:
     """The workflow `flow`, whose node `ANSWER` answers, with its `inputs`.
 
-    `specs` are the tools that its record tells of. `tools` take the place of declared ones which no
-    file could name.
+    `specs`: the tools in its record. `tools` replace declared ones that no file could name.
     """
 
     flow: Flow
@@ -49,18 +45,18 @@ class QuestionFlow:
         """Prepare a run, or the next part of the one that the settings name.
 
         Raises: `BuildError`, `StoreError`, `RunExists`; of the next part also `UnknownReference`,
-        `RunBusy`, and `InputError` when the run asked something else.
+        `RunBusy`, and `InputError` when the run has another question.
         """
-        said = settings or AskSettings()
-        if said.models is not None or said.tools is not None:
+        options = settings or AskSettings()
+        if options.models is not None or options.tools is not None:
             hint = "give them to `ask` or `think` itself"
             raise BuildError("settings of a question have no models and no tools", hint=hint)
-        given = {**said.given(), "models": models, "tools": self.tools}
-        if said.durability == "none" and said.resume is None:
-            return self._begun(given, said.journal, None)
-        with journal_or_own(said.journal) as (journal, own):
-            if said.resume is not None:
-                return self._resumed(given, journal, own, said.resume)
+        given = {**options.given(), "models": models, "tools": self.tools}
+        if options.durability == "none" and options.resume is None:
+            return self._begun(given, options.journal, None)
+        with journal_or_own(options.journal) as (journal, own):
+            if options.resume is not None:
+                return self._resumed(given, journal, own, options.resume)
             return self._begun(given, journal, own)
 
     def _begun(
@@ -75,16 +71,16 @@ class QuestionFlow:
     def _resumed(
         self, given: Mapping[str, Any], journal: Journal, own: Journal | None, run: str
     ) -> FlowRun:
-        taken = claim_run(journal, run, unit=self.flow.unit)
-        if dict(taken.inputs) != dict(self.inputs):
-            taken.release()
+        claimed = claim_run(journal, run, unit=self.flow.unit)
+        if dict(claimed.inputs) != dict(self.inputs):
+            claimed.release()
             hint = "ask what it asked, or go on with it by `weft resume`"
-            raise InputError(f"{taken.run} asks something else", hint=hint)
-        return resume_run(taken, own=own, **given)
+            raise InputError(f"{claimed.run} asks something else", hint=hint)
+        return resume_run(claimed, own=own, **given)
 
 
 def outcome_of(run: FlowRun) -> Outcome:
-    """How the node that answers ended, once the run has."""
+    """How the answering node of a finished run ended."""
     result = run.result
     return Outcome("cancelled") if result is None else result.outcomes[ANSWER]
 

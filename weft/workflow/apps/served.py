@@ -1,4 +1,4 @@
-"""What serving a workflow asks of it: no node that asks a person, and a place for its record."""
+"""Serving of workflows: no node may ask a person, and runs may be recorded."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from weft.workflow.runtime.run import FlowRun
 
 @dataclass(frozen=True, slots=True)
 class RecordingOptions:
-    """`journal` is where; whoever gives it closes it, after the runs. None: nowhere.
+    """`journal`: where runs are recorded; its owner closes it after the runs. None: nowhere.
 
-    `durability` is when what happens is there, in the place of what each workflow says.
-    Raises: `BuildError` when there is nowhere to keep what is to be kept.
+    `durability` replaces that of each workflow. Raises: `BuildError` for a durability without a
+    journal.
     """
 
     journal: Journal | None = None
@@ -39,47 +39,47 @@ class RecordingOptions:
 
     @property
     def when(self) -> Durability | None:
-        """The durability of each run; None: what its workflow says."""
+        """The durability of each run; None: that of its workflow."""
         return "none" if self.journal is None else self.durability
 
 
 class ServedFlow:
-    """Runs of `flow` for clients, as many at once as they ask for.
+    """Runs of `flow` for clients, any number at once.
 
-    `models` are shared by all runs and closed by whoever gives them; `kept`: which are recorded.
+    `models` are shared by all runs and closed by their owner; `recording`: where runs are recorded.
 
-    Raises: `BuildError` when the workflow is not right, or asks a person.
+    Raises: `BuildError` when the workflow is invalid, or asks a person.
     """
 
     def __init__(
         self,
         flow: Flow,
         models: ModelSource | Mapping[str, ModelClient],
-        kept: RecordingOptions | None,
+        recording: RecordingOptions | None,
         served_as: str,
     ) -> None:
         flow.check()
         _check_unattended(flow, served_as)
         self.flow = flow
         self._models = models
-        self._kept = kept or RecordingOptions()
+        self._recording = recording or RecordingOptions()
 
     def start(
         self, inputs: CheckedInputs, listeners: Iterable[Listener], **settings: Any
     ) -> FlowRun:
-        """Prepare a run under an id that no other has: clients often ask the same."""
+        """Prepare a run under a unique id: clients often send equal inputs."""
         return self.flow.start(
             inputs,
             listeners=listeners,
             models=self._models,
-            journal=self._kept.journal,
-            durability=self._kept.when,
+            journal=self._recording.journal,
+            durability=self._recording.when,
             run=RunId(f"{self.flow.name}-{uuid.uuid4().hex[:16]}"),
             **settings,
         )
 
     def ended(self, event: Event) -> str:
-        """Which node at the top has ended with `event`, and how; empty where none has."""
+        """The top-level node that ended with `event`, and how; empty for other events."""
         if not isinstance(event, NodeFinished) or event.node not in self.flow.nodes:
             return ""
         outcome = event.outcome

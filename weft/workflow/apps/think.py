@@ -1,6 +1,6 @@
-"""A question to a model that thinks by a strategy: `think`, and the workflow that it is.
+"""`think`: a question for a reasoning strategy, as a workflow of one node.
 
-Knows no strategy itself: see `weft.reasoning.strategies`.
+The strategies are in `weft.reasoning.strategies`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ async def think(
         thought.answer, thought.counts, thought.why
 
     Args:
-        question: a text; or a `Question`, which holds `system`, `documents` and `schema` itself
+        question: a text; or a `Question` with its own `system`, `documents` and `schema`
         strategy: one of `weft.reasoning.strategies.STRATEGIES`
         model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
         options: width, budget, ... and the strategy's own settings: see `ThinkOptions`
-        system: what the model is told about its job
+        system: the system prompt
         documents: texts that the question is about
         schema: a JSON Schema that the answer fits, or the thought fails; `answer` is JSON then
         settings: listeners, concurrency, deadline and budget of the run, and where it is recorded
@@ -62,9 +62,9 @@ async def think(
     """
     if isinstance(question, str):
         question = Question(question, system, tuple(documents), schema)
-    asked = think_flow(question, strategy, options or ThinkOptions(), model)
+    question_flow = think_flow(question, strategy, options or ThinkOptions(), model)
     async with Models() as models:
-        run = asked.start(models, settings)
+        run = question_flow.start(models, settings)
         await run.wait()
         return thought_of_run(run, strategy)
 
@@ -72,10 +72,10 @@ async def think(
 def think_flow(
     question: Question, strategy: str, options: ThinkOptions, model: Declared
 ) -> QuestionFlow:
-    """The question as a workflow, whose model node thinks.
+    """The question as a workflow with one model node that thinks.
 
     Raises: `BuildError` for an empty question, an unknown strategy, settings that it does not have,
-    a schema that it cannot keep to, or a model that is none or thinks already.
+    a schema that it cannot satisfy, or a model that is invalid or itself a thinking model.
     """
     if not question.text.strip():
         raise BuildError("the question is empty", hint='weft think "why ...?"')
@@ -88,12 +88,12 @@ def think_flow(
     flow = Flow("think", models={CHAT: model}, folder=folder)
     inputs: dict[str, Any] = {"question": question.text}
     given: dict[str, Any] = {}
-    said = _said(options)
-    said["settings"] = {
+    given_options = _given(options)
+    given_options["settings"] = {
         **options.settings,
         **{name: file.relative_to(folder).as_posix() for name, file in files.items()},
     }
-    thinking: dict[str, Any] = {"strategy": strategy, **said}
+    thinking: dict[str, Any] = {"strategy": strategy, **given_options}
     if question.documents:
         flow.input("documents", list)
         inputs["documents"] = [
@@ -113,24 +113,24 @@ def think_flow(
 
 
 def thought_of_run(run: FlowRun, strategy: str) -> Thought:
-    """What came of a run that has ended. Raises: `ReasoningError` when there is no answer."""
-    found = run.findings.get(ANSWER)
+    """The thought of a finished run. Raises: `ReasoningError` when there is no answer."""
+    thought = run.findings.get(ANSWER)
     outcome = outcome_of(run)
-    if outcome.ok and isinstance(found, Thought):
-        return found
+    if outcome.ok and isinstance(thought, Thought):
+        return thought
     raise no_thought(strategy, outcome)
 
 
 def think_sync(question: str | Question, **given: Any) -> Thought:
     """`think` for programs without an event loop; the same arguments.
 
-    Raises: what `think` raises, and `BuildError` inside an event loop.
+    Raises: as `think`, and `BuildError` inside an event loop.
     """
     return run_blocking(lambda: think(question, **given), "weft.think")
 
 
-def _said(options: ThinkOptions) -> dict[str, Any]:
-    """The options that are given, the settings of the strategy apart."""
+def _given(options: ThinkOptions) -> dict[str, Any]:
+    """The options that are set, without the settings of the strategy."""
     named = (field.name for field in fields(options) if field.name != "settings")
     return {name: value for name in named if (value := getattr(options, name)) is not None}
 

@@ -1,6 +1,6 @@
-"""Tools from wherever somebody names them: functions, Python files, modules, workflow files.
+"""Tools from functions, Python files, modules and workflow files.
 
-Knows how a workflow file would declare each of them, so that a plan over them can be saved.
+Also gives their declarations for a workflow file, so that a plan over them can be saved.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from weft.workflow.runtime.tools.toolset import FlowTools
 
 ToolLike = Tool[..., Any] | ToolRunner | str | Path
 """A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`, or a
-workflow file, whose declared tools it stands for: `./flow.yaml`."""
+workflow file with its declared tools: `./flow.yaml`."""
 
 _WORKFLOWS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclarations:
-    """The section `tools` of a workflow file, and how its nodes name tools that models call
-    otherwise."""
+    """The section `tools` of a workflow file. `called`: the names in its nodes of tools that models
+    know by other names."""
 
     tools: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ToolDeclarations:
 class ToolSection:
     """All tools as a workflow in `folder` declares them: functions, references, servers.
 
-    `specs` are those that are known before a server is started.
+    `specs`: those that are known before a server is started.
     """
 
     folder: Path
@@ -55,8 +55,8 @@ class ToolSection:
 class ToolSources:
     """All tools of `sources` behind one runner, inside an `async with`.
 
-    Importing a file runs it: it is trusted. Servers that a workflow file declares are started, and
-    ended on the way out. Raises: `BuildError`, `DuplicateName`; on the way in `ToolError` as well.
+    Importing a file runs it: it is trusted. Servers of workflow files are started on entry and
+    stopped on exit. Raises: `BuildError`, `DuplicateName`; on entry also `ToolError`.
     """
 
     def __init__(self, sources: Iterable[ToolLike]) -> None:
@@ -93,10 +93,10 @@ class ToolSources:
         return JoinedTools(self._toolbox, *self._given, *self._flows)
 
     def section(self) -> ToolSection | None:
-        """The section `tools` of a workflow over all tools; None where no single one can have it.
+        """The section `tools` of a workflow over all tools; None where no single one is possible.
 
-        That is with tool runners, with workflows of several folders or apart from the Python files,
-        and where two tools would have one name. Raises: `DuplicateName`.
+        That is with tool runners, with workflows of several folders or outside the Python files'
+        folder, and for two tools of one name. Raises: `DuplicateName`.
         """
         runner = self.runner
         folder = self._folder()
@@ -118,16 +118,16 @@ class ToolSources:
         return ToolSection(folder, tools, runner.specs())
 
     def _folder(self) -> Path | None:
-        """The folder of a workflow over all tools: that of those named, if there are any."""
+        """The folder of a workflow over all tools: that of the workflow files, if any."""
         files = [file.parent for file, _ in self._files.values() if file is not None]
-        homes = {flow.unit.folder.resolve() for flow in self._flows}
-        if not homes:
+        folders = {flow.unit.folder.resolve() for flow in self._flows}
+        if not folders:
             return Path(os.path.commonpath(files)) if files else Path.cwd().resolve()
-        home, *others = homes
-        return home if not others and all(file.is_relative_to(home) for file in files) else None
+        folder, *others = folders
+        return folder if not others and all(file.is_relative_to(folder) for file in files) else None
 
     def declarations(self, folder: Path, tools: Iterable[str] | None = None) -> ToolDeclarations:
-        """How a workflow file in `folder` declares `tools`, or all that there are.
+        """The declarations of `tools`, or of all, in a workflow file in `folder`.
 
         Raises: `BuildError` for a tool that no file there can name.
         """
@@ -138,11 +138,11 @@ class ToolSources:
         section: dict[str, str | Mapping[str, Any]] = {}
         called: dict[str, str] = {}
         for name in names:
-            home, written = self._flow_with(name)
-            if home is not None:
+            owner, written = self._flow_with(name)
+            if owner is not None:
                 called[name] = written
                 key = written.partition(".")[0]
-                section[key] = _declared(home, key, folder.resolve())
+                section[key] = _declared(owner, key, folder.resolve())
             elif name in self._files:
                 section[name] = _from(folder.resolve(), *self._files[name])
             else:
@@ -153,7 +153,7 @@ class ToolSources:
         return ToolDeclarations(section, called)
 
     def _flow_with(self, tool: str) -> tuple[FlowTools | None, str]:
-        """The workflow that has a tool, and how a node of it names the tool."""
+        """The workflow that declares a tool, and the tool's name in its nodes."""
         for flow in self._flows:
             if (name := flow.name_of(tool)) is not None:
                 return flow, name
@@ -182,11 +182,11 @@ class ToolSources:
             self._enter(resolve(text), *_place(where), name)
         else:
             module = load_file(Path(text).resolve()) if is_file(text) else load_named(text)
-            found = own_tools(module)
-            if not found:
+            tools = own_tools(module)
+            if not tools:
                 hint = "decorate its functions with @weft.tool"
                 raise ToolNotFound(f"{text} defines no tools", hint=hint)
-            for name, tool in found.items():
+            for name, tool in tools.items():
                 self._enter(tool, *_place(text), name)
 
     def _enter(self, tool: Tool[..., Any], file: Path | None, where: str, name: str) -> None:
@@ -195,9 +195,9 @@ class ToolSources:
 
 
 def own_tools(module: ModuleType) -> dict[str, Tool[..., Any]]:
-    """The tools that a module defines itself, by variable, in the order it defines them.
+    """The tools that a module defines itself, by variable, in the order of definition.
 
-    One that is made from a schema counts where it has a variable: its function may be anybody's.
+    A tool that is made from a schema counts as the module's own: its function may be imported.
     """
     return {
         name: value

@@ -1,4 +1,4 @@
-"""The page of the recorded runs: for the command line, and for programs of your own."""
+"""The page of recorded runs, for the command line and for Python programs."""
 
 from __future__ import annotations
 
@@ -39,27 +39,26 @@ def _timing(records: Iterable[NumberedRecord]) -> RunTiming:
 
 
 def _values(journal: Journal, run: RunId) -> RunValues:
-    """As the record has them, which is without secrets; outputs of a run that has ended."""
+    """Inputs and outputs as recorded, without secrets; outputs only of a finished run."""
     if not journal.summary(run).ended_wall:
         return RunValues(journal.header(run).inputs)
-    story = read_history(journal, run)
-    result = result_of(story)
-    return RunValues(story.header.inputs, result.outputs, result.missing)
+    history = read_history(journal, run)
+    result = result_of(history)
+    return RunValues(history.header.inputs, result.outputs, result.missing)
 
 
 READERS = RunReaders(unsettled_calls, _timing, _values)
-"""What the page is told of recorded runs."""
+"""The readers of recorded runs that the page uses."""
 
 
 class RunsPage:
-    """Shows the runs of a journal to who has its `url`, also those that other processes execute.
+    """Shows the runs of a journal at its `url`, also those that other processes execute.
 
         page = RunsPage("runs.sqlite")
         await page.serve(lambda: print(page.url))
 
-    `where` as for `open_journal`, but a journal that is named has to be there; it need not be
-    writable to be looked at. `port` 0 is any that is free.
-    Raises: `StoreError`, and `ServeError` when the port is taken.
+    `where` as for `open_journal`, but a named journal must exist; it may be read-only. `port` 0 is
+    any free one. Raises: `StoreError`, and `ServeError` when the port is taken.
     """
 
     def __init__(self, where: str | Path | None = None, port: int = 0) -> None:
@@ -72,7 +71,7 @@ class RunsPage:
 
     @property
     def url(self) -> str:
-        """The address with the key in it."""
+        """The address, including the key."""
         return self._server.url
 
     async def serve(self, ready: Callable[[], None] | None = None) -> None:
@@ -83,5 +82,5 @@ class RunsPage:
             self._journal.close()
 
     def stop(self) -> None:
-        """End `serve` soon. In the loop's thread."""
+        """End `serve` soon. Call it in the loop's thread."""
         self._server.stop()

@@ -1,4 +1,4 @@
-"""Documents to engine graphs: one module per kind of node. Runs nothing itself."""
+"""Compilation of documents to engine graphs: one module per kind of node. Runs nothing."""
 
 from weft.workflow.compile.compiler import Compiler
 from weft.workflow.compile.policy import NameBindings

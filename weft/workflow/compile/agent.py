@@ -1,4 +1,4 @@
-"""Node functions of model nodes with an agent: its tool calls are nodes inside the node."""
+"""Node functions of model nodes with an agent, whose tool calls are nodes inside the node."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from weft.workflow.runtime.tools.toolset import FlowTools
 
 
 def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> AgentOptions:
-    """What `step` and its `spec` say; the rest stays as `AgentOptions` has it."""
-    said: dict[str, Any] = {
+    """The options of a node; by default those of `AgentOptions`."""
+    values: dict[str, Any] = {
         "rounds": spec.rounds,
         "calls": spec.calls,
         "constrain": spec.constrain,
@@ -32,7 +32,7 @@ def options_of(step: ModelNode, spec: AgentSpec, instructions: str = "") -> Agen
         "temperature": step.temperature,
         "max_tokens": step.max_tokens,
     }
-    given = {name: value for name, value in said.items() if value is not None}
+    given = {name: value for name, value in values.items() if value is not None}
     return AgentOptions(**given, instructions=instructions)
 
 
@@ -43,7 +43,7 @@ def _limits(spec: AgentSpec) -> GrammarLimits | None:
 
 
 def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:
-    """Check the agent of the node at `path`, if it has one. Raises: `BuildError`, at its place."""
+    """Check the agent of the node at `path`, if any. Raises: `BuildError`, with the position."""
     if step.agent is None:
         return
     try:
@@ -53,25 +53,25 @@ def check_agent(unit: Unit, step: ModelNode, path: KeyPath) -> None:
 
 
 def act(step: ModelNode, unit: Unit) -> NodeFn:
-    """Ask the agent of `step.agent`; the value is its answer, typed where there is a schema.
+    """Run the agent of `step.agent`; the value is its answer, typed if there is a schema.
 
-    Its calls take slots of the model's name in the document and of the tools, not the node itself.
+    Its calls take slots of the model and of the tools; the node itself takes none.
     """
-    said = step.agent
-    assert said is not None
+    spec = step.agent
+    assert spec is not None
     prompt, system = template(step.prompt), template(step.system or "")
     arguments = value_template(step.arguments)
     decode = decoder_of(unit, step)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
         names = {**inputs, **arguments.render(inputs)}
         tools = FlowTools(unit, services.tools, step.tools)
         await tools.start()
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)
-        options = options_of(step, said, system.text_for(names))
-        agent = make_agent(said.loop, tools, model, options)
+        options = options_of(step, spec, system.text_for(names))
+        agent = make_agent(spec.loop, tools, model, options)
 
         def value(answer: Answer) -> Any:
             services.findings[context.node] = answer
@@ -79,4 +79,4 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
 
         return map_result(await agent.work(prompt.text_for(names))(context, inputs), value)
 
-    return work
+    return node_fn

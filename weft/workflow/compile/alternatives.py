@@ -1,4 +1,4 @@
-"""Works that call the cheapest of several tools that works; each failure is a logged reroute."""
+"""Node functions that call the cheapest of several tools; each failure is a logged reroute."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from weft.workflow.document.unit import Unit
 
 _RESULT: Final = Goal("the result")
 _WEIGHTS: Final = RouteWeights(latency=0.0, money=1.0, call=0.0)
-"""What a document calls cost is all that counts, and how often a call works."""
+"""Only declared costs count, and how often a call succeeds."""
 
 
 def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> NodeFn:
     """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
 
-    What a call costs is divided by how often calls of that tool worked lately. Fails with
-    `RouteError` when all of them have failed. `resource`: the class of slots that a tool takes.
+    The cost of a call is divided by the tool's recent success rate. Fails with `RouteError` when
+    all tools have failed. `resource`: the resource class of a tool.
     """
     graph = ToolGraph(_routed(step, resource))
     choices = {
@@ -43,7 +43,7 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> N
         for routed, choice in zip(graph.tools.values(), step.choices, strict=True)
     }
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
 
         async def call(name: str) -> Any:
@@ -57,7 +57,7 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> N
             router, RouteGoal(_RESULT), context, {}, lambda arrival: arrival.value
         ).run()
 
-    return work
+    return node_fn
 
 
 def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[RoutedTool]:
@@ -77,7 +77,7 @@ def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[R
 
 @dataclass(frozen=True, slots=True)
 class _ChoiceRunner:
-    """Implements `ToolRunner` for the choices of one node, whose arguments are its own."""
+    """Implements `ToolRunner` for the choices of one node, with their own arguments."""
 
     make: Callable[[str], Awaitable[Any]]
 

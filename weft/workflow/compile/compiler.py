@@ -1,4 +1,4 @@
-"""Nodes of a document to nodes of the engine. Runs nothing itself; knows no run."""
+"""Compilation of a document's nodes to nodes of the engine, independent of any run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from weft.workflow.document.unit import Unit
 
 
 class LevelPlan(NamedTuple):
-    """What is known of the nodes beside each other without knowing their place.
+    """The common part of all instances of one level of nodes.
 
-    `settled`: whether edges show all that they are needed for, at the top and inside of a node.
-    `running` are those that do not only stand in for others.
+    `settled`: whether edges show every use of the nodes, at the top and inside of a node. `running`
+    excludes nodes that only replace others.
     """
 
     settled: tuple[bool, bool]
@@ -50,9 +50,9 @@ class CompiledResult(NamedTuple):
 class Compiler:
     """Makes the nodes of one document, for any number of runs.
 
-    What is the same for all of them is found once. `resources` are those of all tools of `unit` and
-    of what it includes; `digests` stand for code in the identities of nodes (None: they have none),
-    `cached` in those of cached results.
+    Their common parts are computed once. `resources` are those of all tools of `unit` and of its
+    included files; `digests` are used in the identities of nodes (None: they have none), `cached`
+    in those of cached results.
     """
 
     def __init__(
@@ -69,20 +69,20 @@ class Compiler:
     # -- levels --------------------------------------------------------------------------------
 
     def level(self, steps: Mapping[str, BaseNode]) -> LevelPlan:
-        """What is known of the nodes of one level of the document."""
-        known = self._levels.get(id(steps))
-        if known is None:
+        """The plan of one level of the document."""
+        plan = self._levels.get(id(steps))
+        if plan is None:
             settled = not _waits_to_join(steps)
             both = settled, settled and not _needed_later(steps)
-            stand_ins = _stand_ins(steps)
-            running = tuple(name for name in steps if name not in stand_ins)
-            known = self._levels[id(steps)] = LevelPlan(both, running)
-        return known
+            replacements = _replacements(steps)
+            running = tuple(name for name in steps if name not in replacements)
+            plan = self._levels[id(steps)] = LevelPlan(both, running)
+        return plan
 
     def nodes(
         self, steps: Mapping[str, BaseNode], names: NameBindings, scope: NodeId | None = None
     ) -> tuple[tuple[Node, ...], NameBindings]:
-        """The nodes of one level, and the names with theirs added. No scope: the top."""
+        """The nodes of one level, and the names with those nodes. No scope: the top."""
         inner = self.names(steps, names, scope)
         made = [self.of_step(name, steps, inner) for name in self.level(steps).running]
         return tuple(chain.from_iterable(made)), inner
@@ -90,7 +90,7 @@ class Compiler:
     def names(
         self, steps: Mapping[str, BaseNode], outer: NameBindings, scope: NodeId | None = None
     ) -> NameBindings:
-        """The names of one level: those around it, and its own nodes."""
+        """The names of one level: outer names, and its own nodes."""
         ids = {name: NodeId(name) if scope is None else inside(scope, name) for name in steps}
         settled = self.level(steps).settled[scope is not None]
         return outer.with_nodes(ids, settled=settled)
@@ -98,9 +98,9 @@ class Compiler:
     def of_step(
         self, name: str, steps: Mapping[str, BaseNode], names: NameBindings
     ) -> tuple[Node, ...]:
-        """The node that one of `steps` is, and the one that warms the server for it, if any.
+        """The node of a step, and the one that warms its prompt prefix, if any.
 
-        `names` has all of `steps`.
+        `names` includes all of `steps`.
         """
         step = steps[name]
         node = self._node(names.sources[name], step, names, steps)
@@ -121,13 +121,13 @@ class Compiler:
 
         return instance
 
-    def _result(self, owner: object, said: object) -> CompiledResult:
-        """The value that `owner`, a part of the document, says it has."""
-        known = self._results.get(id(owner))
-        if known is None:
-            identity = value_identity(said) if self._recalls else ""
-            known = self._results[id(owner)] = CompiledResult(value_template(said), identity)
-        return known
+    def _result(self, owner: object, value: object) -> CompiledResult:
+        """The value of `owner`, a block or a document."""
+        result = self._results.get(id(owner))
+        if result is None:
+            identity = value_identity(value) if self._recalls else ""
+            result = self._results[id(owner)] = CompiledResult(value_template(value), identity)
+        return result
 
     def _with_result(
         self,
@@ -137,22 +137,22 @@ class Compiler:
         place: NodeId,
         name: str,
     ) -> Fragment:
-        """`nodes` with the one that carries the value; a new one, unless it is a node's own."""
-        said = result.value
-        whole = said.whole.path if said.whole is not None else None
+        """`nodes` with a node for the value; a new one, unless it is exactly one node's value."""
+        template = result.value
+        whole = template.whole.path if template.whole is not None else None
         if whole is not None and not whole.path and whole.name not in names.values:
             return Fragment(nodes, names.sources[whole.name])
         taken = {node.id for node in nodes}
         while (own := inside(place, name)) in taken:
             name += "_"
-        edges, given = names.edges(said.names), names.given(said.names)
-        carrier = Node(own, value(said), edges, given, kind="value", identity=result.identity)
+        edges, given = names.edges(template.names), names.given(template.names)
+        carrier = Node(own, value(template), edges, given, kind="value", identity=result.identity)
         return Fragment((*nodes, carrier), own)
 
     # -- one node ------------------------------------------------------------------------------
 
     def _node(
-        self, node: NodeId, step: BaseNode, names: NameBindings, beside: Mapping[str, BaseNode]
+        self, node: NodeId, step: BaseNode, names: NameBindings, level: Mapping[str, BaseNode]
     ) -> Node:
         plan = self._plans.of(step)
         streams = plan.streamed is not None and names.is_node(plan.streamed)
@@ -160,10 +160,10 @@ class Compiler:
         join: Join = ALL
         if isinstance(step, JoinNode) and not edges:
             edges, join = names.edges(step.join), containers.join_of(step, names)
-        work = plan.work
-        if work is None:
-            own = self._work(step, names, streams=streams, waits=join is ALL)
-            work = with_condition(step.when, own)
+        node_fn = plan.node_fn
+        if node_fn is None:
+            own = self._node_fn(step, names, streams=streams, waits=join is ALL)
+            node_fn = with_condition(step.when, own)
         policy = plan.policy
         if policy is None:
             policy = policy_of(
@@ -171,10 +171,10 @@ class Compiler:
                 names,
                 plan.resource,
                 plan.cache,
-                lambda other: self._node(NodeId(other), beside[other], names, beside),
+                lambda other: self._node(NodeId(other), level[other], names, level),
             )
         given = names.given(plan.used)
-        return make_node(node, work, edges, given, join, policy, plan.kind, plan.identity)
+        return make_node(node, node_fn, edges, given, join, policy, plan.kind, plan.identity)
 
     def _edges(
         self, step: BaseNode, plan: NodePlan, names: NameBindings, streams: bool
@@ -189,8 +189,10 @@ class Compiler:
             edges += tuple(Edge(names.sources[name]) for name in step.after)
         return edges
 
-    def _work(self, step: BaseNode, names: NameBindings, *, streams: bool, waits: bool) -> NodeFn:
-        """The work of a node that depends on where it is."""
+    def _node_fn(
+        self, step: BaseNode, names: NameBindings, *, streams: bool, waits: bool
+    ) -> NodeFn:
+        """The function of a node that depends on the instance."""
         match step:
             case JoinNode():
                 return containers.late_join(step, names) if waits else containers.join(step)
@@ -212,7 +214,7 @@ class Compiler:
         return self._included[step.workflow]
 
     def whole(self, place: NodeId, inputs: Mapping[str, Any]) -> Fragment:
-        """The whole document inside `place`; its value maps the outputs' names to their values."""
+        """The whole document inside `place`; its value maps output names to values."""
         document = self._unit.document
         made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs), place)
         result = self._result(document, document.outputs)
@@ -220,33 +222,33 @@ class Compiler:
 
 
 def kept_nodes(unit: Unit) -> frozenset[NodeId]:
-    """The nodes at the top that no join may cancel: they are outputs, or needed later."""
+    """The top-level nodes that no join may cancel: they are outputs, or needed later."""
     nodes = unit.document.nodes
     names = value_template(unit.document.outputs).names | _needed_later(nodes)
     return frozenset(NodeId(name) for name in names if name in nodes)
 
 
 def _needed_later(steps: Mapping[str, BaseNode]) -> frozenset[str]:
-    """The nodes of a level that are needed by what is not there yet, and so has no edges.
+    """The nodes of a level that are needed by nodes that do not exist yet, and so have no edges.
 
-    That is by bodies, and by nodes that stand in for others.
+    These are needed by bodies, and by replacements.
     """
     names: set[str] = set()
     for step in steps.values():
         names |= inner_names(step)
-    for name in _stand_ins(steps):
+    for name in _replacements(steps):
         names |= all_names(steps[name])
     return frozenset(name for name in names if name in steps)
 
 
 def _waits_to_join(steps: Mapping[str, BaseNode]) -> bool:
-    """True when a join waits for something before it shows which branches it needs."""
+    """True when a join waits for other nodes before it has edges from its branches."""
     joins = (step for step in steps.values() if isinstance(step, JoinNode))
     return any(step.when is not None or step.after for step in joins)
 
 
-def _stand_ins(steps: Mapping[str, BaseNode]) -> frozenset[str]:
-    """The nodes that only run in the place of others."""
+def _replacements(steps: Mapping[str, BaseNode]) -> frozenset[str]:
+    """The nodes that only replace others."""
     return frozenset(
         name for step in steps.values() for name in (step.fallback, step.degrade) if name
     )

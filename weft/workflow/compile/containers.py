@@ -1,4 +1,4 @@
-"""Node functions that hold or join other nodes: map, branch, loop, included workflow, join."""
+"""Node functions with bodies or branches: map, branch, loop, included workflow, join."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EARLY = ("any", "quorum", "first_valid")
 
 
 def join_of(step: JoinNode | MapNode, names: NameBindings) -> Join:
-    """The engine's join."""
+    """The engine's join of a node."""
     valid = None
     if step.valid is not None:
         test = template(step.valid)
@@ -29,8 +29,8 @@ def join_of(step: JoinNode | MapNode, names: NameBindings) -> Join:
         def valid(value: Any) -> bool:
             return bool(test.render({**names.inputs, "value": value}))
 
-    stands_in = "otherwise" in step.model_fields_set
-    otherwise = value_template(step.otherwise).render(names.inputs) if stands_in else MISSING
+    has_default = "otherwise" in step.model_fields_set
+    otherwise = value_template(step.otherwise).render(names.inputs) if has_default else MISSING
     return Join(
         step.mode,
         step.k or 1,
@@ -42,25 +42,25 @@ def join_of(step: JoinNode | MapNode, names: NameBindings) -> Join:
 
 
 def join(step: JoinNode) -> NodeFn:
-    """The values of the branches that won, in the order written; of a single one, the value."""
+    """The values of the winning branches, in the order written; of a single one, its value."""
 
-    async def work(_: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(_: NodeContext, inputs: Inputs) -> Any:
         values = [inputs[name] for name in step.join if name in inputs]
         return values[0] if step.mode in ("any", "first_valid") else values
 
-    return work
+    return node_fn
 
 
 def late_join(step: JoinNode, names: NameBindings) -> NodeFn:
-    """A join that has more to wait for than its branches: it begins to join once that is there."""
+    """A join that first waits for other nodes than its branches, and then begins to join."""
 
-    async def work(context: NodeContext, _: Inputs) -> Expand:
+    async def node_fn(context: NodeContext, _: Inputs) -> Expand:
         place = inside(context.scope, "join")
         edges = names.edges(step.join)
         node = Node(place, join(step), edges, join=join_of(step, names), kind="join")
         return Expand((node,), (place,), then=_only)
 
-    return work
+    return node_fn
 
 
 async def _only(_: NodeContext, values: Sequence[Any]) -> Any:
@@ -68,7 +68,7 @@ async def _only(_: NodeContext, values: Sequence[Any]) -> Any:
 
 
 OVER = "<over>"
-"""The edge that brings a map its list; not a name that a document could use."""
+"""The edge with a map's list; impossible as a name in a document."""
 
 MakeBody = Callable[[BodySpec, NameBindings], Body]
 
@@ -86,10 +86,10 @@ def map_over(step: MapNode, names: NameBindings, body: MakeBody, *, streams: boo
     if streams:
         return spread
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         return await spread(context, {OVER: over.render(inputs)})
 
-    return work
+    return node_fn
 
 
 def branch(step: BranchNode, names: NameBindings, body: MakeBody) -> NodeFn:
@@ -106,20 +106,20 @@ def branch(step: BranchNode, names: NameBindings, body: MakeBody) -> NodeFn:
 
 
 def case_of(value: Any) -> str:
-    """The name of the case for a value: texts as they are, `true`, `false`, `null`, numbers."""
+    """The case of a value: texts as they are, `true`, `false`, `null`, numbers."""
     return value if isinstance(value, str) else to_json(value)
 
 
 def loop(step: LoopNode, names: NameBindings, body: MakeBody) -> NodeFn:
-    """Repeat the body until the condition holds, which sees what the node sees."""
+    """Repeat the body until the condition holds; the condition sees the node's inputs."""
     start, until = value_template(step.start), template(step.until)
     repeated = body(step.loop, names)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         def done(value: Any, iteration: int) -> bool:
             return bool(until.render({**inputs, step.item: value, "iteration": iteration}))
 
-        turning = kinds.loop(
+        run_loop = kinds.loop(
             repeated,
             until=done,
             max_iterations=step.max,
@@ -127,15 +127,15 @@ def loop(step: LoopNode, names: NameBindings, body: MakeBody) -> NodeFn:
             on_limit=step.on_limit,
             bound={"value": step.item},
         )
-        return await turning(context, inputs)
+        return await run_loop(context, inputs)
 
-    return work
+    return node_fn
 
 
 def workflow(
     step: WorkflowNode, unit: Unit, inside: Callable[[NodeId, Mapping[str, Any]], Fragment]
 ) -> NodeFn:
-    """Run another document as one node; `inside` makes its nodes for a scope and its inputs."""
+    """Run another document as one node; `inside` makes its nodes in a scope, from its inputs."""
     arguments = value_template(step.arguments)
     included = unit.includes[step.workflow]
 

@@ -1,4 +1,4 @@
-"""What a node is, as text: two nodes with one identity compute the same from the same inputs."""
+"""Identities of nodes: nodes of one identity compute the same results from the same inputs."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _AROUND = frozenset(
         *("retry", "timeout", "fallback", "default", "on_failure"),
     )
 )
-"""Fields that say what happens around the work, not what it computes."""
+"""Fields about the execution of a node, not about what it computes."""
 
 
-_NOT_SAID = frozenset(("description", "after", "weight", "budget", "cache", "retry", "timeout"))
-"""Fields that change neither what a node comes to, nor what stands in for it."""
+_IRRELEVANT = frozenset(("description", "after", "weight", "budget", "cache", "retry", "timeout"))
+"""Fields that change neither a node's result nor its replacement."""
 
 
 class Digests(Protocol):
-    """What stands for the files and functions that a workflow names; None where nothing does."""
+    """Digests of the files and functions that a workflow names; None where there is none."""
 
     def file(self, unit: Unit, path: str) -> str | None:
-        """Of the content of a file, whose path starts at the folder of `unit`."""
+        """The digest of a file's content; its path is relative to the folder of `unit`."""
 
     def function(self, unit: Unit, reference: str) -> str | None:
-        """Of the code of a function, as `unit` refers to it."""
+        """The digest of a function's code; `reference` as in `unit`."""
 
 
 class CodeDigests:
-    """Implements `Digests` by what the files are now."""
+    """Implements `Digests` with those of the current files."""
 
     def file(self, unit: Unit, path: str) -> str | None:
         try:
@@ -57,9 +57,9 @@ class CodeDigests:
             return None
 
     def function(self, unit: Unit, reference: str) -> str | None:
-        known = unit.functions.get(reference)
-        if known is not None:
-            return object_digest(known.function if isinstance(known, Tool) else known)
+        given = unit.functions.get(reference)
+        if given is not None:
+            return object_digest(given.function if isinstance(given, Tool) else given)
         source, _, name = reference.rpartition(":")
         try:
             return function_digest(unit.folder / source if is_file(source) else source, name)
@@ -68,7 +68,7 @@ class CodeDigests:
 
 
 class DigestSnapshot:
-    """Implements `Digests` by those of `inner`, and remembers what it was asked for."""
+    """Implements `Digests` with those of `inner`, and memoizes them."""
 
     def __init__(self, inner: Digests) -> None:
         self._inner = inner
@@ -86,31 +86,31 @@ class DigestSnapshot:
         return self._functions[unit, reference]
 
     def hold(self, digests: Digests) -> bool:
-        """Whether `digests` say the same of all of it."""
-        return all(digests.file(*key) == known for key, known in self._files.items()) and all(
-            digests.function(*key) == known for key, known in self._functions.items()
+        """Whether `digests` gives the same for all memoized ones."""
+        return all(digests.file(*key) == digest for key, digest in self._files.items()) and all(
+            digests.function(*key) == digest for key, digest in self._functions.items()
         )
 
 
 def cache_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> NodeCache | None:
     """The cache policy of a node, or None when it has none.
 
-    The identity holds the node's definition with everything inside it, the models and tools it
-    names, and the code of their functions; `digests` stand for that, by default as it is now.
+    The identity covers the node's definition with its bodies, its models and tools, and the code of
+    their functions; `digests` give the code, by default the current one.
     """
     if step.cache is None:
         return None
-    said = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
-    return NodeCache(_hashed(said), step.cache.ttl)
+    parts = [_definition(step, _AROUND), *_declarations(step, unit, digests or CodeDigests())]
+    return NodeCache(_hashed(parts), step.cache.ttl)
 
 
 def identity_of(step: BaseNode, unit: Unit, digests: Digests | None = None) -> str:
-    """What the outcome of a node depends on, beside its inputs: as `cache_of`, with what stands in.
+    """The identity of a node, its replacement and default included; see `cache_of`.
 
-    `digests` are asked for everything that the node depends on; without them, files as they are.
+    `digests` are asked for everything that the node depends on.
     """
-    said = _declarations(step, unit, digests or CodeDigests())
-    return _hashed([_definition(step, _NOT_SAID), *said])
+    declarations = _declarations(step, unit, digests or CodeDigests())
+    return _hashed([_definition(step, _IRRELEVANT), *declarations])
 
 
 def value_identity(value: object) -> str:
@@ -118,8 +118,8 @@ def value_identity(value: object) -> str:
     return _hashed(["value", value])
 
 
-def _hashed(said: list[object]) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+def _hashed(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _definition(step: BaseNode, besides: frozenset[str]) -> object:
@@ -131,7 +131,7 @@ def _declarations(step: BaseNode, unit: Unit, digests: Digests) -> Iterator[obje
     for _, inner in walk({"": step}):
         match inner:
             case ModelNode():
-                yield from declared.asked(inner)
+                yield from declared.model_node(inner)
             case ToolNode():
                 for choice in inner.choices:
                     yield from declared.tool(choice.tool)
@@ -147,14 +147,14 @@ def _declarations(step: BaseNode, unit: Unit, digests: Digests) -> Iterator[obje
 
 
 class _DeclarationDigests:
-    """What the names in the nodes of one document stand for."""
+    """The declarations and digests behind the names in the nodes of one document."""
 
     def __init__(self, unit: Unit, digests: Digests) -> None:
         self._unit = unit
         self._digests = digests
 
-    def asked(self, step: ModelNode) -> Iterator[object]:
-        """The model of a node, its strategy, and the tools that it is offered."""
+    def model_node(self, step: ModelNode) -> Iterator[object]:
+        """The model of a node, its strategy, and its tools."""
         if step.model in self._unit.document.models:
             yield from self.model(step.model)
         yield from self.thinking(step.think)
@@ -162,7 +162,7 @@ class _DeclarationDigests:
             yield from self.tool(text)
 
     def model(self, name: str) -> Iterator[object]:
-        """A declaration, those of the models behind it, and what a choice has learnt."""
+        """A declaration, those of the models behind it, and a route's predictor."""
         spec = self._unit.document.models[name]
         yield spec.model_dump(mode="json")
         for other in spec.behind:
@@ -171,7 +171,7 @@ class _DeclarationDigests:
         yield from self.thinking(spec.think)
 
     def thinking(self, spec: ThinkSpec | None) -> Iterator[object]:
-        """The functions and files that the settings of a strategy name."""
+        """The functions and files in the settings of a strategy."""
         if spec is None:
             return
         from weft.reasoning.strategies import STRATEGIES
@@ -186,7 +186,7 @@ class _DeclarationDigests:
                 yield from self.function(value)
 
     def tool(self, text: str) -> Iterator[object]:
-        """The function behind a tool; of a source its declaration, and its document if any."""
+        """The function of a tool; of a server its declaration, and its document if any."""
         tools = self._unit.document.tools
         source = source_of(self._unit, text)
         if source is not None:
@@ -197,14 +197,14 @@ class _DeclarationDigests:
             yield from self.function(tools[text].use or text if text in tools else text)
 
     def content(self, path: str | None) -> Iterator[object]:
-        """A digest of a file beside the workflow, where one is named and there."""
-        found = None if path is None else self._digests.file(self._unit, path)
-        if found is not None:
-            yield found
+        """The digest of a file of the workflow, if it is named and exists."""
+        digest = None if path is None else self._digests.file(self._unit, path)
+        if digest is not None:
+            yield digest
 
     def function(self, path: str) -> Iterator[object]:
-        """The import path, and a digest of the code."""
+        """The import path, and the digest of the code."""
         yield path
-        found = self._digests.function(self._unit, path)
-        if found is not None:
-            yield found
+        digest = self._digests.function(self._unit, path)
+        if digest is not None:
+            yield digest

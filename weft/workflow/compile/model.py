@@ -1,4 +1,4 @@
-"""Node functions that ask a language model: render the prompt, stream the answer, check it."""
+"""Node functions of model nodes: render the prompt, stream the answer, check it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,11 @@ from weft.engine.graph.node import (
 from weft.engine.kinds import instances
 from weft.engine.kinds.body import map_result
 from weft.reasoning.thought import Thought
+from weft.validation import violation_async
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
-from weft.workflow.document.spec.schemas import (
-    parse_answer,
-    parse_answer_async,
-    read_json,
-    violation_async,
-)
+from weft.workflow.document.spec.schemas import parse_answer, parse_answer_async, read_json
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.declared_model import adapter_of
 from weft.workflow.runtime.models.decoders import decoder_of
@@ -49,9 +45,9 @@ from weft.workflow.runtime.models.think import ThoughtModel
 
 
 def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -> Any:
-    """The answer of the `Thought` that a work comes to, typed where there is a schema.
+    """The answer of the `Thought` in `result`, typed if there is a schema.
 
-    Its log tells people what the thought cost and why it ended; the findings hold all of it.
+    Logs the thought's cost and the reason for its end; the findings keep all of it.
     """
 
     def value(thought: Thought) -> Any:
@@ -69,42 +65,42 @@ def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -
 
 
 def cut_off(thought: Thought) -> Failure:
-    """What is missing of an answer that is cut off."""
+    """The failure of an answer that was cut off."""
     why = f": {thought.why}" if thought.why else ""
     hint = "raise max_tokens, or the budget"
     return ReasoningError(f"the answer is cut off{why}", hint=hint).failure()
 
 
 _NEXT_SEED = 1_000_003
-"""How far the seeds of two attempts of one node are apart."""
+"""The distance between the seeds of two attempts of one node."""
 _GRACE_S = 1.0
-"""The engine itself ends a call that is late; the server is given so much longer."""
+"""The engine ends a late call itself; the server gets this much more time."""
 
 
 def model(step: ModelNode, unit: Unit, retry: Retry | None) -> NodeFn:
-    """Ask once; or `samples` times in parallel, each a node of its own with its own seed."""
-    ask = _NodeModelCall(step, unit)
+    """Call the model once; or `samples` times in parallel, as nodes with their own seeds."""
+    call = _NodeModelCall(step, unit)
     if step.samples is None:
-        return ask.work(step.seed)
+        return call.node_fn(step.seed)
     count = step.samples
     policy = Policy(resource=step.model, spends=True, retry=retry, weight=step.weight)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Expand:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Expand:
         first = services_of(context).seed if step.seed is None else step.seed
 
         def sample(index: int, seed: int) -> Node:
             place = item(context.scope, index)
-            return Node(place, ask.work(seed), (), inputs, policy=policy, kind="model")
+            return Node(place, call.node_fn(seed), (), inputs, policy=policy, kind="model")
 
         nodes = await instances(context, range(first, first + count), sample)
         results = tuple(node.id for node in nodes)
         return Expand(nodes, results, join=best_effort(counts="samples"), items=True)
 
-    return work
+    return node_fn
 
 
 class _NodeModelCall:
-    """One model node, ready to be asked any number of times."""
+    """The model calls of one node."""
 
     def __init__(self, step: ModelNode, unit: Unit) -> None:
         self._step = step
@@ -115,8 +111,8 @@ class _NodeModelCall:
         self._adapter = adapter_of(step.model, unit)
         self._decode = decoder_of(unit, step)
 
-    def work(self, seed: int | None) -> NodeFn:
-        async def work(context: NodeContext, inputs: Inputs) -> Any:
+    def node_fn(self, seed: int | None) -> NodeFn:
+        async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
             services = services_of(context)
             tools = await services.tools.offered(self._unit, self._step.tools)
             own = None if seed is None else seed_of(seed, context)
@@ -128,7 +124,7 @@ class _NodeModelCall:
             if isinstance(client, Startable):
                 await client.start(context.log)
             if request.sampling.temperature is None:
-                await _tell_default(client, services, context)
+                await _log_default(client, services, context)
 
             def show(delta: Delta) -> None:
                 if isinstance(delta, TextDelta):
@@ -142,7 +138,7 @@ class _NodeModelCall:
             context.decoded(completion.decoding)
             return await self._value(completion, request.tools)
 
-        return work
+        return node_fn
 
     def _request(
         self,
@@ -182,28 +178,28 @@ class _NodeModelCall:
         schema = self._step.output_schema
         empty = not calls and schema is None and is_blank(without_thought(completion.text))
         if empty and not self._step.allow_empty:
-            raise _nothing(completion, cut_off=cut_off)
-        if not tools and schema is not None:  # JSON that is complete is all that was asked for
+            raise _empty_answer(completion, cut_off=cut_off)
+        if not tools and schema is not None:  # complete JSON is the whole answer
             return await parse_answer_async(completion.text, schema, cut_at=_cut_at(completion))
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
 
 
-async def _tell_default(client: ModelClient, services: Services, context: NodeContext) -> None:
-    """Say once in a run what the model is sampled with, where its nodes leave that open."""
+async def _log_default(client: ModelClient, services: Services, context: NodeContext) -> None:
+    """Log once in a run the model's default sampling, where its nodes set none."""
     if client.model in services.sampled:
         return
     services.sampled.add(client.model)
     try:
         sampling = (await client.capabilities()).sampling
     except WeftError:
-        return  # whatever it is, the call itself will say so
+        return  # the call itself reports the error
     if sampling is not None:
         context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
 
 
 def _cut_at(completion: Completion) -> int | None:
-    """How many tokens the answer had when max_tokens cut it off; None: it is whole."""
+    """The number of tokens at which max_tokens cut the answer off; None: it is whole."""
     return completion.usage.completion_tokens if completion.finish_reason == "length" else None
 
 
@@ -214,7 +210,7 @@ def _sampled(sampling: Sampling) -> str:
 
 
 def _cut_off(completion: Completion) -> Failure:
-    """What is missing of an answer that had more to say."""
+    """The failure of an answer that was cut off."""
     tokens = completion.usage.completion_tokens
     after = f" after {tokens:,} tokens" if tokens else ""
     name = completion.model or "the model"
@@ -222,8 +218,8 @@ def _cut_off(completion: Completion) -> Failure:
     return ModelOutputError(f"the answer of {name} is cut off{after}", hint=hint).failure()
 
 
-def _nothing(completion: Completion, *, cut_off: bool) -> ModelOutputError:
-    """The error of an answer without any text."""
+def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
+    """The error of an answer without text."""
     name = completion.model or "the model"
     if cut_off:
         thought = completion.reasoning or not is_blank(completion.text)
@@ -235,7 +231,7 @@ def _nothing(completion: Completion, *, cut_off: bool) -> ModelOutputError:
 
 
 def seed_of(first: int, context: NodeContext) -> int:
-    """The seed of this attempt: a repetition with the same one would fail in the same way."""
+    """The seed of this attempt; with the same seed it would fail in the same way."""
     return first + (context.attempt - 1) * _NEXT_SEED
 
 
@@ -250,8 +246,8 @@ async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Ma
     calls: list[Mapping[str, Any]] = []
     for call in completion.tool_calls:
         if call.name not in specs:
-            there = ", ".join(specs)
-            raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {there}")
+            names = ", ".join(specs)
+            raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {names}")
         what = f"what {call.name} is called with"
         arguments = read_json(call.arguments or "{}", what, cut_at=_cut_at(completion))
         why = await violation_async(arguments, specs[call.name].parameters)

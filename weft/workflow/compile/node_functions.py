@@ -1,4 +1,4 @@
-"""Node functions of tools, plain functions, reducers, and of warming a model's prompt prefix."""
+"""Node functions of tools, plain functions and reducers, and of warming a prompt prefix."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from weft.workflow.document.unit import Unit
 
 
 def tool(step: ToolNode, unit: Unit) -> NodeFn:
-    """Call a tool; its log lines become the node's."""
+    """Call a tool; its log lines become those of the node."""
     arguments, text = value_template(step.arguments), step.tool
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         send_tool_logs(context.log)
         make = services_of(context).tools.bound(unit, text)
         return await make(arguments.render(inputs))
 
-    return work
+    return node_fn
 
 
 def call(step: CallNode, unit: Unit) -> NodeFn:
     """Call a plain function with named arguments."""
     arguments = value_template(step.arguments)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         function = services_of(context).tools.function(unit, step.call)
         return await _call(function, (), arguments.render(inputs), step.call)
 
-    return work
+    return node_fn
 
 
 def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
     """Call a plain function with a list, and named arguments."""
     over, arguments = value_template(step.over), value_template(step.arguments)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         function = services_of(context).tools.function(unit, step.reduce)
         values = over.render(inputs)
         if not isinstance(values, Sequence) or isinstance(values, (str, bytes)):
@@ -56,13 +56,13 @@ def reduce(step: ReduceNode, unit: Unit) -> NodeFn:
             )
         return await _call(function, (list(values),), arguments.render(inputs), step.reduce)
 
-    return work
+    return node_fn
 
 
 async def _call(
     function: Callable[..., Any], values: Sequence[Any], named: dict[str, Any], name: str
 ) -> Any:
-    """Await an async function; run a sync one in a thread, so that it cannot hold up others."""
+    """Await an async function; run a sync one in a thread, so that it does not block the loop."""
     if inspect.iscoroutinefunction(function):
         return await function(*values, **named)
     result = await in_thread(lambda: function(*values, **named), name.rpartition(":")[2])
@@ -70,10 +70,10 @@ async def _call(
 
 
 def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> Node | None:
-    """A node beside the model node `node`; None where nothing is known before the rest.
+    """A node that warms the prompt prefix of the model node `node`; None if no prefix is early.
 
-    It waits for what the system text and the prompt mention before the last of the nodes that they
-    mention, and fails nothing.
+    It waits for the names in the system text, and for those in the prompt before the last node's,
+    and never fails the run.
     """
     system = template(step.system or "")
     prompt = template(step.prompt)
@@ -81,13 +81,13 @@ def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> N
     if late is None:
         return None
     if late in system.names:
-        return None  # the chat template puts the system text first, and takes it whole
-    known = prompt.before(late)
-    used = sorted(known.names | system.names)
+        return None  # the chat template begins with the whole system text
+    prefix = prompt.before(late)
+    used = sorted(prefix.names | system.names)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Skip | None:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Skip | None:
         client = services_of(context).models.client(unit, step.model)
-        messages = [Message("user", known.text_for(inputs))]
+        messages = [Message("user", prefix.text_for(inputs))]
         if step.system is not None:
             messages.insert(0, Message("system", system.text_for(inputs)))
         if not isinstance(client, Warmable):
@@ -99,7 +99,7 @@ def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> N
 
     return Node(
         NodeId(f"{node}.warm"),
-        work,
+        node_fn,
         names.edges(used),
         names.given(used),
         policy=Policy(default=None, weight=step.weight / 10),
@@ -108,7 +108,7 @@ def warming(node: NodeId, step: ModelNode, names: NameBindings, unit: Unit) -> N
 
 
 def _last(system: Template, prompt: Template, step: ModelNode, names: NameBindings) -> str | None:
-    """The name that the beginning has to do without: the last node's, or an argument's."""
+    """The first argument's name, or that of the last node: the prompt's prefix ends before it."""
     mentioned = [reference.name for reference in (*system.references, *prompt.references)]
     arguments = [name for name in mentioned if name in step.arguments]
     if arguments:

@@ -1,4 +1,4 @@
-"""What is the same for all instances of a node of a document, in all runs: found once. Pure."""
+"""Plans of nodes: what all instances of a node have in common, in all runs. Pure."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from weft.workflow.document.templates import inner_names, names_of, template_use
 from weft.workflow.document.unit import Unit
 
 Resources = Mapping[tuple[Unit, str], str | None]
-"""The class of slots that a call of each tool takes, by how a unit writes it."""
+"""The resource class of each tool, by its name in a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """What a node needs and does.
+    """The needs and functions of a node.
 
-    `used` are the names that its work needs; `streamed` is the one whose items a map can take one
-    by one, and `whole` the names that it needs apart from that. `work` and `policy` are those of
-    every instance; None where they depend on the place of the instance.
+    `used`: the names that its function needs; `streamed`: the one whose items a map can take one by
+    one, and `whole` the other names. `node_fn` and `policy` are those of every instance; None where
+    they depend on the instance.
     """
 
     used: tuple[str, ...]
@@ -47,12 +47,12 @@ class NodePlan:
     identity: str
     kind: str
     resource: str | None
-    work: NodeFn | None
+    node_fn: NodeFn | None
     policy: Policy | None
 
 
 class NodePlans:
-    """The plans of the nodes of one document. `digests`: None leaves nodes without identities."""
+    """The plans of the nodes of one document. Without `digests` nodes have no identities."""
 
     def __init__(
         self, unit: Unit, resources: Resources, digests: Digests | None, cached: Digests
@@ -61,7 +61,7 @@ class NodePlans:
         self._resources = resources
         self._digests = digests
         self._cached = cached
-        self._plans: dict[int, NodePlan] = {}  # the document, which `unit` keeps, has the nodes
+        self._plans: dict[int, NodePlan] = {}  # `unit` keeps the nodes, and so their ids, alive
 
     def of(self, step: BaseNode) -> NodePlan:
         """The plan of a node of the document."""
@@ -73,10 +73,10 @@ class NodePlans:
     def _plan(self, step: BaseNode) -> NodePlan:
         unit, digests = self._unit, self._digests
         used = names_of(step)
-        if step.cache is not None:  # what the bodies take in is part of what the result depends on
+        if step.cache is not None:  # the result depends on what the bodies use, too
             used |= inner_names(step)
         cache = cache_of(step, unit, self._cached)
-        work = self._work(step)
+        node_fn = self._node_fn(step)
         resource = self._resource(step)
         return NodePlan(
             tuple(sorted(used)),
@@ -86,8 +86,8 @@ class NodePlans:
             "" if digests is None else identity_of(step, unit, digests),
             _kind(step),
             resource,
-            None if work is None else with_condition(step.when, work),
-            policy_of(step, NameBindings(), resource, cache, _no_stand_in)
+            None if node_fn is None else with_condition(step.when, node_fn),
+            policy_of(step, NameBindings(), resource, cache, _no_replacement)
             if is_shared(step)
             else None,
         )
@@ -99,8 +99,8 @@ class NodePlans:
             return self._resources[self._unit, step.tool]
         return None
 
-    def _work(self, step: BaseNode) -> NodeFn | None:
-        """The work of a node without bodies; None where each instance has its own."""
+    def _node_fn(self, step: BaseNode) -> NodeFn | None:
+        """The function of a node without bodies; None where each instance has its own."""
         unit = self._unit
         match step:
             case ToolNode() if step.alternatives:
@@ -114,7 +114,7 @@ class NodePlans:
             case ReduceNode():
                 return node_functions.reduce(step, unit)
             case ModelNode():
-                return _asking(step, unit)
+                return _model(step, unit)
             case AskNode():
                 return kinds.ask(template(step.ask).text_for, step.output_schema)
             case ValueNode():
@@ -124,21 +124,21 @@ class NodePlans:
 
 
 def is_shared(step: BaseNode) -> bool:
-    """Whether all instances of a node may have one policy, and its join one stand-in.
+    """Whether all instances of a node may share one policy, and one default of a join.
 
-    A default that is a list or a mapping is made anew: what a run does to it is seen by no other.
+    A default that is a list or a mapping is made for each run, which may change it.
     """
     if step.fallback or step.degrade:
         return False
-    said = [step.default] if step.has_default else []
+    defaults = [step.default] if step.has_default else []
     if isinstance(step, MapNode | JoinNode) and "otherwise" in step.model_fields_set:
-        said.append(step.otherwise)
-    parsed = [value_template(each) for each in said]
+        defaults.append(step.otherwise)
+    parsed = [value_template(each) for each in defaults]
     return not any(each.names or isinstance(each.tree, dict | list) for each in parsed)
 
 
 def mentioned_names(step: BaseNode) -> frozenset[str]:
-    """All names in the templates of a node and of all that is inside it, wherever they lead."""
+    """All names in the templates of a node and of its bodies, in any scope."""
     names: set[str] = set()
     for _, inner in walk({"": step}):
         names.update(*(use.template.names for use in template_uses(inner)))
@@ -148,27 +148,27 @@ def mentioned_names(step: BaseNode) -> frozenset[str]:
     return frozenset(names)
 
 
-def with_condition(condition: str | None, work: NodeFn) -> NodeFn:
-    """`work`, which is left out where the condition of its node does not hold."""
+def with_condition(condition: str | None, node_fn: NodeFn) -> NodeFn:
+    """`node_fn`, skipped where the condition of its node does not hold."""
     if condition is None:
-        return work
+        return node_fn
     test = template(condition)
 
     async def run(context: NodeContext, inputs: Inputs) -> Any:
         if not test.render(inputs):
             return Skip(f"not {test.text.strip()}")
-        return await work(context, inputs)
+        return await node_fn(context, inputs)
 
     return run
 
 
-def value(said: ValueTemplate) -> NodeFn:
-    """A work that computes a value of others."""
+def value(parsed: ValueTemplate) -> NodeFn:
+    """A node function that computes a value from others."""
 
-    async def work(_: NodeContext, inputs: Inputs) -> Any:
-        return said.render(inputs)
+    async def node_fn(_: NodeContext, inputs: Inputs) -> Any:
+        return parsed.render(inputs)
 
-    return work
+    return node_fn
 
 
 def _streamed(step: BaseNode) -> str | None:
@@ -178,7 +178,7 @@ def _streamed(step: BaseNode) -> str | None:
     return path.name if path is not None and not path.path else None
 
 
-def _asking(step: ModelNode, unit: Unit) -> NodeFn:
+def _model(step: ModelNode, unit: Unit) -> NodeFn:
     if step.think is not None:
         from weft.workflow.compile.think import think
 
@@ -193,11 +193,11 @@ def _asking(step: ModelNode, unit: Unit) -> NodeFn:
 
 
 def _kind(step: BaseNode) -> str:
-    """What people are told that a node is."""
+    """The kind of a node, as people see it."""
     if isinstance(step, ModelNode):
         return "think" if step.think else "agent" if step.agent else step.kind
     return step.kind
 
 
-def _no_stand_in(name: str) -> Node:
+def _no_replacement(name: str) -> Node:
     raise AssertionError(name)

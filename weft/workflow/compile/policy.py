@@ -1,4 +1,4 @@
-"""Name bindings of a node's place; failure, time and budget settings as the engine's policy."""
+"""Name bindings of nodes; failure, time and budget settings as the engine's policy."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from weft.workflow.document.spec.settings import BudgetSpec, RetrySpec
 
 @dataclass(frozen=True, slots=True)
 class NameBindings:
-    """`inputs` are the workflow's own; `values` those and the items around; `sources` the nodes.
+    """`inputs`: the workflow's own; `values`: those and outer items; `sources`: nodes by name.
 
-    `settled`: edges show all that the nodes around are needed for, so that a join may cancel the
-    branches that it does not need.
+    `settled`: edges show every use of the nodes around, so that a join may cancel branches that it
+    does not need.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict)
@@ -38,14 +38,14 @@ class NameBindings:
         return NameBindings(inputs, inputs, self.sources, self.settled)
 
     def bind(self, bindings: Mapping[str, Any]) -> NameBindings:
-        """With the names of a body: values, or `Edge`s to where the value is being computed."""
+        """These bindings with the names of a body: values, or `Edge`s to their nodes."""
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
         sources = {**self.sources, **edges} if edges else self.sources
         return _names(self.inputs, {**self.values, **values}, sources, self.settled)
 
     def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> NameBindings:
-        """With the nodes of one more level."""
+        """These bindings with the nodes of one more level."""
         settled = settled and self.settled
         return replace(self, sources={**self.sources, **nodes}, settled=settled)
 
@@ -54,11 +54,11 @@ class NameBindings:
         return name in self.sources and name not in self.values
 
     def edges(self, names: Iterable[str]) -> tuple[Edge, ...]:
-        """An edge for each of `names` that is a node's."""
+        """An edge for each of `names` that is a node."""
         return tuple(Edge(self.sources[name], name) for name in names if self.is_node(name))
 
     def given(self, names: Iterable[str]) -> dict[str, Any]:
-        """The values of those of `names` that are there."""
+        """The values of those of `names` that have one."""
         return {name: self.values[name] for name in names if name in self.values}
 
 
@@ -70,12 +70,12 @@ def policy_of(
     names: NameBindings,
     resource: str | None,
     cache: NodeCache | None,
-    stand_in: Callable[[str], Node],
+    replacement: Callable[[str], Node],
 ) -> Policy:
-    """The policy of one node. `stand_in` makes the node that replaces it, by name.
+    """The policy of one node. `replacement` makes its fallback or degrade node, by name.
 
-    The calls of a node that samples, thinks, acts, or chooses among tools are nodes with policies
-    of their own; what thinks or acts is repeated as a whole.
+    The calls of a node with samples, a strategy, an agent or alternative tools are nodes with their
+    own policies; a node with a strategy or an agent is retried as a whole.
     """
     samples = isinstance(step, ModelNode) and step.samples is not None
     thinks = isinstance(step, ModelNode) and bool(step.think or step.agent)
@@ -83,27 +83,27 @@ def policy_of(
     return Policy(
         timeout_s=None if choices else step.timeout,
         retry=None if samples or choices else retry_of(step.retry),
-        fallback=stand_in(step.fallback) if step.fallback else None,
+        fallback=replacement(step.fallback) if step.fallback else None,
         default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
         on_failure=step.on_failure,
         resource=None if samples or thinks or choices else resource,
         cache=cache,
         limit=limit_of(step.budget),
         spends=isinstance(step, ModelNode),
-        degrade=stand_in(step.degrade) if step.degrade else None,
+        degrade=replacement(step.degrade) if step.degrade else None,
         weight=step.weight,
     )
 
 
 def retry_of(retry: RetrySpec | None) -> Retry | None:
-    """The engine's retry."""
+    """The engine's retry of a node."""
     if retry is None:
         return None
     return Retry(retry.attempts, retry.delay, retry.factor, retry.max_delay, retry.jitter)
 
 
 def limit_of(budget: BudgetSpec | None) -> BudgetLimit | None:
-    """The engine's limit."""
+    """The engine's limit of a budget."""
     if budget is None:
         return None
     return BudgetLimit(Budget(budget.tokens, budget.time, budget.money), budget.on_reached)

@@ -1,6 +1,6 @@
-"""What node functions find in the run that they are part of: tools, models, a seed.
+"""Services of a run for its node functions: tools, models, a seed.
 
-Node functions are compiled once for all runs of a workflow, so they know no run.
+Node functions are compiled once for all runs of a workflow, so they hold nothing of a run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Bound to one run; see `services_of`. Opened and closed by whoever runs the graph.
+    """The services of one run; see `services_of`. The owner of the run opens and closes them.
 
-    `history`: what is known of tools to choose among. `findings`: what nodes that think or act came
-    to in full; their values are no more than the answers. `sampled`: models whose default sampling
-    was told.
+    `history`: past results of alternative tools. `findings`: the full results of nodes that think
+    or run an agent; the nodes' values are only the answers. `sampled`: models whose default
+    sampling was logged.
     """
 
     tools: Toolset
@@ -38,6 +38,6 @@ class Services:
 
 
 def services_of(context: NodeContext) -> Services:
-    """The services of the run that a node belongs to."""
+    """The services of a node's run."""
     services: Services = context.services
     return services

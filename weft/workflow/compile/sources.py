@@ -1,4 +1,4 @@
-"""What a workflow was made of, for the record: its files' texts, and digests of its code.
+"""The sources of a workflow for its record: the texts of its files, and digests of its code.
 
 Reads files; runs nothing.
 """
@@ -17,16 +17,15 @@ from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.document.writer import to_yaml
 
 CODE = "sha256:"
-"""How the entry of a file or function begins whose content is not kept."""
+"""Prefix of the digest of a file or function whose content is not recorded."""
 _WRITTEN: Final[WeakKeyDictionary[Unit, str]] = WeakKeyDictionary()
 
 
 class SourceDigests:
-    """Implements `Digests`: asks for each file and function once, and remembers what it found.
+    """Implements `Digests`: computes the digest of each file and function once.
 
-    `found` has them by the names that a record gives them. Without `functions` it is the files of
-    functions that count, as a whole, and modules not at all: so they were recorded by a weft that
-    knew no digests of functions.
+    `found`: the digests by their names in a record. Without `functions`, digests are those of whole
+    files, and of no modules, as in records of earlier versions of weft.
     """
 
     def __init__(self, *, functions: bool = True) -> None:
@@ -36,43 +35,43 @@ class SourceDigests:
 
     def file(self, unit: Unit, path: str) -> str | None:
         name = _relative((unit.folder / path).resolve(), unit.root)
-        return self._known(name, lambda: self._code.file(unit, path))
+        return self._digest(name, lambda: self._code.file(unit, path))
 
     def function(self, unit: Unit, reference: str) -> str | None:
         if self._functions:
             name = _function_name(unit, reference)
-            return self._known(name, lambda: self._code.function(unit, reference))
+            return self._digest(name, lambda: self._code.function(unit, reference))
         if reference.startswith("."):
             return self.file(unit, reference.rpartition(":")[0])
         return None
 
-    def _known(self, name: str, digest: Callable[[], str | None]) -> str | None:
+    def _digest(self, name: str, digest: Callable[[], str | None]) -> str | None:
         if name not in self.found:
             self.found[name] = digest()
         return self.found[name]
 
 
 class RecordedDigests(SourceDigests):
-    """Implements `Digests` by what the record of a run says."""
+    """Implements `Digests` with the digests in the record of a run."""
 
     def __init__(self, header: RunHeader) -> None:
         super().__init__(functions=_has_functions(header))
         self._recorded = digests_in(header.document)
 
-    def _known(self, name: str, digest: Callable[[], str | None]) -> str | None:  # noqa: ARG002
+    def _digest(self, name: str, digest: Callable[[], str | None]) -> str | None:  # noqa: ARG002
         return self._recorded.get(name)
 
 
 def digests_like(header: RunHeader) -> SourceDigests:
-    """Digests of what is there now, of the kind that the record has."""
+    """Digests of the current files, of the same version as in the record."""
     return SourceDigests(functions=_has_functions(header))
 
 
 def sources_of(unit: Unit, digests: SourceDigests) -> dict[str, str]:
     """The text of each document by its path in the workflow's folder, the workflow itself first.
 
-    The files and functions that its nodes take code and data from are there too, as `sha256:` and a
-    digest; functions as `tools.py:name`, `package.module:name` or `python/FLOW:name`.
+    The files and functions that its nodes use are there too, as `sha256:` and a digest; functions
+    as `tools.py:name`, `package.module:name` or `python/FLOW:name`.
     """
     for included in unit.everything():
         for step in included.document.nodes.values():
@@ -81,7 +80,7 @@ def sources_of(unit: Unit, digests: SourceDigests) -> dict[str, str]:
 
 
 def source_texts(unit: Unit, digests: SourceDigests) -> dict[str, str]:
-    """As `sources_of`, of files and functions those that `digests` were asked for."""
+    """As `sources_of`, with the files and functions that `digests` has computed."""
     texts: dict[str, str] = {}
     for included in unit.everything():
         texts[_free(_place(included, unit.root), texts)] = _text(included)
@@ -92,7 +91,7 @@ def source_texts(unit: Unit, digests: SourceDigests) -> dict[str, str]:
 
 
 def _text(unit: Unit) -> str:
-    """The document of `unit` as it was read; one that was made in Python is written once."""
+    """The text of `unit`'s document; one that was made in Python is written once."""
     if unit.origin is not None:
         return unit.origin.source.text
     if unit not in _WRITTEN:
@@ -114,18 +113,18 @@ def _has_functions(header: RunHeader) -> bool:
     return any(colon and name.isidentifier() for _, colon, name in names)
 
 
-def stands_in_file(unit: Unit) -> bool:
-    """Whether the workflow was read from a file, so that it can be read from there again."""
+def is_from_file(unit: Unit) -> bool:
+    """Whether the workflow was read from a file that still exists."""
     return unit.origin is not None and Path(unit.origin.source.file).is_file()
 
 
 def texts_in(document: Mapping[str, str]) -> dict[str, str]:
-    """Those of the entries that are documents."""
+    """The entries that are documents."""
     return {path: text for path, text in document.items() if not text.startswith(CODE)}
 
 
 def digests_in(document: Mapping[str, str]) -> dict[str, str]:
-    """The digests of the others, by path."""
+    """The digests of the other entries, by name."""
     code = {path: text for path, text in document.items() if text.startswith(CODE)}
     return {path: text.removeprefix(CODE) for path, text in code.items()}
 

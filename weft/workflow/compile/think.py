@@ -1,4 +1,4 @@
-"""Works of model nodes that think: a strategy answers, as threads inside the node."""
+"""Node functions of model nodes with a strategy, whose threads are nodes inside the node."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from weft.workflow.runtime.models.think import refuse_thinker
 
 
 def think(step: ModelNode, unit: Unit) -> NodeFn:
-    """Ask by the strategy of `step.think`; the value is the answer, typed where there is a schema.
+    """Answer by the strategy of `step.think`; the value is the answer, typed if there is a schema.
 
-    Its calls take slots of the model's name in the document, not the node itself.
+    Its calls take slots of the model; the node itself takes none.
     """
-    said = step.think
-    assert said is not None
+    spec = step.think
+    assert spec is not None
     prompt, system = template(step.prompt), template(step.system or "")
-    arguments, documents = value_template(step.arguments), value_template(said.documents)
+    arguments, documents = value_template(step.arguments), value_template(spec.documents)
     decode = decoder_of(unit, step)
 
-    async def work(context: NodeContext, inputs: Inputs) -> Any:
+    async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
         client = services.models.client(unit, step.model)
         refuse_thinker(client)
@@ -42,9 +42,9 @@ def think(step: ModelNode, unit: Unit) -> NodeFn:
         )
         seed = seed_of(services.seed, context)
         model = declared_model(client, unit, step.model, decode)
-        options = options_of(unit, said, seed=seed, tokens_left=context.tokens_left())
-        strategy = make_strategy(said.strategy, model, options)
+        options = options_of(unit, spec, seed=seed, tokens_left=context.tokens_left())
+        strategy = make_strategy(spec.strategy, model, options)
         thought = await strategy.work(question)(context, inputs)
         return answer_value(thought, context, step.output_schema)
 
-    return work
+    return node_fn

@@ -17,7 +17,7 @@ LineStyle = Literal["data", "after", "fallback", "degrade"]
 
 @dataclass(frozen=True, slots=True)
 class ViewEdge:
-    """A line between two nodes of one level; what a body needs, its node needs."""
+    """An edge between two nodes of one level; what a body needs, its node needs."""
 
     source: str
     target: str
@@ -40,14 +40,14 @@ class ViewNode:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The nodes of one level, in declared order, and the lines between them."""
+    """The nodes of one level, in declared order, and the edges between them."""
 
     nodes: tuple[ViewNode, ...]
     edges: tuple[ViewEdge, ...] = ()
 
 
 def graph_view(document: WorkflowDocument) -> GraphView:
-    """The whole workflow. Bodies that are a single node without a body are not drawn apart."""
+    """The whole workflow. Bodies that are a single node without a body are not drawn separately."""
     return _level(document.nodes, "")
 
 
@@ -78,11 +78,11 @@ def _body(body: Body, prefix: str) -> GraphView:
     return GraphView((_node(f"{prefix}{body.kind}", body.kind, body),))
 
 
-def _edges(name: str, step: BaseNode, beside: list[str]) -> Iterator[tuple[str, str, LineStyle]]:
+def _edges(name: str, step: BaseNode, siblings: list[str]) -> Iterator[tuple[str, str, LineStyle]]:
     data = names_of(step) | inner_names(step) | set(step.join if isinstance(step, JoinNode) else ())
     waits = frozenset(step.after) - data
-    yield from ((other, name, "data") for other in beside if other in data)
-    yield from ((other, name, "after") for other in beside if other in waits)
+    yield from ((other, name, "data") for other in siblings if other in data)
+    yield from ((other, name, "after") for other in siblings if other in waits)
     if step.fallback is not None:
         yield name, step.fallback, "fallback"
     if step.degrade is not None:
@@ -113,7 +113,7 @@ def mermaid(view: GraphView) -> str:
 
 
 class _Chart:
-    """One flowchart; gives every path an identifier of its own."""
+    """One flowchart, with a unique identifier for every path."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}

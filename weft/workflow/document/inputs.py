@@ -1,4 +1,4 @@
-"""The inputs of a run: checked against what the document declares, or read from texts."""
+"""The inputs of a run: checks against their declarations, and conversion from text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from weft.core.errors import InputError
 from weft.core.values import JsonSchema
+from weft.validation import violation, violation_async
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation, violation_async
 
 
 class CheckedInputs(dict[str, Any]):
-    """Inputs that are known to fit `document`, with defaults."""
+    """Inputs that fit `document`, with defaults filled in."""
 
     def __init__(self, document: WorkflowDocument, values: Mapping[str, Any]) -> None:
         super().__init__(values)
@@ -23,25 +23,22 @@ class CheckedInputs(dict[str, Any]):
 
 
 def check_inputs(document: WorkflowDocument, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`given` with defaults filled in, in declared order. May block where a value is large.
+    """`given` with defaults, in declared order. May block for a large value.
 
     Raises: `InputError`, with every input that is missing, unknown or of the wrong type.
     """
     if isinstance(given, CheckedInputs) and given.document is document:
         return dict(given)
-    found = {name: violation(given[name], root) for name, root in _declared(document, given)}
-    return _complete(document, given, found)
+    reasons = {name: violation(given[name], root) for name, root in _declared(document, given)}
+    return _complete(document, given, reasons)
 
 
 async def check_inputs_async(document: WorkflowDocument, given: Mapping[str, Any]) -> CheckedInputs:
-    """The same for a server: what takes long does not block the event loop.
-
-    Raises: as `check_inputs`.
-    """
-    found = {
+    """As `check_inputs`, without blocking the event loop."""
+    reasons = {
         name: await violation_async(given[name], root) for name, root in _declared(document, given)
     }
-    return CheckedInputs(document, _complete(document, given, found))
+    return CheckedInputs(document, _complete(document, given, reasons))
 
 
 def _declared(document: WorkflowDocument, given: Mapping[str, Any]) -> list[tuple[str, JsonSchema]]:
@@ -49,7 +46,7 @@ def _declared(document: WorkflowDocument, given: Mapping[str, Any]) -> list[tupl
 
 
 def _complete(
-    document: WorkflowDocument, given: Mapping[str, Any], found: Mapping[str, str | None]
+    document: WorkflowDocument, given: Mapping[str, Any], reasons: Mapping[str, str | None]
 ) -> dict[str, Any]:
     problems, hint = [], None
     for name in given:
@@ -60,8 +57,8 @@ def _complete(
     for name, declared in document.inputs.items():
         if name in given:
             values[name] = given[name]
-            if found[name] is not None:
-                problems.append(f"`{name}`: {found[name]}")
+            if reasons[name] is not None:
+                problems.append(f"`{name}`: {reasons[name]}")
         elif declared.required:
             problems.append(f"`{name}` is missing")
             hint = hint or f"give {name}=..."
@@ -73,12 +70,12 @@ def _complete(
 
 
 def coerce_inputs(document: WorkflowDocument, given: Mapping[str, str]) -> dict[str, Any]:
-    """Texts, as from a command line, by the types that the inputs declare.
+    """Texts, as from a command line, converted to the types that the inputs declare.
 
-    Texts for inputs of type string stay as they are; everything else is read as JSON. Names that
-    are not declared pass through, for `check_inputs` to refuse.
+    Inputs of type string keep their texts; all others are read as JSON. Undeclared names pass, for
+    `check_inputs` to refuse.
 
-    Raises: `InputError` with every text that cannot be read.
+    Raises: `InputError` with all unreadable texts.
     """
     values: dict[str, Any] = {}
     problems = []

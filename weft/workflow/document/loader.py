@@ -1,6 +1,6 @@
-"""Workflow files to checked units, with everything they include. Imports no tools, runs nothing.
+"""Workflow files to checked units, with all that they include. Imports no tools, runs nothing.
 
-Every defect raises exactly one `SourceError`; its `__cause__` tells which kind of defect it is.
+The first defect raises a `SourceError`; its `__cause__` is the particular error.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ def load_unit(path: Path) -> Unit:
 
 
 def load_tools(path: Path) -> Unit:
-    """The workflow in the file, of which only the tools are wanted: it need not have nodes.
-
-    Raises: `SourceError`.
-    """
+    """The workflow in the file, for its tools only: it may have no nodes. Raises: `SourceError`."""
     source, tree = read_file(path)
     raw = plain(tree)
     if isinstance(raw, Mapping) and "nodes" not in raw and raw.get("tools"):
@@ -46,22 +43,22 @@ def load_tools(path: Path) -> Unit:
 
 
 def load_text(text: str, file: str) -> Unit:
-    """The checked workflow in `text`; relative paths start where `file` would stand.
+    """The checked workflow in `text`; relative paths are relative to the folder of `file`.
 
     Raises: `SourceError`.
     """
     source, tree = read_text(text, file)
     try:
         folder = Path(file).resolve().parent
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # an invalid file name
         folder = Path.cwd()
     return _UnitLoader(folder).unit(source, tree, folder, ())
 
 
 def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
-    """The checked workflow that the first of `texts` is; they are called by paths in `folder`.
+    """The checked workflow whose main file is the first of `texts`, by paths in `folder`.
 
-    Reads no file. Raises: `SourceError`, also where there are no texts.
+    Reads no file. Raises: `SourceError`, also without texts.
     """
     if not texts:
         raise SourceError("no workflow was recorded", file="")
@@ -81,7 +78,7 @@ def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
 def parse(
     source: SourceText, tree: Tree, kind: type[WorkflowDocument] = WorkflowDocument
 ) -> WorkflowDocument:
-    """The document that `tree` describes, its structure checked. Raises: `SourceError`."""
+    """The document of `tree`, with its structure checked. Raises: `SourceError`."""
     raw = plain(tree)
     try:
         return kind.model_validate(raw)
@@ -92,7 +89,7 @@ def parse(
 
 
 class _UnitLoader:
-    """One file and all that it includes; each file is read once."""
+    """Loads one file and all that it includes; each file is read once."""
 
     def __init__(self, root: Path, read: Read = read_file) -> None:
         self._root = root

@@ -1,6 +1,6 @@
-"""Checks that every name in a document means something, and that no node waits for itself.
+"""Checks that every name in a document is defined, and that no node waits for itself.
 
-Knows no types and imports no tools. Raises the first defect through `Unit.fail`.
+Imports no tools. Raises the first defect through `Unit.fail`.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from weft.workflow.document.unit import Unit, node_name
 
 @dataclass(frozen=True, slots=True)
 class DocumentSymbol:
-    """What a name stands for. `stands_in_for`: the node that this one only replaces."""
+    """A name of a document. `replaces`: the node that this one is a fallback of, if any."""
 
     kind: Literal["input", "node", "item"]
     path: KeyPath
-    stands_in_for: str | None = None
+    replaces: str | None = None
 
 
 @dataclass(slots=True)
 class SymbolTable:
-    """The names of one level; those of the levels around it are visible too."""
+    """The names of one level; names of outer levels are visible too."""
 
     outer: SymbolTable | None = None
     symbols: dict[str, DocumentSymbol] = field(default_factory=dict)
 
     def find(self, name: str) -> DocumentSymbol | None:
-        """What `name` stands for here."""
+        """The symbol `name`, here or in an outer level."""
         if name in self.symbols:
             return self.symbols[name]
         return self.outer.find(name) if self.outer is not None else None
 
     def visible(self) -> Iterator[str]:
-        """All names, the nearest first."""
+        """All names, innermost first."""
         yield from self.symbols
         if self.outer is not None:
             yield from self.outer.visible()
@@ -63,7 +63,7 @@ class SymbolTable:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A place that uses the name `name`: a path, and line and word inside the text there."""
+    """A use of `name`: its path, and the line inside the text there."""
 
     name: str
     path: KeyPath
@@ -71,13 +71,13 @@ class Dependency:
 
 
 Dependencies = dict[str, Dependency]
-"""What a node uses, itself and inside its bodies: the first place for each name."""
+"""The names that a node and its bodies use, each with its first use."""
 
 
 def check_order(unit: Unit, needs: Mapping[str, Dependencies]) -> None:
-    """Check that the nodes of one scope can run in some order.
+    """Check that the nodes of one level can run in some order.
 
-    Raises: `CycleError`, at a place where a node of the cycle refers to the next.
+    Raises: `CycleError`, at the place where a node of the cycle refers to the next.
     """
     graph = {name: [other for other in own if other in needs] for name, own in needs.items()}
     for name, others in graph.items():
@@ -89,38 +89,38 @@ def check_order(unit: Unit, needs: Mapping[str, Dependencies]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except Cycle as cycle:
-        ring = list(reversed(cycle.args[1][1:]))  # each now needs the one after it
+        ring = list(reversed(cycle.args[1][1:]))  # each needs the next one
         start = min(range(len(ring)), key=lambda i: list(needs).index(ring[i]))
         ring = ring[start:] + ring[:start]
-        said = ", which needs ".join(f"`{name}`" for name in [*ring[1:], ring[0]])
-        _refuse(unit, needs[ring[0]][ring[1]], f"`{ring[0]}` needs {said}")
+        chain = ", which needs ".join(f"`{name}`" for name in [*ring[1:], ring[0]])
+        _refuse(unit, needs[ring[0]][ring[1]], f"`{ring[0]}` needs {chain}")
 
 
-def with_stand_ins(
-    needs: Mapping[str, Dependencies], stand_ins: Mapping[str, set[str]]
+def with_replacements(
+    needs: Mapping[str, Dependencies], replacements: Mapping[str, set[str]]
 ) -> dict[str, Dependencies]:
     """`needs`, where a node also needs what its fallback and degrade nodes need."""
-    return {name: _all(name, needs, stand_ins) for name in needs}
+    return {name: _all(name, needs, replacements) for name in needs}
 
 
 def _all(
-    name: str, needs: Mapping[str, Dependencies], stand_ins: Mapping[str, set[str]]
+    name: str, needs: Mapping[str, Dependencies], replacements: Mapping[str, set[str]]
 ) -> Dependencies:
-    found: Dependencies = {}
-    for member in _chain(name, stand_ins):
+    merged: Dependencies = {}
+    for member in _chain(name, replacements):
         for other, need in needs[member].items():
-            found.setdefault(other, need)
-    return found
+            merged.setdefault(other, need)
+    return merged
 
 
-def _chain(name: str, stand_ins: Mapping[str, set[str]]) -> Iterator[str]:
-    seen, todo = set(), [name]
+def _chain(name: str, replacements: Mapping[str, set[str]]) -> Iterator[str]:
+    visited, todo = set(), [name]
     while todo:
         member = todo.pop()
-        if member not in seen:
-            seen.add(member)
+        if member not in visited:
+            visited.add(member)
             yield member
-            todo.extend(sorted(stand_ins.get(member, ())))
+            todo.extend(sorted(replacements.get(member, ())))
 
 
 def _refuse(unit: Unit, need: Dependency, message: str) -> NoReturn:
@@ -161,7 +161,7 @@ _MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "output
 
 
 def check_references(unit: Unit) -> None:
-    """Check all names of the document. Raises: `BuildError`, a `SourceError` where it is a file."""
+    """Check all names of the document. Raises: `BuildError`, for a file a `SourceError`."""
     _ReferenceChecker(unit).check()
 
 
@@ -189,15 +189,17 @@ class _ReferenceChecker:
     def _nodes(
         self, nodes: Mapping[str, NodeSpec], path: KeyPath, outer: SymbolTable
     ) -> tuple[SymbolTable, Dependencies]:
-        """Check the nodes of one scope; what they need from outside of it."""
+        """Check the nodes of one level, and return what they need from outer levels."""
         scope = SymbolTable(outer)
-        stand_ins = {name: self._stand_ins(name, step, path, nodes) for name, step in nodes.items()}
-        owners = {other: owner for owner, others in stand_ins.items() for other in others}
+        replacements = {
+            name: self._replacements(name, step, path, nodes) for name, step in nodes.items()
+        }
+        owners = {other: owner for owner, others in replacements.items() for other in others}
         for name in nodes:
             self._declare(scope, name, DocumentSymbol("node", (*path, name), owners.get(name)))
         needs = {name: self._node(step, (*path, name), scope) for name, step in nodes.items()}
-        self._check_stand_ins(stand_ins, path)
-        together = with_stand_ins(needs, stand_ins)
+        self._check_replacements(replacements, path)
+        together = with_replacements(needs, replacements)
         check_order(self._unit, together)
         outside: Dependencies = {}
         for own in together.values():
@@ -212,10 +214,10 @@ class _ReferenceChecker:
             self._unit.fail(error, symbol.path, at_key=symbol.path[-1] != "as")
         scope.symbols[name] = symbol
 
-    def _stand_ins(
+    def _replacements(
         self, name: str, step: BaseNode, path: KeyPath, nodes: Mapping[str, NodeSpec]
     ) -> set[str]:
-        found = set()
+        replacements = set()
         for role, other in (("fallback", step.fallback), ("degrade", step.degrade)):
             if other is None:
                 continue
@@ -225,21 +227,21 @@ class _ReferenceChecker:
             if other == name:
                 error = CycleError(f"`{name}` is its own {role}", hint="name another node")
                 self._unit.fail(error, place)
-            found.add(other)
-        return found
+            replacements.add(other)
+        return replacements
 
-    def _check_stand_ins(self, stand_ins: Mapping[str, set[str]], path: KeyPath) -> None:
-        """A node that only replaces others must not be replaced, in turn, by one of those."""
+    def _check_replacements(self, replacements: Mapping[str, set[str]], path: KeyPath) -> None:
+        """Check that no node is, through others, its own replacement."""
         roles = {
             owner: {other: Dependency(other, (*path, owner)) for other in others}
-            for owner, others in stand_ins.items()
+            for owner, others in replacements.items()
         }
         check_order(self._unit, roles)
 
     # -- one node ------------------------------------------------------------------------------
 
     def _node(self, step: BaseNode, path: KeyPath, scope: SymbolTable) -> Dependencies:
-        """Check one node and its bodies; everything that it needs."""
+        """Check one node and its bodies, and return what they need."""
         try:
             own = template_uses(step)
         except BadExpression as error:
@@ -284,17 +286,17 @@ class _ReferenceChecker:
     def _value(self, value: object, path: KeyPath, scope: SymbolTable) -> Dependencies:
         needs: Dependencies = {}
         try:
-            found = list(uses_of(value))
+            uses = list(uses_of(value))
         except BadExpression as error:
             self._unit.fail_in(error, path)
-        for use in found:
+        for use in uses:
             self._use(use, path, scope, needs)
         return needs
 
     def _use(
         self, use: TemplateUse, base: KeyPath, scope: SymbolTable, needs: Dependencies
     ) -> None:
-        """Check one template that stands below `base`."""
+        """Check one template below `base`."""
         path = (*base, *use.path)
         self._unit.memo.templates.add(use.template)
         self._check_literal(use, path, scope)
@@ -312,7 +314,7 @@ class _ReferenceChecker:
             needs.setdefault(need.name, need)
 
     def _check_literal(self, use: TemplateUse, path: KeyPath, scope: SymbolTable) -> None:
-        """A bare word where a name was surely meant."""
+        """Refuse a bare word where a reference was surely meant."""
         text = use.template.text
         whole = "outputs" if path[:-1] == ("outputs",) else path[-1]
         meant = whole in _MEANT_AS_NAMES and scope.find(text) is not None
@@ -323,7 +325,7 @@ class _ReferenceChecker:
             self._unit.fail(error, path)
 
     def _prompt_names(self, step: ModelNode, own: Iterable[TemplateUse], path: KeyPath) -> None:
-        """A name for the prompt that nothing uses: a misspelt option, or a forgotten place."""
+        """Refuse an unused name for the prompt: a misspelt option, or a forgotten use."""
         templates = (use.template for use in own if use.path[0] != "with")
         used = {reference.name for template in templates for reference in template.references}
         for name in step.arguments:
@@ -337,7 +339,7 @@ class _ReferenceChecker:
     def _names(
         self, step: BaseNode, path: KeyPath, scope: SymbolTable, needs: Dependencies
     ) -> None:
-        """Names that are not in templates: nodes to wait for, models, tools."""
+        """Check names outside of templates: nodes to wait for, models, tools."""
         for index, name in enumerate(step.after):
             self._wait(Dependency(name, (*path, "after", index)), scope, needs)
         match step:
@@ -366,7 +368,7 @@ class _ReferenceChecker:
             self._unknown("tool", tool, path, list(self._document.tools))
 
     def _tool_of_source(self, name: str, tool: str, path: KeyPath) -> None:
-        """One tool of a server; a model may also be offered all of them."""
+        """Check one tool of a server; a model may also be offered all of them."""
         only = self._document.tools[name].only
         error: BuildError | None = None
         if not tool and path[-1] == "tool":
@@ -386,7 +388,7 @@ class _ReferenceChecker:
             self._unit.fail(error, need.path)
         needs.setdefault(need.name, need)
 
-    # -- names that mean nothing ---------------------------------------------------------------
+    # -- undefined names -----------------------------------------------------------------------
 
     def _resolve(
         self, need: Dependency, scope: SymbolTable, bound: frozenset[str]
@@ -394,8 +396,8 @@ class _ReferenceChecker:
         symbol = scope.find(need.name)
         if symbol is None:
             self._refuse_name(need, [*bound, *scope.visible()])
-        if symbol.stands_in_for is not None:
-            owner = symbol.stands_in_for
+        if symbol.replaces is not None:
+            owner = symbol.replaces
             error: BuildError = JoinError(
                 f"`{need.name}` runs only in the place of `{owner}` and has no value of its own",
                 hint=f"use `{owner}`, or make another node for it",

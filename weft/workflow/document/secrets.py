@@ -1,4 +1,4 @@
-"""Which environment variables of a workflow hold keys, and what hides their values in records."""
+"""The environment variables of a workflow that hold keys, and the redactors of their values."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from weft.workflow.document.unit import Unit
 
 
 def secret_names(unit: Unit) -> tuple[str, ...]:
-    """The variables that a workflow, and all that it includes, takes keys from."""
-    found: dict[str, None] = {}
+    """The variables from which a workflow, with all that it includes, takes keys."""
+    names: dict[str, None] = {}
     for included in unit.everything():
         for model in included.document.models.values():
-            found.update(dict.fromkeys([model.api_key_env] if model.api_key_env else []))
+            names.update(dict.fromkeys([model.api_key_env] if model.api_key_env else []))
         for tool in included.document.tools.values():
-            found.update(dict.fromkeys(_of_tool(tool)))
-    return tuple(found)
+            names.update(dict.fromkeys(_of_tool(tool)))
+    return tuple(names)
 
 
 def redactor_of(unit: Unit, hidden: Iterable[str] = ()) -> Redactor:
-    """Hides the secrets of this machine, and the values of those `hidden` in an earlier record.
+    """The redactor of this machine's secrets, and of those `hidden` in an earlier record.
 
-    From now on they are kept out of all that leaves this process.
+    From now on this process redacts them in all of its output.
     """
     names = secret_names(unit)
     know_secrets([*names, *hidden])
@@ -33,27 +33,27 @@ def redactor_of(unit: Unit, hidden: Iterable[str] = ()) -> Redactor:
 
 
 def redactor_here() -> Redactor:
-    """Hides the secrets of this machine, for a run without a workflow."""
+    """The redactor of this machine's secrets, for a run without a workflow."""
     return redactor_for(named_secrets())
 
 
 def replaying_redactor(hidden: Iterable[str]) -> Redactor:
-    """Hides what a record has `hidden`, and nothing else: what is told apart stays so."""
+    """The redactor of exactly the secrets that a record has `hidden`."""
     return Redactor(_again(hidden))
 
 
 def recorded_sources(header: RunHeader) -> dict[str, str]:
-    """What the workflow of a record was made of, as it was."""
+    """The source texts of a recorded workflow, with secrets restored."""
     return replaying_redactor(header.secrets).restore(dict(header.document))
 
 
 def secret_mark(name: str) -> str:
-    """What a record has in the place of the secret `name`."""
+    """The mark of the secret `name` in a record."""
     return f"[secret:{name}]"
 
 
 def _again(hidden: Iterable[str]) -> dict[str, str]:
-    # A secret that is not here is its mark: what a record gives back, it takes for the same.
+    # A secret that is missing here is its mark, so that restored and redacted values are equal.
     return {name: os.environ.get(name) or secret_mark(name) for name in hidden}
 
 

@@ -1,4 +1,4 @@
-"""Which templates a node has, and which names each may refer to."""
+"""The templates of a node, and the names that each may use."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _VALUE = frozenset(("value",))
 
 @dataclass(frozen=True, slots=True)
 class TemplateUse:
-    """One template of a node. `bound` names exist only in it.
+    """One template of a node. `bound`: names that exist only in it.
 
-    `early`: it is computed before the run starts, so that it sees the inputs but no node.
+    `early`: it is computed before the run starts, from inputs only.
     """
 
     path: Path
@@ -43,12 +43,12 @@ class TemplateUse:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that it needs from outside."""
+        """The names that it takes from outside."""
         return self.template.names - self.bound
 
 
 def template_uses(step: BaseNode) -> tuple[TemplateUse, ...]:
-    """All templates of the node itself, without those in its bodies.
+    """All templates of the node, without those in its bodies.
 
     Raises: `BadExpression`, whose `path` starts at the node.
     """
@@ -58,7 +58,7 @@ def template_uses(step: BaseNode) -> tuple[TemplateUse, ...]:
 def uses_of(
     value: Any, *path: str | int, bound: frozenset[str] = _NONE, early: bool = False
 ) -> Iterator[TemplateUse]:
-    """The templates in `value`, which stands at `path`. Raises: `BadExpression`."""
+    """The templates in the `value` at `path`. Raises: `BadExpression`."""
     if value is None:
         return
     try:
@@ -121,26 +121,26 @@ def _choice(step: MapNode | JoinNode) -> Iterator[TemplateUse]:
 
 
 def names_of(step: BaseNode, *, besides: str | None = None) -> frozenset[str]:
-    """The names whose values the node's own work needs; `besides` leaves one of its fields out."""
-    found = (use.names for use in template_uses(step) if not use.early and use.path[0] != besides)
-    return frozenset().union(*found)
+    """The names that the node itself needs; `besides` excludes one of its fields."""
+    names = (use.names for use in template_uses(step) if not use.early and use.path[0] != besides)
+    return frozenset().union(*names)
 
 
 def inner_names(step: BaseNode) -> frozenset[str]:
-    """The names that the bodies of a node take from outside of it."""
+    """The names that the bodies of a node take from outside."""
     names: set[str] = set()
     for inside in bodies(step):
         body = inside.body
         if isinstance(body, Block):
-            found = frozenset().union(*(use.names for use in uses_of(body.result)))
-            found = found.union(*map(all_names, body.nodes.values())) - body.nodes.keys()
+            used = frozenset().union(*(use.names for use in uses_of(body.result)))
+            used = used.union(*map(all_names, body.nodes.values())) - body.nodes.keys()
         else:
-            found = all_names(body)
-        names |= found.difference(inside.bound)
+            used = all_names(body)
+        names |= used.difference(inside.bound)
     return frozenset(names)
 
 
 def all_names(step: BaseNode) -> frozenset[str]:
-    """The names that a node and its bodies need in any way."""
+    """All names that a node and its bodies need."""
     joined = step.join if isinstance(step, JoinNode) else ()
     return names_of(step).union(step.after, joined, inner_names(step))

@@ -1,6 +1,6 @@
-"""Servers that a document takes tools from: opened when first needed, closed with the run.
+"""Tool servers of a document: opened on first use, closed with the run.
 
-A tool of the server `files` is written `files.read_file` and called `files_read_file` by models.
+A tool of the server `files` is written `files.read_file`; models call it `files_read_file`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class ToolServer(ToolRunner, Protocol):
-    """A tool runner that has to be started before its tools are known, and closed."""
+    """A tool runner that must be started before its tools are known, and closed."""
 
     async def start(self) -> None:
-        """Start it unless that is done. Raises: `ToolError`, `BuildError`."""
+        """Start it, unless it is running. Raises: `ToolError`, `BuildError`."""
 
     async def aclose(self) -> None:
-        """End it. Calls under way fail."""
+        """Stop it. Calls in progress fail."""
 
 
 def sources_in(unit: Unit) -> list[str]:
@@ -34,10 +34,7 @@ def sources_in(unit: Unit) -> list[str]:
 
 
 def source_of(unit: Unit, text: str) -> tuple[str, str] | None:
-    """The declared server that `text` begins with, and the tool of it; or None.
-
-    The tool is empty where `text` is the server alone.
-    """
+    """The declared server that `text` names, and its tool (empty for the server alone); or None."""
     name, _, tool = text.partition(".")
     declared = unit.document.tools.get(name)
     if declared is None or not declared.is_source:
@@ -46,12 +43,12 @@ def source_of(unit: Unit, text: str) -> tuple[str, str] | None:
 
 
 def server_tool_name(name: str, tool: str) -> str:
-    """What models and tool runners call the tool `tool` of the server `name`."""
+    """The name by which models and tool runners call the tool `tool` of the server `name`."""
     return f"{name}_{identifier(tool)}"
 
 
 def open_source(unit: Unit, name: str) -> ToolServer:
-    """The tools of the server that `unit` declares as `name`; nothing is started yet.
+    """The tools of the server that `unit` declares as `name`, not yet started.
 
     Raises: `BuildError` where the declaration, the environment or a package is at fault.
     """
@@ -64,9 +61,9 @@ def open_source(unit: Unit, name: str) -> ToolServer:
 
 
 def check_source(unit: Unit, name: str) -> None:
-    """Check the server that `unit` declares as `name`, as far as that goes without starting it.
+    """Check the server that `unit` declares as `name`, without starting it.
 
-    Raises: `BuildError`, at its place.
+    Raises: `BuildError`, with the position.
     """
     declared = unit.document.tools[name]
     try:
@@ -79,26 +76,26 @@ def check_source(unit: Unit, name: str) -> None:
 
 
 def is_known(unit: Unit, name: str) -> bool:
-    """True when the tools of the source `name` are known before anything is started."""
+    """True when the tools of the server `name` are known before it is started."""
     return unit.document.tools[name].openapi is not None
 
 
-def _described(unit: Unit, name: str, said: OpenApiUse) -> OpenApiTools:
+def _described(unit: Unit, name: str, spec: OpenApiUse) -> OpenApiTools:
     from weft.agents.openapi import OpenApiOptions, OpenApiTools
 
     given: dict[str, Any] = {
-        "base_url": said.base_url,
-        "auth_env": said.auth_env.get("", said.auth_env) if said.auth_env else None,
-        "private": tuple(said.private),
-        "timeout_s": said.timeout,
-        "retries": said.retries,
-        "max_bytes": said.max_result,
-        "pure": said.pure,
+        "base_url": spec.base_url,
+        "auth_env": spec.auth_env.get("", spec.auth_env) if spec.auth_env else None,
+        "private": tuple(spec.private),
+        "timeout_s": spec.timeout,
+        "retries": spec.retries,
+        "max_bytes": spec.max_result,
+        "pure": spec.pure,
         "effects": unit.document.tools[name].effects,
     }
     options = OpenApiOptions(**{key: value for key, value in given.items() if value is not None})
-    document = file_beside(unit, said.document)
-    return OpenApiTools(document, said.operations, options, prefix=f"{name}_")
+    document = file_beside(unit, spec.document)
+    return OpenApiTools(document, spec.operations, options, prefix=f"{name}_")
 
 
 def _server(unit: Unit, name: str) -> McpServer:
@@ -109,19 +106,19 @@ def _server(unit: Unit, name: str) -> McpServer:
     return McpServer(name, folder=unit.folder, **_settings(declared, declared.mcp))
 
 
-def _settings(declared: ToolUse, said: McpUse) -> dict[str, Any]:
-    """What the document says; the rest stays as `McpServer` has it."""
+def _settings(declared: ToolUse, spec: McpUse) -> dict[str, Any]:
+    """The declared settings; others keep the defaults of `McpServer`."""
     given: dict[str, Any] = {
-        "url": said.url,
-        "command": tuple(said.command or ()),
-        "env_from": tuple(said.env_from),
-        "headers_from": said.headers_from,
-        "api_key_env": said.api_key_env,
+        "url": spec.url,
+        "command": tuple(spec.command or ()),
+        "env_from": tuple(spec.env_from),
+        "headers_from": spec.headers_from,
+        "api_key_env": spec.api_key_env,
         "only": tuple(declared.only),
-        "timeout_s": said.timeout,
-        "start_timeout_s": said.start_timeout,
-        "max_result_bytes": said.max_result,
-        "restarts": said.restarts,
+        "timeout_s": spec.timeout,
+        "start_timeout_s": spec.start_timeout,
+        "max_result_bytes": spec.max_result,
+        "restarts": spec.restarts,
         "effects": declared.effects,
     }
     return {key: value for key, value in given.items() if value is not None}

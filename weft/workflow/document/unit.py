@@ -1,6 +1,6 @@
-"""A document with its surroundings: its folder, what it includes, what exists only in Python.
+"""A document with its folder, the files it includes, and the objects of its Python program.
 
-Turns defects into errors that name their position.
+Errors of a unit name the position of the defect in its file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.workflow.document.source import KeyPath, SourceText, Tree
 from weft.workflow.document.source.tree import place_of
 
 ONLY_PYTHON = "<python>:"
-"""How references begin to what exists only in a Python program; no file could hold them."""
+"""Prefix of references to objects of a Python program; impossible in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,10 @@ class DocumentOrigin:
 
 @dataclass(slots=True)
 class UnitMemo:
-    """What was made of a unit, for all who use it: see `weft.workflow.runtime.tools.functions` and
-    `.compiled`.
+    """Caches of a unit: see `weft.workflow.runtime.tools.functions` and `.compiled`.
 
-    `tools`: by what they are called there, each with the function or tool it was made of. `checked`
-    holds the latest `CheckedFlow`s. `templates` are its own, which are parsed once for that reason.
+    `tools`: by name, each with the function or tool it was made of. `checked`: the latest
+    `CheckedFlow`s. `templates`: its parsed templates, kept alive.
     """
 
     tools: dict[str, tuple[Any, Any]] = field(default_factory=dict)
@@ -47,8 +46,8 @@ class UnitMemo:
 class Unit:
     """A document that can be checked and run.
 
-    `folder` is where relative paths start; included files lie in `root` or below. `functions` and
-    `clients` hold what a program in Python uses without a name that a file could give.
+    Relative paths start in `folder`; included files are in `root` or below. `functions` and
+    `clients` are objects of a Python program that a file cannot name.
     """
 
     document: WorkflowDocument
@@ -61,11 +60,11 @@ class Unit:
     memo: UnitMemo = field(default_factory=UnitMemo, init=False, repr=False)
 
     def everything(self) -> list[Unit]:
-        """The unit and all that it includes, each once."""
-        found = [self]
-        for unit in found:
-            found.extend(other for other in unit.includes.values() if other not in found)
-        return found
+        """The unit and all units that it includes, each once."""
+        units = [self]
+        for unit in units:
+            units.extend(other for other in unit.includes.values() if other not in units)
+        return units
 
     def fail(
         self,
@@ -76,9 +75,9 @@ class Unit:
         line: int = 1,
         word: str | None = None,
     ) -> NoReturn:
-        """Raise `error`, which happened at `path`; as a `SourceError` when there is a file.
+        """Raise `error` for the value at `path`; as a `SourceError` if there is a file.
 
-        `line` (from 1) and `word` lead to the place inside a text.
+        `line` (from 1) and `word` are the position inside a text.
         """
         if error.node is None:
             error.node = node_name(path)
@@ -93,20 +92,20 @@ class Unit:
         raise located from error
 
     def fail_in(self, error: BadExpression, path: KeyPath) -> NoReturn:
-        """Raise what is wrong with a template in the value at `path`."""
+        """Raise the error of a template in the value at `path`."""
         self.fail(error, (*path, *error.path), line=error.line, word=error.word)
 
 
 def node_name(path: KeyPath) -> str | None:
-    """The node that a path leads into, such as `notes/draft`."""
+    """The name of the node at a path, such as `notes/draft`."""
     names = [str(path[i + 1]) for i in range(len(path) - 1) if path[i] == "nodes"]
     return "/".join(names) or None
 
 
 def file_beside(unit: Unit, text: str, hint: str = "keep the file beside the workflow") -> Path:
-    """The file that `text` means in `unit`, symbolic links followed.
+    """The file that `text` names in `unit`, with symbolic links resolved.
 
-    Raises: `BuildError`, with `hint`, when it leads out of the root folder.
+    Raises: `BuildError`, with `hint`, for a file outside the root folder.
     """
     try:
         file = (unit.folder / text).resolve()

@@ -1,4 +1,4 @@
-"""A document as a YAML file: short things on one line, prompts as blocks."""
+"""A document as YAML text: short values on one line, prompts as blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECTIONS = ("inputs", "models", "tools", "run", "nodes", "outputs")
 
 
 def to_yaml(document: WorkflowDocument) -> str:
-    """The YAML text; loading it gives an equal document."""
+    """The YAML text, which loads as an equal document."""
     raw = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
     top = CommentedMap()
     for key, value in raw.items():
@@ -43,7 +43,7 @@ def _dump(top: CommentedMap) -> str:
 
 
 def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
-    """`value` with its style; on one line where it fits behind `indent` characters."""
+    """`value` with its YAML style; on one line if it fits after `indent` characters."""
     styled: CommentedMap | CommentedSeq
     if isinstance(value, dict):
         styled = CommentedMap(
@@ -62,7 +62,7 @@ def _styled(value: Any, indent: int, *, inline: bool = True) -> Any:
 
 def _key(text: str) -> str:
     quoted: str = DoubleQuotedScalarString(text)
-    # The emitter leaves `?a` and `:a` plain where its own reader takes them for signs.
+    # The emitter leaves `?a` and `:a` plain, which its own reader takes for indicators.
     return text if text.isprintable() and not text.startswith(("?", ":")) else quoted
 
 
@@ -79,7 +79,7 @@ def _has_lines(value: Any) -> bool:
 
 
 def _is_block(text: str) -> bool:
-    """True for several lines that can stand in a file as they are."""
+    """True for several lines that a block scalar represents exactly."""
     lines = text.removesuffix("\n").split("\n")
     ends_well = bool(lines[-1]) and not text[0].isspace()
     return ("\n" in text and ends_well) and all(

@@ -1,4 +1,4 @@
-"""Writing a workflow down in Python: one method for each kind of node. Runs nothing."""
+"""The builder of workflows in Python: one method for each kind of node. Runs nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
 
 
 class NodeOptions(TypedDict, total=False):
-    """What every node can say; see `weft schema` for each. `name` is the node's own."""
+    """Options of every node; see `weft schema` for each. `name` is the node's own."""
 
     name: str
     description: str
@@ -61,12 +61,12 @@ _OPTIONS = frozenset(NodeOptions.__annotations__)
 
 
 class FlowBuilder(ABC):
-    """Adds nodes. Each method returns a handle that stands for the node's value.
+    """Adds nodes. Each method returns a handle for the node's value.
 
-    A node is called `name=`, else like the variable its handle is assigned to. Arguments of the
-    called function whose names are options (`timeout`, `retry`, ...) go into `args={...}`.
-    Texts are templates, as in a file: `{{ name }}`, or a handle in an f-string. What is wrong with
-    one node raises `BuildError` at once; what is wrong between nodes is found by `check`.
+    A node is named by `name=`, else after the variable that its handle is assigned to. Arguments of
+    the called function whose names are options (`timeout`, `retry`, ...) go into `args={...}`.
+    Texts are templates, as in a file: `{{ name }}`, or a handle in an f-string. A defect of one
+    node raises `BuildError` at once; defects between nodes are found by `check`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -135,12 +135,12 @@ class FlowBuilder(ABC):
     ) -> Handle:
         """Ask a language model.
 
-        `schema`, a Python type or a JSON Schema, makes the answer typed. Others: `max_tokens`,
-        `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`, `tool_choice`,
-        `allow_empty`.
-        All further names become names of the prompt: `flow.model("small", "Summarise {{ text }}",
-        text=hit.text)`. `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`;
-        `agent` with the tools, which it has the model call: `compiler`, or `{"loop": ...}`.
+        `schema`, a Python type or a JSON Schema, makes the answer typed. Other fields are
+        `max_tokens`, `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`,
+        `tool_choice` and `allow_empty`. All further names become names of the prompt:
+        `flow.model("small", "Summarise {{ text }}", text=hit.text)`. `think` answers by a strategy:
+        its name, or `{"strategy": "sample", ...}`. `agent` is the loop in which the model calls the
+        tools: `compiler`, or `{"loop": ...}`.
         """
         options, named = split(values, _OPTIONS)
         fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
@@ -187,10 +187,10 @@ class FlowBuilder(ABC):
         otherwise: object = ...,
         **options: Unpack[NodeOptions],
     ) -> Handle:
-        """Do `body(item)` or `body(item, index)` for every item of a list, in parallel.
+        """Run `body(item)` or `body(item, index)` for every item of a list, in parallel.
 
-        `body` is called once, now, with handles; the nodes it makes run once for each item. The
-        value is the list of results. `mode` decides how many must succeed.
+        `body` is called once, now, with handles; its nodes run once for each item. The value is the
+        list of results. `mode` decides how many must succeed.
         """
         names = parameters(body, 1, 2, "the body of a map")
         fields = {
@@ -211,7 +211,7 @@ class FlowBuilder(ABC):
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
-        """Make one value of a list: `function(list, **values)`, a plain function."""
+        """Reduce a list to one value: `function(list, **values)`, a plain function."""
         options, named = split(values, _OPTIONS)
         reference = self._reference(function)
         given = self._values({**named, **(args or {})})
@@ -227,7 +227,7 @@ class FlowBuilder(ABC):
         otherwise: object = ...,
         **options: Unpack[NodeOptions],
     ) -> Handle:
-        """Wait for enough of several nodes; those that are no longer needed are cancelled.
+        """Wait for enough of several nodes, and cancel those that are no longer needed.
 
         all, quorum, best_effort: a list of values, in the order given. any, first_valid: the value
         of the first.
@@ -240,16 +240,16 @@ class FlowBuilder(ABC):
     def branch(
         self, on: object, cases: Mapping[Any, object], /, **options: Unpack[NodeOptions]
     ) -> Handle:
-        """Go the way that the value of `on` names; `"default"` when no other fits.
+        """Run the case that the value of `on` names; `"default"` when no other fits.
 
-        A way is a function without parameters that makes nodes, or a plain value:
+        A case is a function without parameters that makes nodes, or a plain value:
         `flow.branch(score > 3, {True: draft, False: lambda: flow.model("big", ...)})`.
         """
-        ways = {
-            str(case).lower() if isinstance(case, bool) else str(case): self._way(way)
-            for case, way in cases.items()
+        bodies = {
+            str(case).lower() if isinstance(case, bool) else str(case): self._case(body)
+            for case, body in cases.items()
         }
-        return self._add({"branch": self._value(on), "cases": ways}, options, "branch")
+        return self._add({"branch": self._value(on), "cases": bodies}, options, "branch")
 
     def loop(
         self,
@@ -264,7 +264,7 @@ class FlowBuilder(ABC):
     ) -> Handle:
         """Repeat `body(value)` or `body(value, iteration)` until `until(value)` is true.
 
-        The first value is `start`, each next one what the body came to; at most `max` times.
+        The first value is `start`, each next one is the body's result; at most `max` times.
         """
         names = parameters(body, 1, 2, "the body of a loop")
         fields = {
@@ -285,14 +285,14 @@ class FlowBuilder(ABC):
         return self._add(fields, options, "ask")
 
     def value(self, value: object, /, **options: Unpack[NodeOptions]) -> Handle:
-        """A value made of others."""
+        """A value composed of others."""
         return self._add({"value": self._value(value)}, options, "value")
 
     # -- inside --------------------------------------------------------------------------------
 
     @abstractmethod
     def _changed(self) -> None:
-        """Called whenever something is added."""
+        """Called after every addition."""
 
     @property
     @abstractmethod
@@ -332,11 +332,11 @@ class FlowBuilder(ABC):
         finally:
             self._level = outer
 
-    def _way(self, way: object) -> Body:
-        if isinstance(way, Expression) or not callable(way):
-            return self._body(lambda: way, ())
-        parameters(way, 0, 0, "a case of a branch")
-        return self._body(way, ())
+    def _case(self, case: object) -> Body:
+        if isinstance(case, Expression) or not callable(case):
+            return self._body(lambda: case, ())
+        parameters(case, 0, 0, "a case of a branch")
+        return self._body(case, ())
 
     def _test(self, test: Test, name: str) -> Any:
         if isinstance(test, (str, Expression)):
@@ -360,7 +360,7 @@ class FlowBuilder(ABC):
         return fields
 
     def _declare(self, tool: Function) -> str:
-        """The name under which the document declares a tool; declares it if it does not yet."""
+        """The declared name of a tool, which is declared if it is not yet."""
         reference = self._reference(tool, as_tool=True)
         for name, use in self._tools.items():
             if use == reference:
@@ -371,7 +371,7 @@ class FlowBuilder(ABC):
         return name
 
     def _include(self, flow: FlowBuilder) -> str:
-        """A reference to another flow as it is now: the flow itself may go on growing."""
+        """A reference to another flow as it is now; later additions to it have no effect here."""
         unit = flow.unit
         taken = {key: other for key, other in self._flows.items() if other is not unit}
         reference = free_name(f"{ONLY_PYTHON}{unit.document.name}", taken)

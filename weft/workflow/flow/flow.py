@@ -1,4 +1,4 @@
-"""A workflow: written in Python or read from a file, checked, run, drawn and written out again."""
+"""A workflow, written in Python or read from a file: check it, run it, draw it, write it out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Flow(FlowBuilder):
         result = await flow.run(topic="rivers")
 
     `models`: declarations as in a file, or clients. `tools`: functions or import paths by name.
-    `folder` is where relative paths start (default: the working directory).
+    `folder`: the base of relative paths (default: the working directory).
 
     Raises: `BuildError` when a declaration is wrong.
     """
@@ -87,9 +87,9 @@ class Flow(FlowBuilder):
         flow = cls(document.name, description=document.description, folder=unit.folder)
         flow._limits = document.run.model_dump(by_alias=True, exclude_unset=True)
         flow._inputs = {name: declared.root for name, declared in document.inputs.items()}
-        said = document.model_dump(by_alias=True, exclude_unset=True)
-        flow._models = dict(said.get("models", {}))
-        flow._tools = dict(said.get("tools", {}))
+        raw = document.model_dump(by_alias=True, exclude_unset=True)
+        flow._models = dict(raw.get("models", {}))
+        flow._tools = dict(raw.get("tools", {}))
         flow._level.nodes = dict(document.nodes)
         flow._level.bound = set(document.inputs)
         flow._outputs = dict(document.outputs)
@@ -99,11 +99,11 @@ class Flow(FlowBuilder):
         flow._origin, flow._root, flow._unit = unit.origin, unit.root, unit
         return flow
 
-    # -- what it says --------------------------------------------------------------------------
+    # -- the document --------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """What the workflow is called."""
+        """The workflow's name."""
         return self._name
 
     @property
@@ -123,7 +123,7 @@ class Flow(FlowBuilder):
 
     @property
     def alternatives(self) -> Mapping[str, Sequence[str]]:
-        """The tools that may be called in the place of another, by the path of the node."""
+        """The alternative tools of nodes, by the path of the node."""
         steps = ((node_name(path), step) for path, step in walk(self.document.nodes))
         return {
             str(name): [other.tool for other in step.alternatives]
@@ -143,7 +143,7 @@ class Flow(FlowBuilder):
 
     @property
     def unit(self) -> Unit:
-        """The document with its surroundings. Raises: `BuildError` when it is not right."""
+        """The document with its surroundings. Raises: `BuildError` when it is not valid."""
         if self._unit is None:
             self._unit = self._assembled()
         return self._unit
@@ -151,7 +151,7 @@ class Flow(FlowBuilder):
     def input(
         self,
         name: str,
-        type: object = None,  # noqa: A002 - reads like the thing it is
+        type: object = None,  # noqa: A002 - the word of the document
         /,
         *,
         default: object = ...,
@@ -184,20 +184,20 @@ class Flow(FlowBuilder):
             self._outputs[name] = document_value(value, self)
         self._changed()
 
-    # -- what it does --------------------------------------------------------------------------
+    # -- checks and runs -----------------------------------------------------------------------
 
     def check(self, *, tools: ToolRunner | None = None) -> None:
-        """Find what is wrong, without running anything: references, tools, types, models.
+        """Find defects without running anything: in references, tools, types and models.
 
-        Imports the Python files and modules that it names. Raises: `BuildError`; for a file a
-        `SourceError` with the place, whose `__cause__` is the particular kind.
+        Imports the Python files and modules that the workflow names. Raises: `BuildError`; for a
+        file a `SourceError` with the position, whose `__cause__` is the particular error.
         """
         check_unit(self.unit, Toolset(tools))
 
     async def check_connected(self) -> tuple[str, ...]:
         """Like `check`, with the tools that servers really offer: starts the servers and ends them.
 
-        Returns what there is to say of servers, such as tools that cannot be used.
+        Returns notes about the servers, such as tools that cannot be used.
 
         Raises: `BuildError`.
         """
@@ -206,7 +206,7 @@ class Flow(FlowBuilder):
     def start(
         self, inputs: Mapping[str, Any] | None = None, /, **settings: Unpack[FlowSettings]
     ) -> FlowRun:
-        """Prepare a run; `await run.wait()` carries it out, and it can be cancelled and answered.
+        """Prepare a run: `await run.wait()` carries it out; it can be cancelled and answered.
 
         Raises: `BuildError`, `InputError`.
         """
@@ -218,20 +218,20 @@ class Flow(FlowBuilder):
 
         Names of `FlowSettings` are settings, all others are inputs; an input with the name of a
         setting goes into the mapping `inputs`. A failed node does not raise: look at the result.
-        Where a node asks a person the run waits, and logs how to answer.
+        Where a node asks a person, the run waits and logs how to answer.
 
         Raises: `BuildError`, `InputError`.
         """
         settings = {key: value for key, value in values.items() if key in _SETTINGS}
         named = {key: value for key, value in values.items() if key not in _SETTINGS}
 
-        def asks(event: Event) -> None:
+        def log_question(event: Event) -> None:
             assert isinstance(event, HumanAsked)
             how = f"`weft answer {run.id} {event.node} ...`" if run.recorded else "`FlowRun.answer`"
             _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
 
-        heard = Subscription(frozenset((HumanAsked,)), asks)
-        settings["listeners"] = (*settings.get("listeners", ()), heard)
+        questions = Subscription(frozenset((HumanAsked,)), log_question)
+        settings["listeners"] = (*settings.get("listeners", ()), questions)
         run = self.start({**(inputs or {}), **named}, **settings)
         return await run.wait()
 
@@ -244,39 +244,39 @@ class Flow(FlowBuilder):
         confirmed: Mapping[str, Confirmation] | None = None,
         **settings: Unpack[FlowSettings],
     ) -> FlowRun:
-        """Prepare to go on with a run that has not ended, or that ended badly: as `start`.
+        """Prepare to continue a run that has not ended, or has failed; see `start`.
 
-        What is finished is not done again. `run`: an id, or the beginning of one. `accept_changes`:
-        this workflow may differ from the recorded one. `confirmed`: what a person says of calls
-        that nobody knows the end of, by node. Settings are those it was begun with, but for these.
+        Finished nodes do not run again. `run`: an id, or the beginning of one. `accept_changes`:
+        this workflow may differ from the recorded one. `confirmed`: a person's decisions about
+        calls whose end is unknown, by node. Settings default to those that the run began with.
 
         Raises: `BuildError`, `UnknownReference`, `RunBusy`, `WorkflowChanged`, `StoreError`.
         """
         from weft.workflow.history.resume import claim_run, resume_run
 
         with journal_or_own(settings.get("journal")) as (journal, own):
-            taken = claim_run(
+            claimed = claim_run(
                 journal, run, unit=self.unit, accept_changes=accept_changes, confirmed=confirmed
             )
-            for note in taken.history.losses.notes:
-                _logger.warning("%s: %s", taken.run, note)
-            return resume_run(taken, own=own, **settings)
+            for note in claimed.history.losses.notes:
+                _logger.warning("%s: %s", claimed.run, note)
+            return resume_run(claimed, own=own, **settings)
 
     def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
-        """Like `run`, where no event loop runs. Raises: also `BuildError` where one does."""
+        """Like `run`, outside an event loop. Raises: also `BuildError` inside one."""
         return run_blocking(lambda: self.run(inputs, **values), "flow.run")
 
     def coerce_inputs(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Texts, as from a command line, by the types that the inputs declare.
+        """Texts, as from a command line, converted to the types that the inputs declare.
 
         Raises: `InputError` with every text that cannot be read.
         """
         return coerce_inputs(self.document, given)
 
-    # -- what it looks like --------------------------------------------------------------------
+    # -- views ---------------------------------------------------------------------------------
 
     def to_yaml(self) -> str:
-        """The workflow as a file: `weft.loads` makes the same of it again.
+        """The workflow as a file, which `weft.loads` reads back as an equal workflow.
 
         Raises: `BuildError` when it uses functions or clients that no file can name.
         """
@@ -284,7 +284,7 @@ class Flow(FlowBuilder):
         return to_yaml(self.document)
 
     def graph_view(self) -> GraphView:
-        """The graph for drawing: nodes and lines, bodies as groups inside nodes."""
+        """The graph for drawing: nodes and edges, with bodies as groups inside nodes."""
         from weft.workflow.document.graph_view import graph_view
 
         return graph_view(self.document)
@@ -354,7 +354,7 @@ def load(path: str | Path) -> Flow:
 
 
 def loads(text: str, file: str = "<text>") -> Flow:
-    """The workflow in a text; relative paths start where `file` would stand.
+    """The workflow in a text; relative paths are relative to the folder of `file`.
 
     Raises: `SourceError`, with file, line, column and a hint, for every defect.
     """

@@ -1,10 +1,10 @@
-"""Handles: values that will exist in a run, to be passed around while the workflow is written.
+"""Handles: placeholders, while a workflow is written, for values that exist only in a run.
 
     hit.text, hits[0]            fields and items
-    f"About {topic}: {hits}"     in texts, they stand for the value
+    f"About {topic}: {hits}"     in a text, they stand for the value
     score > 3, (a & ~b)          expressions, for `when`, `until`, `valid` and `branch`
 
-Knows only the text of an expression. A handle has no value, and says so when it is asked for one.
+A handle contains only the text of an expression. Using it as a value raises `TypeError`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from weft.core.ids import is_name
 _USE = "it has a value only in a run"
 
 
-def _operator(sign: str, *, turned: bool = False) -> Callable[[Expression, object], Expression]:
-    """The method for an operator; `turned`: the other operand is on the left."""
+def _operator(sign: str, *, swapped: bool = False) -> Callable[[Expression, object], Expression]:
+    """The method for an operator; `swapped`: the other operand is on the left."""
 
     def method(self: Expression, other: object) -> Expression:
-        left, right = (other, self) if turned else (self, other)
+        left, right = (other, self) if swapped else (self, other)
         return Expression(f"{_operand(left)} {sign} {_operand(right)}", owner_of(self))
 
     return method
@@ -52,12 +52,12 @@ class Expression:
     __hash__ = object.__hash__
     __lt__, __le__ = _operator("<"), _operator("<=")
     __gt__, __ge__ = _operator(">"), _operator(">=")
-    __and__, __rand__ = _operator("and"), _operator("and", turned=True)
-    __or__, __ror__ = _operator("or"), _operator("or", turned=True)
-    __add__, __radd__ = _operator("+"), _operator("+", turned=True)
-    __sub__, __rsub__ = _operator("-"), _operator("-", turned=True)
-    __mul__, __rmul__ = _operator("*"), _operator("*", turned=True)
-    __truediv__, __rtruediv__ = _operator("/"), _operator("/", turned=True)
+    __and__, __rand__ = _operator("and"), _operator("and", swapped=True)
+    __or__, __ror__ = _operator("or"), _operator("or", swapped=True)
+    __add__, __radd__ = _operator("+"), _operator("+", swapped=True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", swapped=True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", swapped=True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", swapped=True)
     __mod__ = _operator("%")
 
     def __invert__(self) -> Expression:
@@ -78,7 +78,7 @@ class Expression:
 
 
 class Handle(Expression):
-    """What a method of `Flow` returns: stands for a value, or for a part of one."""
+    """A placeholder for a value, or for a part of one, returned by the methods of `Flow`."""
 
     __slots__ = ()
 
@@ -97,12 +97,12 @@ class Handle(Expression):
 
 def source_of(expression: Expression) -> str:
     """The text of an expression, without braces."""
-    return expression._source  # noqa: SLF001 - handles offer no names of their own
+    return expression._source  # noqa: SLF001 - every other attribute is a handle
 
 
 def owner_of(expression: Expression) -> object:
     """The flow that an expression belongs to."""
-    return expression._owner  # noqa: SLF001 - handles offer no names of their own
+    return expression._owner  # noqa: SLF001 - every other attribute is a handle
 
 
 def _operand(value: object) -> str:

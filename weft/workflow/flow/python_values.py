@@ -1,4 +1,4 @@
-"""Python functions, types and values as a document holds them."""
+"""Conversion of Python functions, types and values to what a document contains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 def split(
     values: Mapping[str, object], options: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, object]]:
-    """Options of the node, and arguments of what it calls."""
+    """Options of the node, and arguments of its function."""
     chosen = {key: value for key, value in values.items() if key in options}
     return chosen, {key: value for key, value in values.items() if key not in options}
 
@@ -44,19 +44,19 @@ def by_name(function: str | Function, arguments: Sequence[object]) -> Mapping[st
 def alternative(
     other: str | Function | Mapping[str, Any], name: Callable[[Function], str]
 ) -> str | dict[str, Any]:
-    """A tool that may be called instead, as a document says it; `name` is how it declares one."""
+    """An alternative tool as a document declares it; `name` declares a function as a tool."""
     if isinstance(other, Mapping):
-        said = dict(other)
-        if callable(said.get("tool")):
-            said["tool"] = name(said["tool"])
-        return said
+        declared = dict(other)
+        if callable(declared.get("tool")):
+            declared["tool"] = name(declared["tool"])
+        return declared
     return name(other) if callable(other) else other
 
 
 def thinking(
     think: str | Mapping[str, object], name: Callable[[Function], str]
 ) -> str | dict[str, object]:
-    """How a model is to think; `name` makes a reference of each function among the settings."""
+    """The `think` of a model node; `name` makes a reference of each function in its settings."""
     if isinstance(think, str):
         return think
     settings = think.get("settings")
@@ -67,20 +67,21 @@ def thinking(
 
 
 class FunctionReferences:
-    """The references of one program, each found once; adds to `functions` what they stand for."""
+    """The function references of one program; registers their functions in `functions`."""
 
     def __init__(self, folder: Path, functions: dict[str, Callable[..., Any]]) -> None:
         self._folder = folder
         self._functions = functions
-        self._known: dict[tuple[int, bool], tuple[Callable[..., Any], str]] = {}  # keeps them alive
+        # Keeps the functions alive, so that ids are unique.
+        self._referenced: dict[tuple[int, bool], tuple[Callable[..., Any], str]] = {}
 
     def of(self, function: Callable[..., Any], here_only: bool = False) -> str:
-        """A reference to `function`; with `here_only` one that works in this process only."""
+        """A reference to `function`; with `here_only` one for this process only."""
         key = id(function), here_only
-        if key not in self._known:
+        if key not in self._referenced:
             folder = None if here_only else self._folder
-            self._known[key] = function, reference_to(function, folder, self._functions)
-        _, reference = self._known[key]
+            self._referenced[key] = function, reference_to(function, folder, self._functions)
+        _, reference = self._referenced[key]
         self._functions[reference] = function
         return reference
 
@@ -88,10 +89,10 @@ class FunctionReferences:
 def reference_to(
     function: Callable[..., Any], folder: Path | None, known: Mapping[str, Callable[..., Any]]
 ) -> str:
-    """A reference to `function`, unlike those in `known` unless it is there already.
+    """A reference to `function` that is not in `known`, unless it is this function's there.
 
-    `./file.py:name` for what lies in `folder` or below; `module:name` for tools elsewhere; else,
-    and without a folder, a reference that works in this process only.
+    `./file.py:name` for files in or below `folder`; `module:name` for tools elsewhere; otherwise,
+    and without a folder, a reference for this process only.
     """
     plain = function.function if isinstance(function, Tool) else function
     path = _import_path(function, plain, folder) if folder is not None else None
@@ -108,8 +109,8 @@ def reference_to(
 def _import_path(given: Callable[..., Any], plain: Callable[..., Any], folder: Path) -> str | None:
     name = getattr(plain, "__qualname__", "")
     module = sys.modules.get(getattr(plain, "__module__", None) or "")
-    found = getattr(module, name, None)
-    if module is None or not name.isidentifier() or not (found is given or found is plain):
+    value = getattr(module, name, None)
+    if module is None or not name.isidentifier() or not (value is given or value is plain):
         return None
     file = inspect.getsourcefile(plain) if inspect.isfunction(plain) else None
     if file is not None and Path(file).resolve().is_relative_to(folder):
@@ -119,7 +120,7 @@ def _import_path(given: Callable[..., Any], plain: Callable[..., Any], folder: P
 
 
 def schema_of(kind: Any) -> Any:
-    """A JSON Schema from a Python type; a schema or the name of a type stays as it is.
+    """A JSON Schema from a Python type; schemas and names of types stay as they are.
 
     Raises: `BuildError` for types that JSON cannot describe.
     """
@@ -147,7 +148,7 @@ def _untitled(schema: Any) -> Any:
 
 
 def document_value(value: object, owner: object) -> Any:
-    """`value` with every handle in it as text. Texts are templates, as in a file: see `literal`.
+    """`value` with handles as text. Texts are templates, as in a file: see `literal`.
 
     Raises: `BuildError` for what a document cannot hold, or a handle of another flow.
     """
@@ -159,8 +160,8 @@ def document_value(value: object, owner: object) -> Any:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, Budget):
-        said = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
-        return {key: limit for key, limit in said.items() if limit is not None}
+        limits = {"tokens": value.tokens, "time": value.seconds, "money": value.money}
+        return {key: limit for key, limit in limits.items() if limit is not None}
     if isinstance(value, Mapping):
         return {str(key): document_value(item, owner) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -172,7 +173,7 @@ def document_value(value: object, owner: object) -> Any:
 
 
 def literal(text: str) -> str:
-    """`text` as a template that gives exactly `text`, whatever braces it holds."""
+    """`text` as a template that renders exactly `text`, whatever braces it contains."""
     if not any(mark in text for mark in ("{{", "{%", "{#")):
         return text
     return f"{{{{ {text!r} }}}}"

@@ -1,4 +1,4 @@
-"""Nodes of one level while they are written in Python, and how they are named."""
+"""Scopes of nodes while a flow is written in Python, and automatic node names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.workflow.flow.handle import Expression
 
 
 class FlowScope:
-    """Nodes by name. `bound` are names that exist in it beside the nodes."""
+    """Nodes by name. `bound`: names other than nodes that exist in the scope."""
 
     def __init__(self, outer: FlowScope | None = None, bound: Iterable[str] = ()) -> None:
         self.outer = outer
@@ -30,26 +30,26 @@ class FlowScope:
         here = name in self.nodes or name in self.bound
         return here or (self.outer is not None and name in self.outer)
 
-    def claim(self, asked: str | None, otherwise: str) -> str:
-        """A name for a new node: as asked, or like `otherwise`. Raises: `DuplicateName`."""
-        if asked is None:
+    def claim(self, wanted: str | None, otherwise: str) -> str:
+        """A name for a new node: `wanted`, or like `otherwise`. Raises: `DuplicateName`."""
+        if wanted is None:
             name = free_name(otherwise, self, self.number(otherwise))
             if name != otherwise:
                 self._numbers[otherwise] = int(name.rpartition("_")[2])
             return name
-        if asked in self:
-            raise DuplicateName(f"`{asked}` is taken", hint="give another `name=`")
-        return asked
+        if wanted in self:
+            raise DuplicateName(f"`{wanted}` is taken", hint="give another `name=`")
+        return wanted
 
     def number(self, wanted: str) -> int:
-        """Up to which number names like this one are taken: no node ever leaves its level."""
-        known = self._numbers.get(wanted)
-        if known is None:
+        """The largest number in use for names like `wanted`; nodes are never removed."""
+        number = self._numbers.get(wanted)
+        if number is None:
             return 1 if self.outer is None else self.outer.number(wanted)
-        return known
+        return number
 
     def body(self, result: object, to_value: Callable[[object], Any]) -> Body:
-        """What was written here, as the body of a node; `result` is what it comes to."""
+        """The nodes of this scope as a body; `result` is the body's value."""
         value = to_value(result)
         if not self.nodes:
             from weft.workflow.document.spec.nodes import ValueNode
@@ -63,9 +63,9 @@ class FlowScope:
 
 
 def parameters(function: Callable[..., Any], least: int, most: int, what: str) -> list[str]:
-    """The names of the parameters of a body. Raises: `BuildError` when it takes another number."""
+    """The names of a body's parameters. Raises: `BuildError` unless `least` to `most` of them."""
     try:
-        found = [
+        names = [
             parameter.name
             for parameter in inspect.signature(function).parameters.values()
             if parameter.kind
@@ -74,17 +74,17 @@ def parameters(function: Callable[..., Any], least: int, most: int, what: str) -
         ]
     except (TypeError, ValueError) as error:
         raise BuildError(f"{what} must be a function, not {function!r}") from error
-    if not least <= len(found) <= most:
+    if not least <= len(names) <= most:
         wanted = f"{least} to {most}" if least != most else str(least)
-        raise BuildError(f"{what} takes {wanted} parameters, not {len(found)}")
-    return found
+        raise BuildError(f"{what} takes {wanted} parameters, not {len(names)}")
+    return names
 
 
 _PACKAGE = "weft.workflow."
 
 
 def assigned_name() -> str | None:
-    """The variable that the innermost call from outside this package is assigned to."""
+    """The variable to which the innermost call from outside this package is assigned."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_PACKAGE):
         frame = frame.f_back
@@ -97,12 +97,12 @@ def assigned_name() -> str | None:
 
 @lru_cache(maxsize=1024)
 def _stores(code: CodeType) -> dict[int, str]:
-    """For each call whose result goes straight into a variable: its offsets, and the variable."""
-    found: dict[int, str] = {}
+    """For each call whose result is assigned to a variable: its offsets, and the variable."""
+    stores: dict[int, str] = {}
     for call, store in pairwise(dis.get_instructions(code)):
         if call.opname.startswith("CALL") and store.opname.startswith("STORE_"):
             name = store.argval[0] if isinstance(store.argval, tuple) else store.argval
             if isinstance(name, str) and store.opname not in ("STORE_ATTR", "STORE_SUBSCR"):
-                # While a call runs, a frame points at it or at the inline caches behind it.
-                found.update(dict.fromkeys(range(call.offset, store.offset), name))
-    return found
+                # While a call runs, a frame points at it or at the inline caches after it.
+                stores.update(dict.fromkeys(range(call.offset, store.offset), name))
+    return stores

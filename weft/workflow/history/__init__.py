@@ -1,1 +1,1 @@
-"""Recorded runs: resumed, replayed, forked, compared, exported."""
+"""Recorded runs: resume, replay, fork, compare, export."""

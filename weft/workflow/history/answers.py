@@ -1,4 +1,4 @@
-"""Open questions of recorded runs, and answers to them from outside."""
+"""Open questions of recorded runs, and answers from other processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from weft.core.errors import InputError, UnknownReference
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import Journal, Letter
+from weft.validation import violation
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.history.run_history import find_run, read_history
 
 
 @dataclass(frozen=True, slots=True)
 class PendingQuestion:
-    """What a node of a run asks a person. `schema` is the JSON Schema that an answer fits."""
+    """A question of a node to a person. `schema` is the JSON Schema of the answer."""
 
     run: RunId
     node: NodeId
@@ -25,43 +25,42 @@ class PendingQuestion:
 
 
 class PendingQuestions:
-    """The open questions of the runs in a journal. It blocks, briefly."""
+    """The open questions of the runs in a journal. Its methods block briefly."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     def questions(self, run: str) -> tuple[PendingQuestion, ...]:
-        """What a run asks, the oldest question first. Raises: `UnknownReference`, `StoreError`."""
-        found = find_run(self._journal, run)
-        if not self._journal.summary(found).asking:
+        """A run's questions, the oldest first. Raises: `UnknownReference`, `StoreError`."""
+        run_id = find_run(self._journal, run)
+        if not self._journal.summary(run_id).asking:
             return ()
-        asked = read_history(self._journal, found).questions.values()
-        return tuple(PendingQuestion(found, q.node, q.question, q.schema) for q in asked)
+        asked = read_history(self._journal, run_id).questions.values()
+        return tuple(PendingQuestion(run_id, q.node, q.question, q.schema) for q in asked)
 
     def question(self, run: str, node: str) -> PendingQuestion:
-        """What a node asks. Raises: `UnknownReference` when it asks nothing, `StoreError`."""
-        asked = {question.node: question for question in self.questions(run)}
-        if NodeId(node) in asked:
-            return asked[NodeId(node)]
-        hint = choice_hint(node, list(asked)) or f"{find_run(self._journal, run)} asks nothing"
+        """A node's question. Raises: `UnknownReference` when it asks nothing, `StoreError`."""
+        questions = {question.node: question for question in self.questions(run)}
+        if NodeId(node) in questions:
+            return questions[NodeId(node)]
+        hint = choice_hint(node, list(questions)) or f"{find_run(self._journal, run)} asks nothing"
         raise UnknownReference(f"{node!r} asks nothing", hint=hint)
 
     def give(self, question: PendingQuestion, value: Any) -> bool:
-        """Leave an answer; true when a process has the run and goes on with it at once.
+        """Leave an answer; true when a process has the run and continues it at once.
 
-        Otherwise it is there when the run is resumed. Raises: `InputError` when it does not fit,
-        `StoreError`.
+        Otherwise the answer waits for the run to be resumed. Raises: `InputError` when it does not
+        fit, `StoreError`.
         """
         why = violation(value, question.schema)
         if why is not None:
-            error = InputError(f"the answer does not fit: {why}", node=question.node)
-            raise error
+            raise InputError(f"the answer does not fit: {why}", node=question.node)
         self._journal.send(question.run, Letter("answer", question.node, value))
         return self._journal.summary(question.run).standing in ("running", "asking")
 
 
 class JournalHumanInputs:
-    """Implements `People` over a journal. A run is named by its whole id; others are not told."""
+    """Implements `HumanInputs` over a journal. Runs are named by whole ids; others stay unknown."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -70,8 +69,8 @@ class JournalHumanInputs:
     def questions(self, run: str) -> list[dict[str, Any]]:
         self._check(run)
         return [
-            {"node": asked.node, "question": asked.question, "schema": dict(asked.schema)}
-            for asked in self._answers.questions(run)
+            {"node": question.node, "question": question.question, "schema": dict(question.schema)}
+            for question in self._answers.questions(run)
         ]
 
     def answer(self, run: str, node: str, value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""A recorded run as a file of its own, one JSON object a line: to keep, to send, to test with.
+"""Cassette files: a recorded run with one JSON object a line, to store, to send, to test with.
 
-The file is data: reading it makes known records only, whoever wrote it.
+The file is data: reading it creates registered classes only.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _BATCH: Final = 500
 _PRIVATE: Final = ("folder",)
 
 
-def write_cassette(story: RunHistory, path: Path) -> int:
-    """Write a run to `path`, which is replaced; the bytes written.
+def write_cassette(history: RunHistory, path: Path) -> int:
+    """Write a run to `path`, replacing it, and return the number of bytes.
 
-    What tells of this machine stays behind: the workflow's folder, and the names of secrets that it
-    has nothing to do with. Raises: `StoreError`.
+    Data about this machine is left out: the workflow's folder, and the names of unrelated secrets.
+    Raises: `StoreError`.
     """
-    texts = [encode(numbered.record) for numbered in story.records]
-    header = replace(_without_places(story.header), secrets=_hidden(story, texts))
-    if story.losses.notes:  # whoever goes on with it elsewhere has to know
-        lost = {LOST: list(story.losses.notes)}
+    texts = [encode(numbered.record) for numbered in history.records]
+    header = replace(_without_places(history.header), secrets=_hidden(history, texts))
+    if history.losses.notes:  # a process that resumes it elsewhere must know
+        lost = {LOST: list(history.losses.notes)}
         header = replace(header, settings={**header.settings, **lost})
     begun = path.with_name(f".{path.name}.part")
     try:
         with begun.open("w", encoding="utf-8", errors="surrogatepass") as file:
             file.write(json.dumps({"weft_cassette": FORMAT}) + "\n")
             file.write(encode(header) + "\n")
-            for numbered, text in zip(story.records, texts, strict=True):
+            for numbered, text in zip(history.records, texts, strict=True):
                 file.write(f"[{numbered.seq},{numbered.part},{text}]\n")
         size = begun.stat().st_size
         begun.replace(path)
@@ -57,29 +57,29 @@ def write_cassette(story: RunHistory, path: Path) -> int:
 
 
 def read_cassette(path: Path) -> RunHistory:
-    """The run in a file. Raises: `SourceError`, at the line that is wrong."""
+    """The run in a file. Raises: `SourceError`, with the line of the defect."""
     try:
         with path.open(encoding="utf-8", errors="surrogatepass") as file:
             if path.stat().st_size > _MOST_BYTES:
                 raise SourceError("a cassette has at most 1 GiB", file=str(path))
-            return _story(enumerate(_lines_of(file), 1), str(path))
+            return _history_of(enumerate(_lines_of(file), 1), str(path))
     except OSError as error:
         raise SourceError(f"cannot read it: {error.strerror}", file=str(path)) from None
 
 
-def import_run(journal: Journal, story: RunHistory, run: RunId | None = None) -> RunId:
-    """Add a run that was read from a file to a journal, under its own id or another.
+def import_run(journal: Journal, history: RunHistory, run: RunId | None = None) -> RunId:
+    """Add a run from a file to a journal, under its own id or another.
 
     Raises: `RunExists`, `StoreError`.
     """
-    name = run or story.run
+    name = run or history.run
     try:
-        claim = journal.begin(replace(story.header, run=name))
+        claim = journal.begin(replace(history.header, run=name))
     except RunExists as error:
         error.hint = "give it another id: --as NAME"
         raise
     try:
-        records = [numbered.record for numbered in story.records]
+        records = [numbered.record for numbered in history.records]
         for start in range(0, len(records), _BATCH):
             journal.append(name, records[start : start + _BATCH])
     finally:
@@ -87,10 +87,10 @@ def import_run(journal: Journal, story: RunHistory, run: RunId | None = None) ->
     return name
 
 
-def _hidden(story: RunHistory, texts: list[str]) -> tuple[str, ...]:
-    """Of the secrets whose names are known, those that the record has marks of."""
-    everything = (encode(story.header), *texts)
-    marks = {name: secret_mark(name)[:-1] for name in story.header.secrets}
+def _hidden(history: RunHistory, texts: list[str]) -> tuple[str, ...]:
+    """The names of secrets that have marks in the record."""
+    everything = (encode(history.header), *texts)
+    marks = {name: secret_mark(name)[:-1] for name in history.header.secrets}
     return tuple(name for name, mark in marks.items() if any(mark in text for text in everything))
 
 
@@ -102,7 +102,7 @@ def _lines_of(file: Any) -> Iterator[str]:
         yield line
 
 
-def _story(lines: Iterator[tuple[int, str]], file: str) -> RunHistory:
+def _history_of(lines: Iterator[tuple[int, str]], file: str) -> RunHistory:
     place = 0
     header: RunHeader | None = None
     records: list[NumberedRecord] = []
@@ -115,8 +115,8 @@ def _story(lines: Iterator[tuple[int, str]], file: str) -> RunHistory:
             else:
                 records.append(_numbered(line))
     except (ValueError, TypeError, RecursionError, StoreError) as error:
-        said = error.message if isinstance(error, StoreError) else f"not a cassette: {error}"
-        raise SourceError(said, file=file, line=max(1, place), hint=_HINT) from None
+        message = error.message if isinstance(error, StoreError) else f"not a cassette: {error}"
+        raise SourceError(message, file=file, line=max(1, place), hint=_HINT) from None
     if header is None:
         raise SourceError("it ends too early", file=file, line=place + 1, hint=_HINT)
     return RunHistory(header, records)
@@ -130,18 +130,18 @@ def _header(line: str) -> RunHeader:
 
 
 def _without_places(header: RunHeader) -> RunHeader:
-    """Nothing of a machine, whoever wrote it: code is run where the folder is known."""
+    """`header` without the folder: code runs only where the folder is known."""
     settings = {key: value for key, value in header.settings.items() if key not in _PRIVATE}
     return replace(header, settings=settings)
 
 
 def _check_format(mark: object, file: str) -> None:
-    found = mark.get("weft_cassette") if isinstance(mark, dict) else None
-    if not isinstance(found, int):
+    version = mark.get("weft_cassette") if isinstance(mark, dict) else None
+    if not isinstance(version, int):
         raise TypeError("its first line says so")
-    if found > FORMAT:
+    if version > FORMAT:
         hint = "a newer weft wrote it: update this one"
-        raise SourceError(f"format {found} is newer than {FORMAT}", file=file, hint=hint)
+        raise SourceError(f"format {version} is newer than {FORMAT}", file=file, hint=hint)
 
 
 def _numbered(line: str) -> NumberedRecord:

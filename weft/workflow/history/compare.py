@@ -1,4 +1,4 @@
-"""Two recorded runs side by side: outcomes, outputs, tokens and times, node by node. Pure."""
+"""Comparison of two recorded runs, node by node: outcomes, outputs, tokens and times."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from weft.workflow.runtime.results.result import FlowResult
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node in one of the runs. `status` is "" where it is not there, "unfinished" without end.
+    """A node in one of the runs. `status`: "" if it is not there, "unfinished" without an end.
 
-    `via`: what stood in for its own work, as in `Outcome`.
+    `via`: what replaced its own result, as in `Outcome`.
     """
 
     status: str
@@ -44,7 +44,7 @@ class NodePair:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """A run as a whole. `path` are the nodes of its critical path, in order, with seconds."""
+    """A run as a whole. `path`: the nodes of its critical path, in order, with seconds."""
 
     run: str
     flow: str
@@ -58,7 +58,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`outputs`: for each that differs, the lines of the difference; `inputs` alike."""
+    """`outputs` and `inputs`: for each that differs, the lines of the difference."""
 
     left: RunTotals
     right: RunTotals
@@ -68,30 +68,30 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether both came to the same, node by node."""
+        """Whether both runs have equal outcomes and outputs."""
         return not self.outputs and all(pair.same for pair in self.nodes)
 
 
 def compare(left: RunHistory, right: RunHistory) -> Comparison:
-    """What two runs have in common, and what not."""
+    """Compare two runs."""
     one, two = result_of(left), result_of(right)
     return Comparison(
         _whole(left, one),
         _whole(right, two),
         tuple(_pairs(left, right)),
-        _differences(_said(one), _said(two)),
+        _differences(_outputs(one), _outputs(two)),
         _differences(left.header.inputs, right.header.inputs),
     )
 
 
 def same_outcome(one: Outcome | None, two: Outcome | None) -> bool:
-    """Whether a node ended alike, to the last bit of its value."""
+    """Whether a node ended exactly alike."""
     if one is None or two is None:
         return one is two
     return encode(one) == encode(two)
 
 
-def _said(result: FlowResult) -> dict[str, Any]:
+def _outputs(result: FlowResult) -> dict[str, Any]:
     missing = {name: f"(missing: {why})" for name, why in result.missing.items()}
     return {**result.outputs, **missing}
 
@@ -104,30 +104,30 @@ def _pairs(left: RunHistory, right: RunHistory) -> Iterator[NodePair]:
 
 
 def _side(trace: Trace, node: NodeId) -> NodeSummary:
-    found = trace.nodes.get(node)
-    if found is None:
+    traced = trace.nodes.get(node)
+    if traced is None:
         return NodeSummary("")
-    outcome, seconds = found.outcome, None
-    if found.started_s is not None and found.finished_s is not None:
-        seconds = found.finished_s - found.started_s
+    outcome, seconds = traced.outcome, None
+    if traced.started_s is not None and traced.finished_s is not None:
+        seconds = traced.finished_s - traced.started_s
     status = "unfinished" if outcome is None else outcome.status
-    attempts = found.attempts if outcome is None else outcome.attempts
+    attempts = traced.attempts if outcome is None else outcome.attempts
     via: Via = "" if outcome is None else outcome.via
-    return NodeSummary(status, via, seconds, found.usage.tokens, attempts)
+    return NodeSummary(status, via, seconds, traced.usage.tokens, attempts)
 
 
-def _whole(story: RunHistory, result: FlowResult) -> RunTotals:
+def _whole(history: RunHistory, result: FlowResult) -> RunTotals:
     path: list[tuple[NodeId, float]] = []
-    for segment in critical_path(story.trace):
+    for segment in critical_path(history.trace):
         if path and path[-1][0] == segment.node:
             path[-1] = segment.node, path[-1][1] + segment.seconds
         else:
             path.append((segment.node, segment.seconds))
     return RunTotals(
-        story.run,
-        story.header.flow,
-        "unfinished" if story.ended is None else result.status,
-        story.trace.wall_s,
+        history.run,
+        history.header.flow,
+        "unfinished" if history.ended is None else result.status,
+        history.trace.wall_s,
         result.usage.tokens,
         result.usage.money,
         result.usage.requests,
@@ -136,13 +136,13 @@ def _whole(story: RunHistory, result: FlowResult) -> RunTotals:
 
 
 def _differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    found = {}
+    differences = {}
     for name in dict.fromkeys((*left, *right)):
         before, after = _lines(left, name), _lines(right, name)
         if before != after:
             lines = difflib.unified_diff(before, after, lineterm="", n=2)
-            found[name] = tuple(lines)[2:]
-    return found
+            differences[name] = tuple(lines)[2:]
+    return differences
 
 
 def _lines(values: Mapping[str, Any], name: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""What people say of calls that must not be repeated, bound to the calls that wait for it.
+"""Confirmations of calls that must not be repeated, matched to the calls that need them.
 
-A confirmation holds for no call that has not begun.
+A confirmation never applies to a call that has not begun.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from weft.workflow.runtime.tools.functions import tool_of
 
 
 def scopes_of(node: NodeId) -> Iterator[NodeId]:
-    """`node` and what it is inside, innermost first."""
+    """`node` and the scopes around it, innermost first."""
     scope: NodeId | None = node
     while scope is not None:
         yield scope
@@ -44,102 +44,104 @@ def scopes_of(node: NodeId) -> Iterator[NodeId]:
 
 
 def built_on(
-    node: NodeId, needs: Mapping[str, frozenset[str]], worked: Collection[NodeId]
+    node: NodeId, needs: Mapping[str, frozenset[str]], executed: Collection[NodeId]
 ) -> NodeId | None:
-    """The first of the nodes that `worked` and took in what `node` came to; None: there is none.
+    """The first node in `executed` that used the value of `node`; None if there is none.
 
-    `needs`: of each node as it is written, those whose values it takes. For a node that is not
-    written there, such as an agent's call, nobody can tell: it is the node itself.
+    `needs`: for each declared node the nodes whose values it takes. For an undeclared node,
+    such as an agent's call, the answer is unknown, and the result is the node itself.
     """
     if stem(node) not in needs:
         return node
     for scope in scopes_of(in_any_attempt(node)):
-        used = next((w for w in worked if _takes(in_any_attempt(w), scope, needs)), None)
+        used = next((w for w in executed if _takes(in_any_attempt(w), scope, needs)), None)
         if used is not None:
             return used
     return None
 
 
-def _takes(worked: NodeId, scope: NodeId, needs: Mapping[str, frozenset[str]]) -> bool:
-    """Whether `worked` takes in what `scope` came to, beside it."""
+def _takes(executed: NodeId, scope: NodeId, needs: Mapping[str, frozenset[str]]) -> bool:
+    """Whether `executed` used the value of `scope`, and lies outside of it."""
     parent = parent_of(scope)
-    if parent is not None and scope[len(parent)] == "#":  # a loop: what comes later
-        number, _, _ = worked[len(parent) + 1 :].partition("/")
+    if parent is not None and scope[len(parent)] == "#":  # a loop: later iterations
+        number, _, _ = executed[len(parent) + 1 :].partition("/")
         later = number.isdecimal() and int(number) > int(scope[len(parent) + 1 :])
-        return worked.startswith(f"{parent}#") and later
+        return executed.startswith(f"{parent}#") and later
     if parent is not None and scope[len(parent)] == "[":
-        return False  # items know nothing of one another
+        return False  # items do not depend on one another
     label = stem(scope)
-    beside = parent is None or worked.startswith(f"{parent}/")
-    inside = stem(worked).startswith(f"{label}/")
-    return beside and not inside and stem(worked) in downstream(needs, {label}) - {label}
+    outside = parent is None or executed.startswith(f"{parent}/")
+    inside = stem(executed).startswith(f"{label}/")
+    return outside and not inside and stem(executed) in downstream(needs, {label}) - {label}
 
 
 def confirmations_of(
-    letters: Sequence[Letter],
-    story: RunHistory,
+    signals: Sequence[Letter],
+    history: RunHistory,
     differences: WorkflowDiff,
     effects: Sequence[UnsettledCall],
     confirmed: Mapping[str, Confirmation],
 ) -> dict[str, Confirmation]:
-    """What people say of calls that wait for it, here and in letters, by the place of each."""
-    found: dict[str, Confirmation] = {}
-    calls = unsettled_calls(story.records)
-    for letter in letters:
-        if letter.kind == "confirm" and letter.node not in confirmed:
-            found |= confirmation_in(letter, calls)
+    """Confirmations of calls that need them, from `confirmed` and from signals, by place."""
+    confirmations: dict[str, Confirmation] = {}
+    calls = unsettled_calls(history.records)
+    for signal in signals:
+        if signal.kind == "confirm" and signal.node not in confirmed:
+            confirmations |= confirmation_in(signal, calls)
     if not confirmed:
-        return found
-    waiting = [*calls, *_repeated(story, differences, effects)]
-    moved, unsure = _moved(differences), story.losses.unsure
-    for where, said in confirmed.items():
-        meant = {call.where: said for call in waiting if call.is_at(where)}
+        return confirmations
+    waiting = [*calls, *_repeated(history, differences, effects)]
+    moved, unsure = _moved(differences), history.losses.unsure
+    for where, confirmation in confirmed.items():
+        matching = {call.where: confirmation for call in waiting if call.is_at(where)}
         if "*" not in where:
-            meant = meant or _corrected(where, said, story, differences, effects)
+            matching = matching or _corrected(where, confirmation, history, differences, effects)
         # Else it is about a call that is known by its node only: one that was moved, or lost.
-        if not meant and (
+        if not matching and (
             stem(NodeId(where.replace("*", "0"))) in moved or (unsure and "*" not in where)
         ):
-            meant = {where: said}
-        if not meant:
+            matching = {where: confirmation}
+        if not matching:
             raise _needless(where, (*_places(waiting), *moved), unsure)
-        found |= meant
-    return found
+        confirmations |= matching
+    return confirmations
 
 
 def _corrected(
     where: str,
-    said: Confirmation,
-    story: RunHistory,
+    confirmation: Confirmation,
+    history: RunHistory,
     differences: WorkflowDiff,
     effects: Sequence[UnsettledCall],
 ) -> dict[str, Confirmation]:
-    """A word in the place of an earlier one. Raises: `InputError` when it comes too late."""
-    worked = [*finished_counts(story), *(call.node for call in effects)]
-    found = [call for call in confirmed_calls(story.records) if call.is_at(where)]
-    for call in found:
-        user = built_on(call.node, differences.needs, worked)
+    """A confirmation that replaces an earlier one. Raises: `InputError` when it is too late."""
+    executed = [*finished_counts(history), *(call.node for call in effects)]
+    calls = [call for call in confirmed_calls(history.records) if call.is_at(where)]
+    for call in calls:
+        user = built_on(call.node, differences.needs, executed)
         if user is not None:
             hint = f"{user} has gone on with what was said; begin a new run to have it otherwise"
             message = f"what was said of the call at {where!r} cannot be changed"
             raise InputError(message, hint=hint)
-    return {call.where: replace(said, corrects=True) for call in found}
+    return {call.where: replace(confirmation, corrects=True) for call in calls}
 
 
-def corrected_nodes(story: RunHistory, words: Mapping[str, Confirmation]) -> frozenset[NodeId]:
-    """The nodes that ended by a word which is corrected now, and what they are inside."""
+def corrected_nodes(
+    history: RunHistory, confirmed: Mapping[str, Confirmation]
+) -> frozenset[NodeId]:
+    """The nodes that ended by a confirmation that is corrected now, and the scopes around them."""
     nodes = [
         c.node
-        for c in confirmed_calls(story.records)
-        if c.where in words and words[c.where].corrects
+        for c in confirmed_calls(history.records)
+        if c.where in confirmed and confirmed[c.where].corrects
     ]
     places = {scope for node in nodes for scope in scopes_of(in_any_attempt(node))}
-    return frozenset(node for node in story.outcomes if in_any_attempt(node) in places)
+    return frozenset(node for node in history.outcomes if in_any_attempt(node) in places)
 
 
-def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError:
-    """The error for a word on no call that is known to wait for one."""
-    places = ", ".join(dict.fromkeys(waited_for))
+def _needless(where: str, waiting: Iterable[str], unsure: bool) -> InputError:
+    """The error for a confirmation that no call is known to need."""
+    places = ", ".join(dict.fromkeys(waiting))
     hint = f"a confirmation is waited for at {places}" if places else "every call's end is known"
     if unsure:
         hint = "a pattern speaks for calls that the record has, and this record has lost calls: "
@@ -148,7 +150,7 @@ def _needless(where: str, waited_for: Iterable[str], unsure: bool) -> InputError
 
 
 def _places(calls: Iterable[UnsettledCall]) -> Iterable[str]:
-    """The nodes of `calls`, several instances of one as a pattern."""
+    """The nodes of `calls`; several instances of one node as a pattern."""
     alike: dict[str, set[str]] = {}
     for call in calls:
         alike.setdefault(pattern_of(call.node), set()).add(in_any_attempt(call.node))
@@ -156,20 +158,20 @@ def _places(calls: Iterable[UnsettledCall]) -> Iterable[str]:
 
 
 def _repeated(
-    story: RunHistory, differences: WorkflowDiff, effects: Sequence[UnsettledCall]
+    history: RunHistory, differences: WorkflowDiff, effects: Sequence[UnsettledCall]
 ) -> Iterable[UnsettledCall]:
-    """The calls with a known end that the run may come to once more, with other arguments."""
+    """Calls with a known end that the run may make again, with other arguments."""
     at_risk = {node.node for node in differences.nodes if node.may_act_twice}
     refused = {
         in_any_attempt(node)
-        for node, outcome in story.outcomes.items()
+        for node, outcome in history.outcomes.items()
         if outcome.failure is not None and is_unknown(outcome.failure)
     }
     return (c for c in effects if stem(c.node) in at_risk or in_any_attempt(c.node) in refused)
 
 
 def _moved(differences: WorkflowDiff) -> tuple[str, ...]:
-    """Nodes that may make a call which a node made that is gone."""
+    """Nodes that may repeat a call of a node that is gone."""
     if not any(node.acted for node in differences.nodes if node.verdict == "gone"):
         return ()
     return tuple(node.node for node in differences.nodes if node.verdict in ("new", "changed"))
@@ -188,23 +190,23 @@ def parse_confirmation(text: str) -> Confirmation | None:
         return None
 
 
-def finished_counts(story: RunHistory) -> Counter[NodeId]:
-    """How many ends of each node were good ones."""
-    return Counter({node: 1 for node, outcome in story.outcomes.items() if outcome.ok})
+def finished_counts(history: RunHistory) -> Counter[NodeId]:
+    """The number of successful ends of each node."""
+    return Counter({node: 1 for node, outcome in history.outcomes.items() if outcome.ok})
 
 
 def check_results(
-    unit: Unit, records: Iterable[NumberedRecord], words: Mapping[str, Confirmation]
+    unit: Unit, records: Iterable[NumberedRecord], confirmed: Mapping[str, Confirmation]
 ) -> None:
-    """Raises: `InputError` where a tool of the workflow cannot have returned what a word says."""
+    """Raises: `InputError` where a confirmed value does not fit the tool's result type."""
     for call in acted_calls(records):
-        said, made = words.get(call.where), call.called.record
-        if said is None or said.kind == "repeat" or not isinstance(made, ToolCalled):
+        confirmation, made = confirmed.get(call.where), call.called.record
+        if confirmation is None or confirmation.kind == "repeat":
             continue
-        if said.value is None and not call.is_open:
-            continue  # what was done is kept, with its result
+        if not isinstance(made, ToolCalled) or (confirmation.value is None and not call.is_open):
+            continue  # a finished call keeps its result
         schemas = list(_results(unit, made.tool))
-        reasons = [misfit(said.value, schema) for schema in schemas]
+        reasons = [misfit(confirmation.value, schema) for schema in schemas]
         if reasons and all(reasons):
             raise InputError(
                 f"{made.tool} cannot have returned what was said of its call: {reasons[0]}",
@@ -214,7 +216,7 @@ def check_results(
 
 
 def _results(unit: Unit, name: str) -> Iterator[JsonSchema]:
-    """What the tools of this name say of their results, where that is known without a server."""
+    """The result types of the tools of this name, as far as known without a server."""
     for included in unit.everything():
         steps = (step for _, step in walk(included.document.nodes))
         used = [step.tool for step in steps if isinstance(step, ToolNode)]
@@ -224,6 +226,6 @@ def _results(unit: Unit, name: str) -> Iterator[JsonSchema]:
             try:
                 result = tool_of(included, text).spec.result
             except WeftError:
-                continue  # its node says so
+                continue  # the node's own check reports it
             if result is not None:
                 yield result

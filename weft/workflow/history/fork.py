@@ -1,4 +1,4 @@
-"""A new run that takes over what another came to, but for a node and what follows from it."""
+"""Fork of a recorded run: a new run that reuses its results, except from one node on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weft.workflow.runtime.run import FlowRun
 
 
 def fork_run(
-    story: RunHistory,
+    history: RunHistory,
     unit: Unit,
     node: str,
     journal: Journal | None,
@@ -33,11 +33,11 @@ def fork_run(
     settings: Mapping[str, Any] | None = None,
     repeat: Collection[str] = (),
 ) -> FlowRun:
-    """Prepare a run of `unit` with the inputs of a recorded one, in which `node` runs again, live.
+    """Prepare a run of `unit` with the inputs of a recorded one, in which `node` runs again.
 
-    So does everything that depends on it. All else comes to what it had come to, where it and its
-    inputs are the same. `node` may name all instances of a node, such as `notes/draft`. The new run
-    is recorded in `journal`; `settings` are those that differ. `repeat`: nodes, or patterns of
+    So does everything that depends on it. All other nodes keep their outcomes, where they and their
+    inputs are unchanged. `node` may name all instances of a node, such as `notes/draft`. The new
+    run is recorded in `journal`; `settings` are those that differ. `repeat`: nodes, or patterns of
     nodes, whose calls that must not be repeated may be made again.
 
     Raises: `UnknownReference` when the run had no such node, `InputError` where a call would be
@@ -45,26 +45,26 @@ def fork_run(
     """
     infos = {
         info.id: info
-        for event in story.events
+        for event in history.events
         if isinstance(event, (RunStarted, GraphGrew))
         for info in event.nodes
     }
     chosen = _chosen(node, infos)
     again = cone(chosen, infos.values())
-    _check_effects(story, again, repeat)
-    redactor = redactor_of(unit, story.header.secrets)
-    recall = RecordedResumeState(story.records, part=1, skip=again, restore=redactor.restore)
-    notes = {**notes_of(story.header), "forked": story.run, "from": node}
-    past = PriorRun(recall, redactor, notes=notes, digests=digests_like(story.header))
+    _check_effects(history, again, repeat)
+    redactor = redactor_of(unit, history.header.secrets)
+    recall = RecordedResumeState(history.records, part=1, skip=again, restore=redactor.restore)
+    notes = {**notes_of(history.header), "forked": history.run, "from": node}
+    past = PriorRun(recall, redactor, notes=notes, digests=digests_like(history.header))
     given = {key: value for key, value in (settings or {}).items() if value is not None}
-    said = RunSettings(**{**settings_of(story.header.settings), **given, "journal": journal})
-    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
-    return FlowRun(unit, inputs, said, past)
+    merged = RunSettings(**{**settings_of(history.header.settings), **given, "journal": journal})
+    inputs: dict[str, Any] = redactor.restore(dict(history.header.inputs))
+    return FlowRun(unit, inputs, merged, past)
 
 
-def _check_effects(story: RunHistory, again: Container[NodeId], repeat: Collection[str]) -> None:
-    """Raises `InputError` where a node `again` made a call that nobody said to repeat."""
-    for call in acted_calls(story.records):
+def _check_effects(history: RunHistory, again: Container[NodeId], repeat: Collection[str]) -> None:
+    """Raises `InputError` where a node in `again` made a call that `repeat` does not allow."""
+    for call in acted_calls(history.records):
         if in_any_attempt(call.node) in again and not any(map(call.is_at, repeat)):
             place = in_any_attempt(call.node)
             raise InputError(
@@ -78,7 +78,7 @@ def _check_effects(story: RunHistory, again: Container[NodeId], repeat: Collecti
 def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeId]:
     """The nodes among `infos` whose outcome may depend on one of `chosen`, and those themselves.
 
-    A node that holds one of them runs again, but not what else it holds.
+    A node around one of them runs again, but not its other inner nodes.
     """
     by_id = {info.id: info for info in infos}
     users: defaultdict[NodeId, list[NodeId]] = defaultdict(list)
@@ -106,8 +106,8 @@ def cone(chosen: Iterable[NodeId], infos: Iterable[NodeInfo]) -> frozenset[NodeI
 def _chosen(node: str, infos: Mapping[NodeId, NodeInfo]) -> list[NodeId]:
     if NodeId(node) in infos:
         return [NodeId(node)]
-    found = [known for known in infos if stem(known) == node]
-    if not found:
+    instances = [each for each in infos if stem(each) == node]
+    if not instances:
         hint = choice_hint(node, list(dict.fromkeys((*infos, *map(stem, infos)))))
         raise UnknownReference(f"the run had no node {node!r}", hint=hint)
-    return found
+    return instances

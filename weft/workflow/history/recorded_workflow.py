@@ -1,4 +1,4 @@
-"""The workflow of a recorded run, from its file or from the record; its result and its notes."""
+"""The workflow of a recorded run, from its file or from the record; its result and its settings."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ _SPECS: Final = "tools"
 
 
 def question_notes(folder: Path, specs: Iterable[ToolSpec] = ()) -> dict[str, Any]:
-    """What a record says: the folder in which paths start, and its tools as models see them."""
+    """Settings in the record of a question: its folder, and its tools as models see them."""
     return {_QUESTION: True, _FOLDER: str(folder), _SPECS: [encode(spec) for spec in specs]}
 
 
 def notes_of(header: RunHeader) -> dict[str, Any]:
-    """What the record of a question says beside; nothing where it is of another workflow."""
+    """The `question_notes` in a record; empty for another workflow."""
     if not is_question(header):
         return {}
     return {k: header.settings[k] for k in (_QUESTION, _FOLDER, _SPECS) if k in header.settings}
 
 
 def is_question(header: RunHeader) -> bool:
-    """Whether the run is a question, whose workflow is nowhere but in its record."""
+    """Whether the run is a question, whose workflow exists only in its record."""
     return header.settings.get(_QUESTION) is True
 
 
 def strategy_of(header: RunHeader, unit: Unit) -> str | None:
-    """The strategy that a question is thought about by; None for what is no such question."""
+    """The strategy of a question; None for other runs."""
     step = unit.document.nodes.get(ANSWER) if is_question(header) else None
     thinks = step.think if isinstance(step, ModelNode) else None
     return None if thinks is None else thinks.strategy
 
 
 def question_folder(header: RunHeader) -> Path | None:
-    """The folder in which its paths start; None where it was asked on another machine."""
+    """The folder of a question's paths; None if it was asked on another machine."""
     folder = header.settings.get(_FOLDER)
     return Path(folder) if isinstance(folder, str) else None
 
 
 def recorded_tools(header: RunHeader, unit: Unit) -> ToolRunner | None:
-    """The tools as the record has them, for a question that is repeated without their code.
+    """The recorded specs of a question's tools, for a replay without their code.
 
-    None where their code is there: what has changed in it is found then.
+    None where the code is there, so that changes in it are found.
     """
     uses = [tool.use for tool in unit.document.tools.values() if tool.use is not None]
     if not is_question(header) or (
@@ -74,11 +74,11 @@ def recorded_tools(header: RunHeader, unit: Unit) -> ToolRunner | None:
 
 
 class _RecordedTools:
-    """Implements `ToolRunner`: tools of which no more is known than what models were told."""
+    """Implements `ToolRunner`: tools with their recorded specs, which cannot be called."""
 
-    def __init__(self, told: object) -> None:
-        found = map(_spec, told if isinstance(told, list) else ())
-        self._specs = tuple(spec for spec in found if spec is not None)
+    def __init__(self, recorded: object) -> None:
+        specs = map(_spec, recorded if isinstance(recorded, list) else ())
+        self._specs = tuple(spec for spec in specs if spec is not None)
 
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._specs
@@ -89,10 +89,10 @@ class _RecordedTools:
 
 def _spec(text: object) -> ToolSpec | None:
     try:
-        found = decode(text) if isinstance(text, str) else None
+        spec = decode(text) if isinstance(text, str) else None
     except StoreError:
         return None
-    return found if isinstance(found, ToolSpec) else None
+    return spec if isinstance(spec, ToolSpec) else None
 
 
 def _is_here(unit: Unit, use: str) -> bool:
@@ -102,40 +102,40 @@ def _is_here(unit: Unit, use: str) -> bool:
     return not is_file(source) or (unit.folder / source).is_file()
 
 
-def result_of(story: RunHistory) -> FlowResult:
-    """The run as `FlowRun.wait` gave it, or would have: an unfinished one counts as cancelled."""
-    ended, trace = story.ended, story.trace
+def result_of(history: RunHistory) -> FlowResult:
+    """The result of `FlowRun.wait`, from the record; an unfinished run counts as cancelled."""
+    ended, trace = history.ended, history.trace
     status: RunStatus = "cancelled" if ended is None else ended.status
     usage = trace.usage if ended is None else ended.usage
     why = ((), ()) if ended is None else (ended.reasons, ended.leaked)
-    result = RunResult(story.run, status, story.outcomes, usage, trace.wall_s, *why)
-    document = recorded_document(story)
+    result = RunResult(history.run, status, history.outcomes, usage, trace.wall_s, *why)
+    document = recorded_document(history)
     if document is not None:
-        return flow_result(output_templates(document), story.header.inputs, result)
+        return flow_result(output_templates(document), history.header.inputs, result)
     values: dict[str, Any] = {
-        node: outcome.value for node, outcome in story.outcomes.items() if "/" not in node
+        node: outcome.value for node, outcome in history.outcomes.items() if "/" not in node
     }
     return FlowResult.of(result, values, {})
 
 
-def recorded_document(story: RunHistory) -> WorkflowDocument | None:
-    """The workflow itself; None where its record cannot be read without the program around it."""
+def recorded_document(history: RunHistory) -> WorkflowDocument | None:
+    """The workflow; None where its record cannot be read without the program around it."""
     try:
-        return recorded_unit(story.header, Path.cwd()).document
+        return recorded_unit(history.header, Path.cwd()).document
     except SourceError:
         return None
 
 
 def recorded_unit(header: RunHeader, folder: Path) -> Unit:
-    """The workflow as it was recorded, as if it lay in `folder`. Raises: `SourceError`."""
+    """The workflow as recorded, as if it were in `folder`. Raises: `SourceError`."""
     return load_texts(texts_in(recorded_sources(header)), folder)
 
 
 def rebuild_unit(header: RunHeader, file: Path | None = None) -> Unit:
-    """The workflow as it is now: in `file`, else where the run was started from.
+    """The current workflow: in `file`, else in the file that the run was started from.
 
-    A question is read from its record, for it has no file. Raises: `SourceError`; `BuildError` when
-    there is no such file, or the workflow uses what only a program in Python has.
+    A question is read from its record. Raises: `SourceError`; `BuildError` when there is no such
+    file, or the workflow uses objects of a Python program.
     """
     if file is not None:
         return load_unit(file)
@@ -152,10 +152,10 @@ def rebuild_unit(header: RunHeader, file: Path | None = None) -> Unit:
 
 
 def rebuild_or_read_unit(header: RunHeader, file: Path | None = None) -> Unit:
-    """As `rebuild_unit`; where there is no such file, the workflow as it was recorded.
+    """As `rebuild_unit`; without such a file, the workflow as recorded.
 
-    That calls no function of a file: a record names none that is run, unless it is that of a
-    question which was asked on this machine. Raises: `SourceError`, `BuildError`.
+    A recorded workflow with functions of files is refused, except for a question that was asked on
+    this machine. Raises: `SourceError`, `BuildError`.
     """
     if file is None and is_question(header) and (folder := question_folder(header)) is not None:
         return recorded_unit(header, folder)
@@ -166,8 +166,8 @@ def rebuild_or_read_unit(header: RunHeader, file: Path | None = None) -> Unit:
         unit = recorded_unit(header, place.parent if place else Path.cwd())
     except SourceError as error:
         hint = "say where its workflow is: --file, or a `Flow` in Python"
-        said = f"the workflow of {header.run} cannot be read from its record"
-        raise BuildError(said, hint=hint) from error
+        message = f"the workflow of {header.run} cannot be read from its record"
+        raise BuildError(message, hint=hint) from error
     for function in _functions(unit, tools=not is_question(header)):
         hint = "say where its workflow is: --file FILE; for a `Flow` in Python use `weft_replay`"
         raise BuildError(f"the workflow of {header.run} calls {function}", hint=hint)
@@ -175,7 +175,7 @@ def rebuild_or_read_unit(header: RunHeader, file: Path | None = None) -> Unit:
 
 
 def source_file(header: RunHeader) -> Path | None:
-    """Where the workflow's file was when the run began; None where it was read from none."""
+    """The path of the workflow's file when the run began; None if there was none."""
     folder = header.settings.get("folder")
     if not isinstance(folder, str) or not header.document:
         return None
@@ -183,7 +183,7 @@ def source_file(header: RunHeader) -> Path | None:
 
 
 def _question(header: RunHeader) -> Unit:
-    """The workflow of a question, to run it. Raises: `SourceError`, `BuildError`."""
+    """The workflow of a question, ready to run. Raises: `SourceError`, `BuildError`."""
     folder = question_folder(header)
     if folder is None:
         hint = "ask it again; it can be replayed here"
@@ -194,25 +194,25 @@ def _question(header: RunHeader) -> Unit:
         if name.startswith(ONLY_PYTHON):
             hint = "go on with it there: settings=AskSettings(resume=...)"
             what = name.removeprefix(ONLY_PYTHON)
-            said = f"{header.run} was asked in Python, and takes `{what}` from there"
-            raise BuildError(said, hint=hint)
+            message = f"{header.run} was asked in Python, and takes `{what}` from there"
+            raise BuildError(message, hint=hint)
     return unit
 
 
 def _functions(unit: Unit, *, tools: bool, python: bool = False) -> list[str]:
-    """What a run of the workflow takes from files and modules: its `tools` too, or not.
+    """The functions of files and modules in the workflow, those of `tools` optionally.
 
-    `python`: also what exists in a program only.
+    `python`: also those that exist only in a Python program.
     """
-    found: list[str] = []
+    functions: list[str] = []
     for included in unit.everything():
         for _, step in walk(included.document.nodes):
             if isinstance(step, CallNode):
-                found.append(step.call)
+                functions.append(step.call)
             elif isinstance(step, ReduceNode):
-                found.append(step.reduce)
+                functions.append(step.reduce)
             elif isinstance(step, ModelNode) and step.think is not None:
-                found += functions_in(step.think.strategy, step.think.settings)
+                functions += functions_in(step.think.strategy, step.think.settings)
         for tool in included.document.tools.values() if tools else ():
-            found += [tool.use] if tool.use is not None else []
-    return [name for name in found if python or not name.startswith(ONLY_PYTHON)]
+            functions += [tool.use] if tool.use is not None else []
+    return [name for name in functions if python or not name.startswith(ONLY_PYTHON)]

@@ -1,4 +1,4 @@
-"""Repeats a recorded run without its models and tools, and compares.
+"""Replay of a recorded run without its models and tools, and comparison with its record.
 
 Containers, templates and plain functions run; models, tools and people answer from the record.
 """
@@ -45,21 +45,21 @@ from weft.workflow.runtime.results.result import FlowResult
 from weft.workflow.runtime.run import FlowRun
 
 
-def replay_boundary(player: CassettePlayer, asked: Container[str]) -> ReplayBoundary:
-    """Models and tools that answer from the record; nothing else is asked.
+def replay_boundary(player: CassettePlayer, called: Container[str]) -> ReplayBoundary:
+    """Models and tools that answer from the record only.
 
-    `asked` are the models that were: one of them is not made of others, whatever its declaration.
+    `called`: the models that the record has calls of; they are not composed of others.
     """
 
     def leaf(unit: Unit, name: str) -> ModelClient:
         client, own = ReplayingClient(player, name), unit.clients.get(name)
         return own.over(lambda _: client) if isinstance(own, ThoughtModel) else client
 
-    return ReplayBoundary(_ReplayToolBoundary(player), BoundaryModels(leaf, asked))
+    return ReplayBoundary(_ReplayToolBoundary(player), BoundaryModels(leaf, called))
 
 
 class _ReplayToolBoundary:
-    """Implements `Border`: calls of tools are answered from the record."""
+    """Implements `ToolBoundary`: calls of tools are answered from the record."""
 
     def __init__(self, player: CassettePlayer) -> None:
         self._player = player
@@ -75,24 +75,24 @@ class _ReplayToolBoundary:
 
 
 class _ReplayedServer(ReplayingTools):
-    """Implements `ToolServer`: a server that is not there, with the tools that it had."""
+    """Implements `ToolServer`: a server that is not started, with its recorded tools."""
 
     async def start(self) -> None:
-        """Nothing has to be started."""
+        """Does nothing."""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
 
 _PATIENCE_S: Final = 3600.0
-"""How long after the end of the record a repetition is given up; nobody waits for it."""
+"""Virtual seconds after the end of the record until a replay is cancelled."""
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A node, or an output, that came to something else. `then` and `now` are texts, cut."""
+    """A node, or an output, with another result. `then` and `now` are shortened texts."""
 
     what: Literal["node", "output"]
     name: str
@@ -102,10 +102,10 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True)
 class RunReplay:
-    """What a repetition came to.
+    """The result of a replay.
 
-    `identical`: so many nodes ended as they had, to the last bit. `open`: nodes without an end in
-    the record, which nothing is said of. `drifts`: calls that were made otherwise.
+    `identical`: how many nodes ended exactly as recorded. `open`: nodes without an end in the
+    record, which are not compared. `drifts`: calls that differ from the record.
     """
 
     result: FlowResult
@@ -120,81 +120,82 @@ class RunReplay:
         return not self.differences and not self.drifts
 
     def report(self, most: int = 20) -> str:
-        """What differs, in lines; the first `most` of each kind."""
+        """The differences in lines; the first `most` of each kind."""
         lines = [f"{len(self.differences)} differences, {len(self.drifts)} other calls"]
         lines += [f"  {drift}" for drift in self.drifts[:most]]
         for each in self.differences[:most]:
             lines += [f"  {each.what} {each.name}", f"    - {each.then}", f"    + {each.now}"]
-        untold = [max(0, len(found) - most) for found in (self.differences, self.drifts)]
-        if any(untold):
-            lines += [f"  … and {untold[0]:,} differences and {untold[1]:,} calls more"]
+        hidden = [max(0, len(each) - most) for each in (self.differences, self.drifts)]
+        if any(hidden):
+            lines += [f"  … and {hidden[0]:,} differences and {hidden[1]:,} calls more"]
         return "\n".join(lines)
 
 
-def replay(story: RunHistory, unit: Unit, *, strict: bool = False) -> RunReplay:
-    """Repeat a run on `unit`, the workflow as it is now, and compare.
+def replay(history: RunHistory, unit: Unit, *, strict: bool = False) -> RunReplay:
+    """Run `unit`, the current workflow, with the recorded calls, and compare.
 
     strict: a call that differs from its record fails, instead of getting the recorded answer.
 
-    In the event loop of the caller there is no place for it: raises `BuildError` where one runs.
-    Raises: `BuildError`, `InputError`.
+    Raises: `BuildError`, also inside an event loop; `InputError`.
     """
     clock = FakeClock(busy=lambda: threads_awaited(asyncio.get_running_loop()) > 0)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return clock.run(_replayed(story, unit, clock, strict=strict))
+        return clock.run(_replayed(history, unit, clock, strict=strict))
     raise BuildError("replay inside an event loop", hint="write: await asyncio.to_thread(...)")
 
 
-async def _replayed(story: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool) -> RunReplay:
-    redactor = replaying_redactor(story.header.secrets)
-    records = [numbered.record for numbered in story.records]
+async def _replayed(
+    history: RunHistory, unit: Unit, clock: FakeClock, *, strict: bool
+) -> RunReplay:
+    redactor = replaying_redactor(history.header.secrets)
+    records = [numbered.record for numbered in history.records]
     cassette = Cassette(records, strict=strict, redactor=redactor)
     ends: dict[NodeId, Outcome] = {}
 
-    def hear(event: Event) -> None:
+    def record_end(event: Event) -> None:
         if isinstance(event, NodeFinished):
             ends[event.node] = event.outcome
 
     player = CassettePlayer(cassette, lambda: clock.now() - began_s, clock)
     began_s = clock.now()
     settings = RunSettings(
-        **{**settings_of(story.header.settings), "durability": "none"},
-        listeners=[hear],
+        **{**settings_of(history.header.settings), "durability": "none"},
+        listeners=[record_end],
         clock=clock,
         store=MemoryStore(clock),
-        tools=recorded_tools(story.header, unit),
-        run=story.run,
+        tools=recorded_tools(history.header, unit),
+        run=history.run,
     )
-    past = PriorRun(_ReplayRecall(story, redactor), redactor)
-    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
-    asked = {call.model for call in story.calls if isinstance(call, ModelCalled)}
-    run = FlowRun(unit, inputs, settings, past, replay_boundary(player, asked))
+    past = PriorRun(_ReplayRecall(history, redactor), redactor)
+    inputs: dict[str, Any] = redactor.restore(dict(history.header.inputs))
+    called = {call.model for call in history.calls if isinstance(call, ModelCalled)}
+    run = FlowRun(unit, inputs, settings, past, replay_boundary(player, called))
     loop = asyncio.get_running_loop()
-    for after_s, reason in _ends(story, cassette.ended_s):
+    for after_s, reason in _ends(history, cassette.ended_s):
         loop.call_later(after_s, run.cancel, reason)
-    for event in _called_off(story):
-        loop.call_later(event.at_s, _call_off, run, event)
+    for event in _cancelled(history):
+        loop.call_later(event.at_s, _cancel, run, event)
     result = await run.wait()
-    return _compared(story, result, ends, cassette.drifts, redactor)
+    return _compared(history, result, ends, cassette.drifts, redactor)
 
 
 class _ReplayRecall:
-    """Implements `Recall`: what had not run when it was recorded does not run now."""
+    """Implements `ResumeState`: nodes that did not run in the recorded run do not run now."""
 
     part = 1
     elapsed_s = 0.0
 
-    def __init__(self, story: RunHistory, redactor: Redactor) -> None:
-        self._recorded = RecordedResumeState(story.records, part=1, restore=redactor.restore)
-        self._whole = _not_run(story)
+    def __init__(self, history: RunHistory, redactor: Redactor) -> None:
+        self._recorded = RecordedResumeState(history.records, part=1, restore=redactor.restore)
+        self._reused = _not_run(history)
 
     def outcome(self, node: NodeId, digest: str) -> RestoredNode | None:
-        return self._recorded.outcome(node, digest) if node in self._whole else None
+        return self._recorded.outcome(node, digest) if node in self._reused else None
 
     def called_off(self, node: NodeId) -> None:
-        del node  # it waited then until it was cancelled, and so it does now
+        del node  # a cancelled node waits until it is cancelled, as recorded
 
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         return self._recorded.winners(node, among)
@@ -209,44 +210,44 @@ class _ReplayRecall:
         return self._recorded.answer(node, attempt, number)
 
 
-def _not_run(story: RunHistory) -> frozenset[NodeId]:
+def _not_run(history: RunHistory) -> frozenset[NodeId]:
     """The nodes whose value came from a store, or from another run."""
     ran: set[NodeId] = set()
-    taken: set[NodeId] = set()
-    for event in story.events:
+    reused: set[NodeId] = set()
+    for event in history.events:
         if isinstance(event, NodeFinished):
-            known = event.recalled or event.outcome.via == "cache"
-            (taken if known else ran).add(event.node)
-    return frozenset(taken - ran)
+            is_reused = event.recalled or event.outcome.via == "cache"
+            (reused if is_reused else ran).add(event.node)
+    return frozenset(reused - ran)
 
 
-def _ends(story: RunHistory, ended_s: float) -> Iterator[tuple[float, str]]:
-    """When somebody ended the run, and why; and when it is given up."""
-    end = story.ended
+def _ends(history: RunHistory, ended_s: float) -> Iterator[tuple[float, str]]:
+    """When and why the run was cancelled, and when the replay is given up."""
+    end = history.ended
     if isinstance(end, RunFinished) and end.status == "cancelled":
         first_s = min(
-            (e.at_s for e in story.events if isinstance(e, NodeFinished) and e.run_ended),
+            (e.at_s for e in history.events if isinstance(e, NodeFinished) and e.run_ended),
             default=end.at_s,
         )
         yield first_s, end.reasons[0] if end.reasons else "cancelled"
     yield ended_s + _PATIENCE_S, "its record ends here"
 
 
-def _called_off(story: RunHistory) -> Iterator[NodeFinished]:
-    """The ends of nodes that somebody cancelled."""
-    for event in story.events:
+def _cancelled(history: RunHistory) -> Iterator[NodeFinished]:
+    """The ends of nodes that were cancelled by name."""
+    for event in history.events:
         if isinstance(event, NodeFinished) and event.by_name and not event.recalled:
             yield event
 
 
-def _call_off(run: FlowRun, event: NodeFinished) -> None:
+def _cancel(run: FlowRun, event: NodeFinished) -> None:
     why = event.outcome.failure
     with suppress(UnknownReference):  # another workflow may not have it
         run.cancel("cancelled" if why is None else why.message, event.node)
 
 
 def _compared(
-    story: RunHistory,
+    history: RunHistory,
     result: FlowResult,
     ends: Mapping[NodeId, Outcome],
     drifts: list[Drift],
@@ -254,34 +255,34 @@ def _compared(
 ) -> RunReplay:
     differences: list[ReplayDifference] = []
     identical = 0
-    for node, outcome in story.outcomes.items():
+    for node, outcome in history.outcomes.items():
         then, now = _text(outcome), _shown(ends.get(node))
         if then == now:
             identical += 1
         else:
             differences.append(ReplayDifference("node", node, _cut(then), _cut(now)))
-    ended = story.ended is not None
+    ended = history.ended is not None
     for node, outcome in ends.items():
-        if ended and node not in story.outcomes:
+        if ended and node not in history.outcomes:
             now = _cut(_shown(outcome))
             differences.append(ReplayDifference("node", node, "it was not there", now))
     if ended:
-        differences += _outputs(story, result, redactor)
-    open_nodes = tuple(node for node in story.trace.nodes if node not in story.outcomes)
+        differences += _outputs(history, result, redactor)
+    open_nodes = tuple(node for node in history.trace.nodes if node not in history.outcomes)
     return RunReplay(result, identical, tuple(differences), tuple(drifts), open_nodes)
 
 
 def _outputs(
-    story: RunHistory, result: FlowResult, redactor: Redactor
+    history: RunHistory, result: FlowResult, redactor: Redactor
 ) -> Iterator[ReplayDifference]:
-    then = result_of(story)
+    then = result_of(history)
     for name in dict.fromkeys((*then.outputs, *result.outputs)):
         texts = []
         for one in (then, result):
-            there = name in one.outputs
-            value = one.outputs[name] if there else None
-            shown = redactor.redact(value) if one is result else value  # the record's has marks
-            texts.append(_text(Outcome("succeeded", shown)) if there else "missing")
+            present = name in one.outputs
+            value = one.outputs[name] if present else None
+            shown = redactor.redact(value) if one is result else value  # the record is redacted
+            texts.append(_text(Outcome("succeeded", shown)) if present else "missing")
         if texts[0] != texts[1]:
             yield ReplayDifference("output", name, _cut(texts[0]), _cut(texts[1]))
 
@@ -291,7 +292,7 @@ def _shown(outcome: Outcome | None) -> str:
 
 
 def _text(outcome: Outcome) -> str:
-    # Where an object of a foreign class lies in memory is nothing of what it is.
+    # The memory address of a foreign object is not part of its value.
     return _ADDRESS.sub("0x…", encode(outcome))
 
 

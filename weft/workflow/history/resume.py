@@ -1,4 +1,4 @@
-"""Going on with a run that has not ended, or that ended badly: what is done is not done again."""
+"""Resumption of a run that has not ended, or has failed; finished nodes do not run again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from weft.workflow.runtime.run import FlowRun
 
 
 class WorkflowChanged(BuildError):
-    """The workflow is not the one that the run was recorded of. `changes` says where."""
+    """The workflow differs from the run's recorded one; `changes` lists the differences."""
 
     def __init__(self, message: str, changes: WorkflowDiff, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -42,7 +42,7 @@ class WorkflowChanged(BuildError):
 
 
 class RunSucceeded(InputError):
-    """Nothing of the run is left to do."""
+    """The run has succeeded, so nothing is left to do."""
 
     def __init__(self, run: RunId) -> None:
         hint = f"see it with `weft runs show {run}`, repeat it with `weft replay {run}`"
@@ -52,10 +52,10 @@ class RunSucceeded(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ResumableRun:
-    """A run that this process has taken: what is needed to go on with it.
+    """A run that this process has claimed, with all that is needed to continue it.
 
-    `settings` are those the run was begun with, by name; `inputs` its inputs. Whoever takes it
-    makes a `FlowRun` of it, or calls `release`.
+    `settings` are those that the run began with, by name; `inputs` its inputs. The caller makes a
+    `FlowRun` of it, or calls `release`.
     """
 
     journal: Journal
@@ -72,12 +72,12 @@ class ResumableRun:
         return self.history.run
 
     def limit_of(self, tokens: int) -> BudgetLimit:
-        """The budget of the run, but with so many tokens."""
-        known = RunSettings(**self.settings).options(self.unit).limit or BudgetLimit(Budget())
-        return replace(known, budget=replace(known.budget, tokens=tokens))
+        """The budget of the run, with another limit of tokens."""
+        limit = RunSettings(**self.settings).options(self.unit).limit or BudgetLimit(Budget())
+        return replace(limit, budget=replace(limit.budget, tokens=tokens))
 
     def release(self) -> None:
-        """Give it back. Harmless when repeated."""
+        """Release the claim. Harmless when repeated."""
         if self.past.claim is not None:
             self.past.claim.release()
 
@@ -92,86 +92,87 @@ def claim_run(
     confirmed: Mapping[str, Confirmation] | None = None,
     as_written: bool = False,
 ) -> ResumableRun:
-    """Take a run to go on with it, on the workflow that it was begun with.
+    """Claim a run to continue it, on the workflow that it began with.
 
-    `unit`, or the one in `file`, is that workflow as it is now; else it is read from where it was.
-    With `accept_changes` it may differ: what is finished is kept where a node and its inputs are
-    the same. `confirmed`: what a person says of calls that nobody knows the end of, or that would
-    be made a second time with other arguments; by node, or by a pattern such as `first[*]/charge`.
-    A word holds for the calls that wait for one now, and for no call that has not begun.
-    `as_written`: no tools are substituted, so that words are checked by what those of the workflow
-    return; else each call checks its own.
+    `unit`, or the one in `file`, is the current workflow; by default it is read from where it was.
+    With `accept_changes` it may differ: outcomes are kept where a node and its inputs are the same.
+    `confirmed`: a person's decisions about calls whose end is unknown, or that would be repeated
+    with other arguments; by node, or by a pattern such as `first[*]/charge`. A confirmation applies
+    to calls that need one now, never to a call that has not begun. `as_written`: no tools are
+    substituted, so that confirmed values are checked by the result types of the workflow's tools;
+    else each call checks its own.
 
     Raises: `UnknownReference`, `RunBusy`, `WorkflowChanged`, `BuildError`, `RunSucceeded`,
     `InputError` when `confirmed` names a call whose end is known, `StoreError`.
     """
-    found = find_run(journal, run)
-    losses = journal.losses(found)
-    claim = journal.claim(found)  # adds what is known of them
+    run_id = find_run(journal, run)
+    losses = journal.losses(run_id)
+    claim = journal.claim(run_id)  # adds what is known of them
     try:
-        story = read_history(journal, found, replace(losses, calls=()))
-        if story.ended is not None and story.ended.status == "succeeded":
-            raise RunSucceeded(found)
-        unit = rebuild_unit(story.header, file) if unit is None else unit
-        effects = acted_calls(story.records)
+        history = read_history(journal, run_id, replace(losses, calls=()))
+        if history.ended is not None and history.ended.status == "succeeded":
+            raise RunSucceeded(run_id)
+        unit = rebuild_unit(history.header, file) if unit is None else unit
+        effects = acted_calls(history.records)
         differences = diff_workflow(
-            story.header, unit, finished_counts(story), Counter(call.node for call in effects)
+            history.header, unit, finished_counts(history), Counter(call.node for call in effects)
         )
         if differences.matter and not accept_changes:
             raise WorkflowChanged(
-                f"the workflow of {found} has changed since it was started",
+                f"the workflow of {run_id} has changed since it was started",
                 differences,
                 hint="--accept-changes goes on with what it is now; what is the same is kept",
             )
-        letters = journal.letters(found)  # they are handed out once
-        words = confirmations_of(letters, story, differences, effects, confirmed or {})
+        signals = journal.letters(run_id)  # each is delivered once
+        confirmations = confirmations_of(signals, history, differences, effects, confirmed or {})
         if as_written:
-            check_results(unit, story.records, words)
-        return _taken(journal, claim, unit, story, differences, words, letters)
+            check_results(unit, history.records, confirmations)
+        return _resumable(journal, claim, unit, history, differences, confirmations, signals)
     except BaseException:
         claim.release()
         raise
 
 
-def resume_run(taken: ResumableRun, *, own: Journal | None = None, **settings: Any) -> FlowRun:
-    """The next part of a run, prepared: `settings` are those of `RunSettings` that differ.
+def resume_run(claimed: ResumableRun, *, own: Journal | None = None, **settings: Any) -> FlowRun:
+    """Prepare the next part of a run; `settings` are those of `RunSettings` that differ.
 
-    `own` is closed with the run. Raises: `BuildError`, `InputError`, and gives the run back.
+    `own` is closed with the run. Raises: `BuildError`, `InputError`, and then releases the run.
     """
     given = {key: value for key, value in settings.items() if value is not None}
-    said = RunSettings(**{**taken.settings, **given, "run": taken.run, "journal": taken.journal})
-    if said.durability_of(taken.unit) == "none":
-        said = replace(said, durability="sync")  # it was recorded, and goes on so
+    own_settings = {**claimed.settings, **given, "run": claimed.run, "journal": claimed.journal}
+    merged = RunSettings(**own_settings)
+    if merged.durability_of(claimed.unit) == "none":
+        merged = replace(merged, durability="sync")  # a recorded run stays recorded
     try:
-        return FlowRun(taken.unit, taken.inputs, said, replace(taken.past, own=own))
+        return FlowRun(claimed.unit, claimed.inputs, merged, replace(claimed.past, own=own))
     except BaseException:
-        taken.release()
+        claimed.release()
         raise
 
 
-def _taken(
+def _resumable(
     journal: Journal,
     claim: Claim,
     unit: Unit,
-    story: RunHistory,
+    history: RunHistory,
     differences: WorkflowDiff,
     confirmed: dict[str, Confirmation],
-    letters: Sequence[Letter],
+    signals: Sequence[Letter],
 ) -> ResumableRun:
-    redactor = redactor_of(unit, story.header.secrets)
+    redactor = redactor_of(unit, history.header.secrets)
     past = PriorRun(
         RecordedResumeState(
-            story.records, skip=corrected_nodes(story, confirmed), restore=redactor.restore
+            history.records, skip=corrected_nodes(history, confirmed), restore=redactor.restore
         ),
         redactor,
         claim,
-        tuple(numbered.record for numbered in story.records),
+        tuple(numbered.record for numbered in history.records),
         confirmed,
-        tuple(letter for letter in letters if letter.kind != "confirm"),
-        digests=digests_like(story.header),
-        unsure=story.losses.unsure,
+        tuple(signal for signal in signals if signal.kind != "confirm"),
+        digests=digests_like(history.header),
+        unsure=history.losses.unsure,
         gone=frozenset(node.node for node in differences.nodes if node.verdict == "gone"),
     )
-    settings = settings_of(story.header.settings)
-    inputs: dict[str, Any] = redactor.restore(dict(story.header.inputs))
-    return ResumableRun(journal, unit, story, past, differences, inputs, settings)
+    settings = settings_of(history.header.settings)
+    inputs: dict[str, Any] = redactor.restore(dict(history.header.inputs))
+    return ResumableRun(journal, unit, history, past, differences, inputs, settings)

@@ -1,4 +1,4 @@
-"""The record of one run, read once; and which run a text such as `last` means."""
+"""The record of one run in memory; and the run that a text such as `last` names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from weft.engine.analysis.trace import Trace
 
 @dataclass(frozen=True)
 class RunHistory:
-    """The header and the records of a run, in order; `losses`: what is missing of them."""
+    """The header and the records of a run, in order; `losses`: what the records lack."""
 
     header: RunHeader
     records: Sequence[NumberedRecord]
@@ -47,36 +47,36 @@ class RunHistory:
 
     @property
     def events(self) -> Iterator[Event]:
-        """What happened inside, without the calls to models and tools."""
+        """The events of the run, without calls."""
         return (one.record for one in self.records if not isinstance(one.record, CallEvent))
 
     @property
     def calls(self) -> Iterator[CallEvent]:
-        """What passed to models and tools, and back."""
+        """The calls of models and tools, with their ends."""
         return (one.record for one in self.records if isinstance(one.record, CallEvent))
 
     @cached_property
     def outcomes(self) -> dict[NodeId, Outcome]:
-        """How each node ended, where it has, in the order of the ends."""
+        """How each finished node ended, in the order of the ends."""
         return {
             event.node: event.outcome for event in self.events if isinstance(event, NodeFinished)
         }
 
     @cached_property
     def questions(self) -> dict[NodeId, HumanAsked]:
-        """What nodes ask that nobody has answered."""
-        asked: dict[NodeId, HumanAsked] = {}
+        """The open questions of nodes."""
+        questions: dict[NodeId, HumanAsked] = {}
         for event in self.events:
             match event:
                 case HumanAsked():
-                    asked[event.node] = event
+                    questions[event.node] = event
                 case HumanAnswered() | NodeFinished():
-                    asked.pop(event.node, None)
-        return asked
+                    questions.pop(event.node, None)
+        return questions
 
     @cached_property
     def ended(self) -> RunFinished | None:
-        """The end of the run; None while it has none."""
+        """The end of the run; None before it."""
         end: RunFinished | None = None
         for event in self.events:
             if isinstance(event, RunFinished):
@@ -87,7 +87,7 @@ class RunHistory:
 
     @cached_property
     def trace(self) -> Trace:
-        """The run as its listeners saw it."""
+        """The run's trace."""
         trace = Trace()
         for event in self.events:
             trace(event)
@@ -95,42 +95,44 @@ class RunHistory:
 
 
 LOST: Final = "lost"
-"""The setting of a header that says, in sentences, what was missing when its run was exported."""
+"""The header setting with sentences about records that were missing when the run was exported."""
 
 
 def read_history(journal: Journal, run: RunId, losses: Losses | None = None) -> RunHistory:
-    """Read a run; `losses`: what the journal said of it before. Raises: `UnknownReference`,
-    `StoreError`."""
-    found = losses or journal.losses(run)
-    return _whole(journal.header(run), list(journal.records(run)), found)
+    """Read a run; `losses`: as `Journal.losses` gave them, if known.
+
+    Raises: `UnknownReference`, `StoreError`.
+    """
+    losses = losses or journal.losses(run)
+    return _whole(journal.header(run), list(journal.records(run)), losses)
 
 
 def salvage_history(journal: Journal, run: RunId) -> RunHistory:
-    """What is sound of a run, whose `losses` say what is not. Raises: `UnknownReference`."""
-    found, losses = journal.salvage(run), journal.losses(run)
-    if found.problems:
-        notes = (*found.problems, *losses.notes)
+    """The readable part of a run; `losses` describe the rest. Raises: `UnknownReference`."""
+    salvage, losses = journal.salvage(run), journal.losses(run)
+    if salvage.problems:
+        notes = (*salvage.problems, *losses.notes)
         losses = replace(losses, notes=notes, unsure=True)
-    return _whole(found.header, found.records, losses)
+    return _whole(salvage.header, salvage.records, losses)
 
 
 def _whole(header: RunHeader, records: Sequence[NumberedRecord], losses: Losses) -> RunHistory:
-    """With the calls that are known from beside the record, at its end."""
+    """The history with the lost calls of `losses` at its end."""
     lost = header.settings.get(LOST)
     if isinstance(lost, list):
         notes = (*(str(note) for note in lost), *losses.notes)
         losses = replace(losses, notes=notes, unsure=True)
     seq, part = records[-1][:2] if records else (0, 1)
-    known = [NumberedRecord(seq + place, part, call) for place, call in enumerate(losses.calls, 1)]
-    return RunHistory(header, [*records, *known], losses)
+    added = [NumberedRecord(seq + place, part, call) for place, call in enumerate(losses.calls, 1)]
+    return RunHistory(header, [*records, *added], losses)
 
 
 LAST = "last"
-_MOST_TOLD = 5
+_MOST_SHOWN = 5
 
 
 def find_run(journal: Journal, text: str) -> RunId:
-    """The run of this id, the only one whose id begins like this, or the `last` one.
+    """The run of this id, the only one whose id begins with it, or the `last` one.
 
     Raises: `UnknownReference` when there is none, or more than one; `RunLost`.
     """
@@ -146,7 +148,7 @@ def find_run(journal: Journal, text: str) -> RunId:
     if not found:
         raise unknown_run(RunId(text), runs)
     if len(found) > 1:
-        shown = ", ".join(found[:_MOST_TOLD]) + (", ..." if len(found) > _MOST_TOLD else "")
+        shown = ", ".join(found[:_MOST_SHOWN]) + (", ..." if len(found) > _MOST_SHOWN else "")
         raise UnknownReference(f"{len(found)} runs begin with {text!r}", hint=f"there is: {shown}")
     return found[0]
 
@@ -161,6 +163,6 @@ def _last(journal: Journal) -> RunId:
 
 
 def standing_word(summary: RunSummary) -> str:
-    """How a run stands, in one word: `asking` too where nobody has it who could go on."""
+    """A run's standing in one word; `asking` also for an unclaimed run that waits for an answer."""
     waits = summary.standing in ("running", "interrupted") and summary.asking
     return "asking" if waits else summary.standing

@@ -94,7 +94,7 @@ def _recorded(run: str, journal: Journal | str | Path | None) -> RecordedRun:
 
 
 def recording_of(journal: Journal, run: RunId) -> RecordedRun:
-    """The run, ready to be scheduled again. Raises: `StoreError`, `RunError`."""
+    """The recording of a run, ready to be scheduled again. Raises: `StoreError`, `RunError`."""
     return recording(numbered.record for numbered in journal.records(run))
 
 

@@ -1,6 +1,6 @@
-"""Calls that must not be repeated and whose end nobody knows, and what a person says of one.
+"""Calls that must not be repeated and whose end is unknown, and their confirmations.
 
-Knows no journal: it is given the records of a run, in order.
+Works on the records of a run, in order, without a journal.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from weft.workflow.history.run_history import RunHistory
 
 @dataclass(frozen=True, slots=True)
 class UnsettledCall:
-    """A call that stands in the way of its run. `called` is the record of its intent.
+    """A call that needs a decision of a person. `called` is the record of its intent.
 
-    `ended`: it failed on the way, or its result could not be kept (`lost`); None: its process died.
-    `is_open`: it stands so; else it has ended well, and somebody asks for it all the same.
+    `ended`: it failed on the way, or its result could not be stored (`lost`); None: its process
+    died. `is_open`: its end is unknown; else it succeeded, and the run may need it again.
     """
 
     called: NumberedRecord
@@ -33,7 +33,7 @@ class UnsettledCall:
 
     @property
     def where(self) -> str:
-        """`NODE@CALL`, as `CallLog` takes a word on one call of several."""
+        """`NODE@CALL`, the key of a confirmation for one call of several."""
         call = self.called.record
         assert isinstance(call, ToolCalled)
         return f"{call.node}@{call.call}"
@@ -47,7 +47,7 @@ class UnsettledCall:
     def is_at(self, where: str) -> bool:
         """Whether `where`, a node, a pattern of nodes or `NODE@CALL`, is its place.
 
-        In a pattern `*` stands for anything but `/`: `first[*]/charge`. Attempts do not count.
+        In a pattern `*` matches anything but `/`: `first[*]/charge`. Attempts do not count.
         """
         node, _, number = where.partition("@")
         call = self.called.record
@@ -56,33 +56,33 @@ class UnsettledCall:
 
 
 def unsettled_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, ...]:
-    """The calls of a run that a person has to say something of, in the order they were made.
+    """The calls of a run that a person must decide about, in the order they were made.
 
-    Of a run that is still going on, one that is under way is among them.
+    In a run that still executes, calls in progress are among them.
     """
-    return _calls(records, lambda known: known.stands_open)
+    return _calls(records, lambda call: call.stands_open)
 
 
 def acted_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, ...]:
-    """The calls that must not be repeated and were carried out, or may have been; in order."""
-    return _calls(records, lambda known: known.has_acted)
+    """The calls that must not be repeated and were or may have been carried out, in order."""
+    return _calls(records, lambda call: call.has_acted)
 
 
 def confirmed_calls(records: Iterable[NumberedRecord]) -> tuple[UnsettledCall, ...]:
-    """The calls that ended as a person says, in order."""
-    return _calls(records, lambda known: known.by_word)
+    """The calls whose end a person has confirmed, in order."""
+    return _calls(records, lambda call: call.by_word)
 
 
-def refused_nodes(story: RunHistory) -> tuple[NodeId, ...]:
-    """The nodes that made no call because the record has lost some, theirs perhaps among them."""
-    if not story.losses.unsure:
+def refused_nodes(history: RunHistory) -> tuple[NodeId, ...]:
+    """The nodes that refused a call because the record has lost calls, perhaps theirs."""
+    if not history.losses.unsure:
         return ()
     failed = [
         node
-        for node, outcome in story.outcomes.items()
+        for node, outcome in history.outcomes.items()
         if outcome.failure is not None and is_unknown(outcome.failure)
     ]
-    made = {in_any_attempt(call.node) for call in acted_calls(story.records)}
+    made = {in_any_attempt(call.node) for call in acted_calls(history.records)}
     around = {parent for node in failed for parent in _around(node)}
     return tuple(n for n in failed if in_any_attempt(n) not in made and n not in around)
 
@@ -98,39 +98,39 @@ def _calls(
     records: Iterable[NumberedRecord], chosen: Callable[[RecordedCall], bool]
 ) -> tuple[UnsettledCall, ...]:
     memory = OnceMemory()
-    seen: dict[tuple[NodeId, CallId], dict[type, NumberedRecord]] = {}
+    numbered_of: dict[tuple[NodeId, CallId], dict[type, NumberedRecord]] = {}
     for numbered in records:
         record = numbered.record
         if isinstance(record, ToolCalled | ToolReturned):
             memory.add(record)
             place = in_any_attempt(record.node), record.call
             if isinstance(record, ToolCalled):
-                seen[place] = {}
-            seen.setdefault(place, {})[type(record)] = numbered
+                numbered_of[place] = {}
+            numbered_of.setdefault(place, {})[type(record)] = numbered
     return tuple(
-        UnsettledCall(found[ToolCalled], found.get(ToolReturned), known.is_lost, known.stands_open)
-        for known in memory.everything()
-        if chosen(known) and not _is_told_by_another(known)
-        for found in [seen[in_any_attempt(known.called.node), known.called.call]]
+        UnsettledCall(found[ToolCalled], found.get(ToolReturned), call.is_lost, call.stands_open)
+        for call in memory.everything()
+        if chosen(call) and not _is_replaced(call)
+        for found in [numbered_of[in_any_attempt(call.called.node), call.called.call]]
     )
 
 
-def _is_told_by_another(known: RecordedCall) -> bool:
-    """Whether it was not made, and the call of the same node that stands for it tells of both."""
-    called = known.called
-    if not known.stands_in or not isinstance(called, ToolCalled):
+def _is_replaced(call: RecordedCall) -> bool:
+    """Whether it was not made because another call of the same node stands for it."""
+    called = call.called
+    if not call.stands_in or not isinstance(called, ToolCalled):
         return False
     return called.stands_for.rpartition("@")[0] == in_any_attempt(called.node)
 
 
-def confirmation_in(letter: Letter, calls: Iterable[UnsettledCall]) -> Mapping[str, Confirmation]:
-    """The word of a letter, by the `where` of the call that it is about.
+def confirmation_in(signal: Letter, calls: Iterable[UnsettledCall]) -> Mapping[str, Confirmation]:
+    """The confirmation in a signal, by the `where` of its call.
 
-    It counts only while that very call is open: a call that was repeated on somebody's word, and
-    whose end is unknown once more, needs another word.
+    It applies only while that call is open: a call that was repeated on a confirmation, and whose
+    end is unknown again, needs another one.
     """
-    said: Any = letter.value
-    if not isinstance(said, Mapping) or said.get("said") not in ("done", "repeat"):
+    content: Any = signal.value
+    if not isinstance(content, Mapping) or content.get("said") not in ("done", "repeat"):
         return {}
-    word = Confirmation(said["said"], said.get("value"))
-    return {call.where: word for call in calls if call.called.seq == said.get("call")}
+    confirmation = Confirmation(content["said"], content.get("value"))
+    return {call.where: confirmation for call in calls if call.called.seq == content.get("call")}

@@ -1,4 +1,4 @@
-"""What has changed in a workflow since a run of it was recorded, node by node. Runs nothing."""
+"""Differences between a workflow and its recorded version, node by node. Runs nothing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Fate = Literal["kept", "kept while its inputs stay the same", "runs again", "dro
 class NodeChange:
     """A node of the workflow, then and now.
 
-    `finished`: so many of its instances had ended well in the run; `fate` is what becomes of them.
-    `acted`: so many calls of theirs must not be repeated, and were or may have been carried out;
-    `pattern` stands for all of these instances. `doubtful`: its inputs may have changed.
+    `finished`: how many of its instances had succeeded; `fate`: what happens to them. `acted`: how
+    many of their calls must not be repeated, and were or may have been carried out; `pattern`
+    matches all of these instances. `doubtful`: its inputs may have changed.
     """
 
     node: str
@@ -43,17 +43,17 @@ class NodeChange:
 
     @property
     def may_act_twice(self) -> bool:
-        """Whether going on may make a call for a second time that must not be repeated."""
+        """Whether resuming may repeat a call that must not be repeated."""
         return bool(self.acted) and (self.verdict != "unchanged" or self.doubtful)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowDiff:
-    """`files` that differ, each with a verdict; `nodes` in the order they are written.
+    """`files` that differ, each with a verdict; `nodes` in the order of the document.
 
-    `lines` is the difference of the documents' texts; `needs` the nodes whose values each node of
-    the workflow takes as it is now. Without `nodes` nothing can be said of them:
-    the record holds no workflow that can be read by itself.
+    `lines` is the difference of the documents' texts; `needs`: for each node of the current
+    workflow the nodes whose values it takes. `nodes` is empty where the recorded workflow cannot be
+    read by itself.
     """
 
     files: Mapping[str, Verdict]
@@ -64,7 +64,7 @@ class WorkflowDiff:
 
     @property
     def matter(self) -> bool:
-        """Whether anything may come out differently."""
+        """Whether a result may differ."""
         if not self.nodes:
             return bool(self.files)
         return self.outputs or any(node.verdict != "unchanged" for node in self.nodes)
@@ -76,10 +76,10 @@ def diff_workflow(
     finished: Mapping[NodeId, int],
     acted: Mapping[NodeId, int] | None = None,
 ) -> WorkflowDiff:
-    """Compare the workflow that a run was recorded of with `unit`, what it is now.
+    """Compare the recorded workflow of a run with `unit`, the current one.
 
-    `finished` counts the instances of each node that had ended well, by id; `acted` the calls that
-    each has made and that must not be repeated.
+    `finished` counts the successful instances of each node, by id; `acted` its calls that must not
+    be repeated.
     """
     now = sources_of(unit, digests := digests_like(header))
     then_texts = recorded_sources(header)
@@ -103,20 +103,20 @@ def diff_workflow(
         for node in (*_kept(before, after, counts), *_gone(before, after, counts))
     )
     outputs = then.document.outputs != unit.document.outputs
-    needs = {label: written.needs for label, written in after.items()}
+    needs = {label: node.needs for label, node in after.items()}
     return WorkflowDiff(files, nodes, _lines(then_texts, now), outputs, needs)
 
 
 @dataclass(frozen=True, slots=True)
 class _DocumentNode:
-    """A node as it stands in a document; `needs` are nodes, by the names they have in the table."""
+    """A declared node; `needs` are other nodes by their labels."""
 
     identity: str
     needs: frozenset[str]
 
 
 def _nodes(unit: Unit, digests: Digests, prefix: str = "") -> Iterator[tuple[str, _DocumentNode]]:
-    """The nodes of a workflow, those in bodies and in other files too, named as their ids are."""
+    """The nodes of a workflow, of bodies and included files too, labelled like their ids."""
     yield from _level(unit.document.nodes, unit, digests, prefix, {})
 
 
@@ -148,7 +148,7 @@ def _one(
 
 
 def _case(path: tuple[str | int, ...], cases: list[str | int]) -> str:
-    """What stands between a branch and the nodes of its case; empty for other containers."""
+    """The path between a branch and the nodes of its case; empty for other containers."""
     if path[0] != "cases":
         return ""
     case = str(path[1])
@@ -161,21 +161,20 @@ def _kept(
     before: Mapping[str, _DocumentNode], after: Mapping[str, _DocumentNode], finished: Counter[str]
 ) -> Iterator[NodeChange]:
     verdicts: dict[str, Verdict] = {}
-    for label, written in after.items():
+    for label, node in after.items():
         old = before.get(label)
-        same = old is not None and old.identity == written.identity
+        same = old is not None and old.identity == node.identity
         verdicts[label] = "new" if old is None else "unchanged" if same else "changed"
     doubtful = downstream(
-        {label: written.needs for label, written in after.items()},
-        {label for label, said in verdicts.items() if said != "unchanged"},
+        {label: node.needs for label, node in after.items()},
+        {label for label, verdict in verdicts.items() if verdict != "unchanged"},
     )
     for label, verdict in verdicts.items():
         fate: Fate = "kept while its inputs stay the same" if label in doubtful else "kept"
         if verdict != "unchanged":
             fate = "runs again"
         count = finished[label]
-        told = fate if count else ""
-        yield NodeChange(label, verdict, count, told, doubtful=label in doubtful)
+        yield NodeChange(label, verdict, count, fate if count else "", doubtful=label in doubtful)
 
 
 def _gone(
@@ -188,47 +187,47 @@ def _gone(
 
 
 def downstream(nodes: Mapping[str, frozenset[str]], changed: set[str]) -> set[str]:
-    """`changed`, and the nodes that take in what these come to or are inside of such nodes.
+    """`changed`, and the nodes that use their values or are inside of such nodes.
 
     `nodes`: each with those that it needs.
     """
-    found = set(changed)
+    affected = set(changed)
     growing = True
     while growing:
         more = {
             label
             for label, needs in nodes.items()
-            if label not in found and (needs & found or _outer(label, found))
+            if label not in affected and (needs & affected or _outer(label, affected))
         }
-        found |= more
+        affected |= more
         growing = bool(more)
-    return found
+    return affected
 
 
-def _outer(label: str, found: set[str]) -> bool:
-    # What a changed container holds gets its values from it.
+def _outer(label: str, affected: set[str]) -> bool:
+    # Nodes inside a changed container get their values from it.
     steps = label.split("/")
-    return any("/".join(steps[:depth]) in found for depth in range(1, len(steps)))
+    return any("/".join(steps[:depth]) in affected for depth in range(1, len(steps)))
 
 
 def _files(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Verdict]:
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     for path in (*then, *(path for path in now if path not in then)):
         if path not in now:
-            found[path] = "gone"
+            verdicts[path] = "gone"
         elif path not in then:
-            found[path] = "new"
+            verdicts[path] = "new"
         elif then[path] != now[path]:
-            found[path] = "changed"
-    return found
+            verdicts[path] = "changed"
+    return verdicts
 
 
 def _lines(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     old, new = texts_in(then), texts_in(now)
-    found: list[str] = []
+    lines: list[str] = []
     for path in dict.fromkeys((*old, *new)):
         before, after = old.get(path, "").splitlines(), new.get(path, "").splitlines()
-        found += difflib.unified_diff(
+        lines += difflib.unified_diff(
             before, after, path, path, "recorded", "now", lineterm="", n=1
         )
-    return tuple(found)
+    return tuple(lines)

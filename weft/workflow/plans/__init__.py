@@ -1,4 +1,4 @@
-"""Plans as workflows and back: plan, file and drawing are views of one graph. Runs nothing."""
+"""Conversion of plans to workflows and back; a plan, a file and a drawing show the same graph."""
 
 from weft.workflow.plans.flow_to_plan import plan_of
 from weft.workflow.plans.plan_to_flow import flow_of

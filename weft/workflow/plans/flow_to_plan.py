@@ -1,4 +1,4 @@
-"""A workflow as a plan, where each of its nodes is something that a plan can say."""
+"""Conversion of a workflow into a plan, if a plan can express all of its nodes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class ValuePath:
 
 
 def path(text: Template) -> ValuePath | None:
-    """The path that `text` is, and nothing else."""
+    """The path that `text` consists of; None if it is more than a path."""
     expression = _expression(text)
     return None if expression is None else _path(expression)
 
 
 def paths(text: Template) -> Iterator[ValuePath]:
-    """The paths whose values stand in `text`, in order."""
+    """The paths whose values `text` contains, in order."""
     outputs = [] if text.tree is None else text.tree.find_all(nodes.Output)
-    found = (_path(part) for output in outputs for part in output.nodes)
-    return (one for one in found if one is not None)
+    parsed = (_path(part) for output in outputs for part in output.nodes)
+    return (one for one in parsed if one is not None)
 
 
 def comparison(text: Template) -> tuple[ValuePath, Operator, Any] | None:
-    """The path, the operator and the literal of a condition that a plan can have."""
+    """The path, operator and literal of a condition that a plan can express."""
     match _expression(text):
         case nodes.Not(node=inner):
             operator: Operator = "not"
@@ -64,12 +64,12 @@ def comparison(text: Template) -> tuple[ValuePath, Operator, Any] | None:
                 return None
         case inner:
             operator, literal = "", None
-    found = _path(inner)
-    return None if found is None else (found, operator, literal)
+    compared = _path(inner)
+    return None if compared is None else (compared, operator, literal)
 
 
 def plain(value: Any) -> Any:
-    """JSON data as a plan holds it: lists as tuples."""
+    """JSON data in the form of plans: lists as tuples."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value
@@ -101,19 +101,19 @@ def _path(node: nodes.Node | None) -> ValuePath | None:
 
 
 _NUMBERED: Final = re.compile(r"s([1-9][0-9]{0,8})\Z")
-_SAID: Final = frozenset(
+_EXPRESSIBLE: Final = frozenset(
     ("tool", "arguments", "over", "item", "do", "when", "after", "description")
 )
 
 
 def plan_of(flow: Flow, inputs: Mapping[str, Any] | None = None) -> Plan:
-    """The plan that says what `flow` does; `inputs` become literals, and so do their defaults.
+    """The plan that does what `flow` does; `inputs` and defaults of inputs become literals.
 
     Nodes may be tools, and maps that call a tool; the last may be a model that answers from the
-    results. Nodes called `s3` keep their number where all are called so. A plan whose outputs, or
-    whose answer, name every node in order has a join that names none.
+    results. If all nodes have names such as `s3`, they keep their numbers. If the outputs or the
+    answer use every node in order, the plan's join names none.
 
-    Raises: `BuildError`, which names the node, for what a plan cannot say.
+    Raises: `BuildError`, which names the node, for what a plan cannot express.
     """
     return _FlowToPlan(flow, dict(inputs or {})).plan()
 
@@ -151,7 +151,7 @@ class _FlowToPlan:
         return Plan(tuple(steps), () if results == everything else results)
 
     def _results(self, ends: list[str], collected: list[str]) -> Iterator[Ref]:
-        """What the answer is made of, in order."""
+        """The results that the answer uses, in order."""
         if not ends:
             for name, value in self._outputs.items():
                 yield self._ref(value, f"the output `{name}`")
@@ -160,9 +160,9 @@ class _FlowToPlan:
         else:
             node = self._nodes[ends[0]]
             assert isinstance(node, ModelNode)
-            for found in paths(template(node.prompt)):
-                if found.name in self._numbers:
-                    yield Ref(self._numbers[found.name], found.steps)
+            for used in paths(template(node.prompt)):
+                if used.name in self._numbers:
+                    yield Ref(self._numbers[used.name], used.steps)
 
     def _collected(self, name: str) -> Iterator[Ref]:
         node = self._nodes[name]
@@ -190,7 +190,7 @@ class _FlowToPlan:
         return PlanStep(number, node.do.tool, arguments, over, self._when(node, name), thought)
 
     def _check(self, name: str, node: NodeStep) -> None:
-        for key in sorted(node.model_fields_set - _SAID):
+        for key in sorted(node.model_fields_set - _EXPRESSIBLE):
             _refuse(name, f"a plan cannot say `{key}`")
         for other in set(node.after) - names_of(node) - inner_names(node):
             _refuse(name, f"a plan cannot wait for `{other}` without using its value")
@@ -208,40 +208,42 @@ class _FlowToPlan:
         return value
 
     def _text(self, text: Template, here: Mapping[str, Here], name: str) -> Value:
-        found = path(text)
-        if found is not None:
-            return self._referred(found, here, name)
+        value_path = path(text)
+        if value_path is not None:
+            return self._referred(value_path, here, name)
         if text.references:
             _refuse(name, f"a plan cannot compute {text.text!r:.60}: it only refers to results")
         return text.render({})
 
-    def _referred(self, found: ValuePath, here: Mapping[str, Here], name: str) -> Value:
-        if found.name in here:
-            return Ref(here[found.name], found.steps)
-        if found.name in self._numbers:
-            return Ref(self._numbers[found.name], found.steps)
-        if found.name not in self._inputs:
-            _refuse(name, f"a plan cannot use `{found.name}`: it is no call of a tool")
+    def _referred(self, value_path: ValuePath, here: Mapping[str, Here], name: str) -> Value:
+        if value_path.name in here:
+            return Ref(here[value_path.name], value_path.steps)
+        if value_path.name in self._numbers:
+            return Ref(self._numbers[value_path.name], value_path.steps)
+        if value_path.name not in self._inputs:
+            _refuse(name, f"a plan cannot use `{value_path.name}`: it is no call of a tool")
         try:
-            return plain(follow(Ref("item", found.steps), {"item": self._inputs[found.name]}))
+            return plain(
+                follow(Ref("item", value_path.steps), {"item": self._inputs[value_path.name]})
+            )
         except UnknownReference as error:
-            raise BuildError(f"the input `{found.name}`: {error.message}") from None
+            raise BuildError(f"the input `{value_path.name}`: {error.message}") from None
 
     def _ref(self, value: Any, name: str) -> Ref:
-        found = self._value(value, {}, name)
-        if not isinstance(found, Ref):
+        reference = self._value(value, {}, name)
+        if not isinstance(reference, Ref):
             _refuse(name, f"a plan refers to a result here, not to {value!r:.60}")
-        return found
+        return reference
 
     def _when(self, node: NodeStep, name: str) -> StepCondition | None:
         if node.when is None:
             return None
-        found = comparison(template(node.when))
-        if found is None:
+        condition = comparison(template(node.when))
+        if condition is None:
             _refuse(
                 name, f"a plan cannot ask {node.when!r:.60}: it compares a result with a literal"
             )
-        compared, operator, literal = found
+        compared, operator, literal = condition
         ref = self._referred(compared, {}, name)
         if not isinstance(ref, Ref):
             _refuse(name, "a condition of a plan refers to a result")
@@ -251,14 +253,14 @@ class _FlowToPlan:
 def _numbers(nodes: Mapping[str, NodeStep]) -> dict[str, int]:
     """A number for each node, larger than those of the nodes that it refers to."""
     needs = {name: [n for n in nodes if n in all_names(node)] for name, node in nodes.items()}
-    own = {name: int(found[1]) for name in nodes if (found := _NUMBERED.match(name))}
+    own = {name: int(match[1]) for name in nodes if (match := _NUMBERED.match(name))}
     if len(own) == len(nodes) and all(own[n] < own[name] for name in nodes for n in needs[name]):
         return own
     return {name: number for number, name in enumerate(_in_order(needs), 1)}
 
 
 def _in_order(needs: Mapping[str, list[str]]) -> Iterator[str]:
-    """Every name after those it needs, and otherwise as they were declared."""
+    """Every name after those it needs, otherwise in the order of declaration."""
     declared = list(needs)
     sorter = TopologicalSorter(needs)
     sorter.prepare()

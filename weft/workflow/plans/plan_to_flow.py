@@ -1,4 +1,4 @@
-"""A plan that a model wrote, frozen into a workflow that can be read, changed and run again."""
+"""Conversion of a model's plan into a workflow that can be read, changed and run again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.workflow.flow import Flow
 from weft.workflow.flow.python_values import literal
 
 Declared = Mapping[str, str | Mapping[str, Any]]
-"""A section of a workflow file: what stands under `tools` or `models`, by name."""
+"""A section of a workflow file, `tools` or `models`: declarations by name."""
 
 QUESTION: Final = "question"
 MODEL: Final = "model"
@@ -46,17 +46,17 @@ def flow_of(
 ) -> Flow:
     """The workflow that does what `plan` says, with a node `s3` for step 3.
 
-    `tools` is what its section `tools` says. `called`: how a step's tool is called there, where
-    that is another name. Where an argument is exactly `question`, the workflow has an input of
-    that name, whose default is the question. With `model`, a declared model answers the question
-    from the results (as `schema` describes); without, the results are the outputs. Paths of tools
-    start in `folder`.
+    `tools` is its section `tools`. `called` maps a step's tool to its declared name where they
+    differ. Where an argument equals `question`, the workflow has an input of that name, whose
+    default is the question. With `model`, a declared model answers the question from the results
+    (as `schema` describes); without it, the results are the outputs. Paths of tools are relative to
+    `folder`.
 
-    Kept are the steps, their thoughts as descriptions, and what the join names; not the thought
-    before the join.
+    The flow keeps the steps, their thoughts as descriptions, and what the join names; not the
+    thought before the join.
 
-    Raises: `BuildError` when a tool is not declared, or nothing is left to freeze; `PlanError` for
-    values that are not JSON.
+    Raises: `BuildError` when a tool is not declared, or the plan is empty; `PlanError` for values
+    that are not JSON.
     """
     write(plan)
     if not plan.steps and model is None:
@@ -79,11 +79,11 @@ def flow_of(
 
 
 def _flow(raw: dict[str, Any], folder: Path) -> Flow:
-    kept = {key: value for key, value in raw.items() if value}
+    given = {key: value for key, value in raw.items() if value}
     try:
-        document = WorkflowDocument.model_validate(kept)
+        document = WorkflowDocument.model_validate(given)
     except ValidationError as error:
-        defect = first_defect(error, kept)
+        defect = first_defect(error, given)
         raise BuildError(defect.message, hint=defect.hint) from error
     unit = Unit(document, folder, folder)
     check_references(unit)
@@ -91,7 +91,7 @@ def _flow(raw: dict[str, Any], folder: Path) -> Flow:
 
 
 class _PlanToFlow:
-    """The parts of one document. `asks` becomes true when the input `question` is needed."""
+    """Builds one document. `asks` becomes true when the input `question` is needed."""
 
     def __init__(self, plan: Plan, question: str, called: Mapping[str, str]) -> None:
         self._plan = plan
@@ -101,8 +101,8 @@ class _PlanToFlow:
         self.asks = False
 
     def used(self, tools: Declared) -> dict[str, Any]:
-        """The declarations of the tools that are called."""
-        found: dict[str, Any] = {}
+        """The declarations of the tools that the steps call."""
+        used: dict[str, Any] = {}
         for step in self._plan.steps:
             declared = self._tool(step).partition(".")[0]
             if declared not in tools:
@@ -111,8 +111,8 @@ class _PlanToFlow:
                     f"the tool {step.tool!r} of step {step.number} is not declared", hint=hint
                 )
             entry = tools[declared]
-            found[declared] = entry if isinstance(entry, str) else dict(entry)
-        return found
+            used[declared] = entry if isinstance(entry, str) else dict(entry)
+        return used
 
     def _tool(self, step: PlanStep) -> str:
         return self._called.get(step.tool, step.tool)
@@ -122,12 +122,12 @@ class _PlanToFlow:
         call: dict[str, Any] = {"tool": self._tool(step)}
         if step.arguments:
             call["with"] = {name: self._value(value) for name, value in step.arguments.items()}
-        said = {"description": step.thought} if step.thought else {}
+        description = {"description": step.thought} if step.thought else {}
         when = {"when": _condition(step.when)} if step.when is not None else {}
         if step.over is None:
-            return {**call, **when, **said}
+            return {**call, **when, **description}
         after = {"after": names} if (names := _only_inside(step)) else {}
-        return {"map": _expression(step.over), "do": call, **when, **after, **said}
+        return {"map": _expression(step.over), "do": call, **when, **after, **description}
 
     def _value(self, value: Value) -> Any:
         if isinstance(value, Ref):
@@ -144,18 +144,18 @@ class _PlanToFlow:
         return value
 
     def outputs(self) -> dict[str, Any]:
-        """What the join names: `answer`, or one output for each of several."""
+        """The results that the join names: `answer`, or one output for each of several."""
         if len(self._results) == 1:
             return {ANSWER: _expression(self._results[0])}
         return {f"result{i}": _expression(ref) for i, ref in enumerate(self._results, 1)}
 
     def answer(self, schema: JsonSchema | None) -> dict[str, Any]:
-        """The node that answers; where results may be left out, one before it that collects."""
+        """The answering node, and if results may be skipped, a node before it that collects."""
         self.asks = bool(self._question)
-        asked = f"{{{{ {QUESTION} }}}}" if self._question else "What do the results say?"
+        question = f"{{{{ {QUESTION} }}}}" if self._question else "What do the results say?"
         collected = self._collected()
         lines = [f"{{{{ {RESULTS} }}}}"] if collected else list(map(self._line, self._results))
-        prompt = "\n".join([f"Question: {asked}", "", "Results:", *(lines or ["none"])])
+        prompt = "\n".join([f"Question: {question}", "", "Results:", *(lines or ["none"])])
         node: dict[str, Any] = {"model": MODEL, "system": _SYSTEM, "prompt": prompt}
         if schema is not None:
             node["schema"] = dict(schema)
@@ -163,34 +163,34 @@ class _PlanToFlow:
 
     def _line(self, ref: Ref) -> str:
         step = next((step for step in self._plan.steps if step.number == ref.source), None)
-        said = f"{write_step(step)} -> " if step is not None else ""
-        return f"{literal(said)}{_expression(ref)}" if said else _expression(ref)
+        call = f"{write_step(step)} -> " if step is not None else ""
+        return f"{literal(call)}{_expression(ref)}" if call else _expression(ref)
 
     def _collected(self) -> dict[str, Any]:
-        """A node that lists the results without those that are left out, if any may be.
+        """A node that lists the results except skipped ones, if any may be skipped.
 
-        A map leaves out on purpose what its items leave out, and fails with what fails; a join
-        that gets by without a value would get over its failure too.
+        A map skips items on purpose and still fails with items that fail; a join that tolerates a
+        missing value would tolerate a failure too.
         """
         doubtful = _doubtful(self._plan.steps)
         if not any(ref.source in doubtful for ref in self._results):
             return {}
         cases = {f"result{i}": ref for i, ref in enumerate(self._results, 1)}
-        ways = {case: {"value": _expression(ref)} for case, ref in cases.items()}
-        return {RESULTS: {"map": list(cases), "do": {"branch": "{{ item }}", "cases": ways}}}
+        branches = {case: {"value": _expression(ref)} for case, ref in cases.items()}
+        return {RESULTS: {"map": list(cases), "do": {"branch": "{{ item }}", "cases": branches}}}
 
 
 def _doubtful(steps: Sequence[PlanStep]) -> set[int]:
-    """The steps that a condition may leave out, directly or through what they refer to."""
-    found: set[int] = set()
+    """The steps that a condition may skip, directly or through what they refer to."""
+    doubtful: set[int] = set()
     for step in steps:
-        if step.when is not None or not found.isdisjoint(step.needs):
-            found.add(step.number)
-    return found
+        if step.when is not None or not doubtful.isdisjoint(step.needs):
+            doubtful.add(step.number)
+    return doubtful
 
 
 def _only_inside(step: PlanStep) -> list[str]:
-    """The nodes that only the body of a map refers to: without them there is no map either."""
+    """The nodes that only a map's body refers to: without them there is no map either."""
     outside = {ref.source for ref in (step.over, step.when and step.when.ref) if ref}
     return [f"s{number}" for number in step.needs if number not in outside]
 

@@ -1,6 +1,6 @@
-"""Pooled connections to PostgreSQL, transactions that outlive them, and errors that say what to do.
+"""Pooled connections to PostgreSQL, transactions that survive their loss, and clear errors.
 
-Keeps no state in a session, so that a pooler may give each transaction another one. Knows no table.
+Keeps no state in a session, so that a pooler may give each transaction another one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOST: Final = frozenset(
 
 
 def place(dsn: str) -> str:
-    """Where a journal is, without what is secret in its address. Raises: `StoreError`."""
+    """The location of a journal, without the secrets of its address. Raises: `StoreError`."""
     try:
         parts = conninfo.conninfo_to_dict(dsn)
     except psycopg.Error as error:
@@ -50,7 +50,7 @@ def place(dsn: str) -> str:
 
 @contextmanager
 def faults(where: str) -> Iterator[None]:
-    """Turn what goes wrong with the database `where` into a `StoreError`."""
+    """Convert errors of the database `where` to `StoreError`."""
     try:
         yield
     except psycopg.Error as error:
@@ -58,7 +58,7 @@ def faults(where: str) -> Iterator[None]:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone, or none could be had: another one may do."""
+    """Whether the connection is lost or was refused, so that another one may work."""
     kinds = (psycopg.OperationalError, psycopg.InterfaceError)
     if isinstance(error, PoolClosed) or not isinstance(error, kinds):
         return False
@@ -67,23 +67,23 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def is_transient(error: psycopg.Error) -> bool:
-    """Whether the same may succeed a moment later."""
+    """Whether a repetition may succeed a moment later."""
     return is_lost(error) or isinstance(error, _BUSY)
 
 
 def store_error(where: str, error: psycopg.Error) -> StoreError:
-    """What went wrong with the database `where`."""
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The `StoreError` for an error of the database `where`."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, _BUSY):
-        return StoreError(f"{where} is busy: {said}", hint="nothing is lost", retryable=True)
+        return StoreError(f"{where} is busy: {text}", hint="nothing is lost", retryable=True)
     if isinstance(error, errors.DiskFull):
         return full(where)
     if isinstance(error, _DENIED):
-        return StoreError(f"{where} cannot be written: {said}", hint="which rights has this user?")
+        return StoreError(f"{where} cannot be written: {text}", hint="which rights has this user?")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        said = f"{where} cannot be reached: {said}"
-        return StoreError(said, hint=_REACH, retryable=is_lost(error))
-    return StoreError(f"{where}: {said}")
+        message = f"{where} cannot be reached: {text}"
+        return StoreError(message, hint=_REACH, retryable=is_lost(error))
+    return StoreError(f"{where}: {text}")
 
 
 T = TypeVar("T")
@@ -103,11 +103,11 @@ _DETECT: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""How libpq sees that a server vanished without a word. What the address says comes first."""
+"""How libpq detects a server that vanished. Settings in the address take precedence."""
 _BEGIN: Final[LiteralString] = (
     "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '30s'"
 )
-"""The limits end what a client that vanished would block."""
+"""The limits release the locks of a client that vanished."""
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # errors reach the caller
 
@@ -115,7 +115,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())  # errors reach t
 class PostgresPool:
     """Runs statements and transactions on the database that `dsn` names.
 
-    What a lost connection or a conflict ended is repeated on another connection, for `retry_s`
+    After a lost connection or a conflict they are repeated on another connection, for `retry_s`
     seconds at most; then a retryable `StoreError` is raised. Raises: `StoreError` when the database
     cannot be reached now.
     """
@@ -139,7 +139,7 @@ class PostgresPool:
         )
 
     def ask(self, query: LiteralString, parameters: Sequence[object] = ()) -> Rows:
-        """The rows that one statement gives, which may be repeated. Raises: `StoreError`."""
+        """The rows of one statement, which must be repeatable. Raises: `StoreError`."""
 
         def fetch(db: Connection) -> Rows:
             return rows_of(db, query, parameters)
@@ -147,10 +147,10 @@ class PostgresPool:
         return self._repeated(fetch)
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """What `work` returns, whose statements are done together or not at all.
+        """What `work` returns; its statements form one transaction.
 
-        It is called again when the connection is lost, even while it commits: what it finds done
-        already, by an attempt that committed unseen, it must not do twice. Raises: `StoreError`.
+        It is called again when the connection is lost, even while it commits: it must not repeat
+        what an attempt that committed unseen has done. Raises: `StoreError`.
         """
 
         def attempt(db: Connection) -> T:
@@ -161,7 +161,7 @@ class PostgresPool:
 
     @contextmanager
     def direct(self, timeout_s: int = _CONNECT_S) -> Iterator[Connection]:
-        """A connection beside the pool, whose failure is told at once. Raises: `StoreError`."""
+        """A connection outside the pool, whose failure is raised at once. Raises: `StoreError`."""
         with faults(self.where):
             parameters = {**self._parameters(), "connect_timeout": timeout_s}
             db: Connection = psycopg.connect(self._dsn, **parameters)
@@ -189,7 +189,7 @@ class PostgresPool:
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
 
     def _failure(self, error: psycopg.Error) -> StoreError:
-        if isinstance(error, PoolTimeout):  # the pool does not tell why it could not connect
+        if isinstance(error, PoolTimeout):  # the pool does not report why it could not connect
             try:
                 with self.direct(_DIAGNOSE_S):
                     pass
@@ -198,12 +198,12 @@ class PostgresPool:
         return store_error(self.where, error)
 
     def _parameters(self) -> dict[str, Any]:
-        given = conninfo_to_dict(self._dsn)
-        detect = {name: value for name, value in _DETECT.items() if name not in given}
+        configured = conninfo_to_dict(self._dsn)
+        detect = {name: value for name, value in _DETECT.items() if name not in configured}
         return {
             **detect,
             "autocommit": True,
-            "prepare_threshold": None,  # prepared statements are state of a session
+            "prepare_threshold": None,  # prepared statements are session state
             "connect_timeout": _CONNECT_S,
             "application_name": self.client,
         }
@@ -212,6 +212,6 @@ class PostgresPool:
 def rows_of(
     db: Connection, query: LiteralString, parameters: Sequence[object] | Mapping[str, object] = ()
 ) -> Rows:
-    """The rows that a statement gives."""
+    """The rows of a statement."""
     cursor = db.execute(query, parameters)
     return [] if cursor.description is None else cursor.fetchall()

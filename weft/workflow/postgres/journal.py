@@ -1,7 +1,4 @@
-"""A journal in a PostgreSQL database, written by any number of machines, each run by one process.
-
-Does not know what the records mean.
-"""
+"""A journal in a PostgreSQL database, for many machines; each run has one writing process."""
 
 from __future__ import annotations
 
@@ -40,17 +37,17 @@ from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
 from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
 
 RETRY_S: Final = 10.0
-"""Seconds for which a method tries to reach the server again before it raises."""
+"""Seconds for which a method retries to reach the server before it raises."""
 
 
 class PostgresJournal:
     """Implements `Journal` in the database that `dsn` names (`postgresql://...`).
 
-    Its tables, `weft_...`, are made when they are missing. A claim is a lease of `lease_s` seconds,
-    which this process renews while it lives: it outlives lost connections and restarts of the
-    server. Nothing is kept in a session, so the address may be that of a pooler. Where the server
-    cannot be reached, methods try again for `retry_s` seconds, then raise a retryable `StoreError`.
-    Raises: `StoreError` when it cannot be reached now.
+    Missing tables, `weft_...`, are created. A claim is a lease of `lease_s` seconds, which this
+    process renews while it lives: it survives lost connections and restarts of the server. No state
+    is kept in a session, so the address may be that of a pooler. While the server is unreachable,
+    methods retry for `retry_s` seconds, then raise a retryable `StoreError`. Raises: `StoreError`
+    when it cannot be reached now.
     """
 
     quick = False
@@ -92,11 +89,11 @@ class PostgresJournal:
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
         query = "SELECT id FROM weft_runs WHERE id = ANY(%s)"
-        found = self._open().transact(lambda db: db.execute(query, (list(runs),)).fetchall())
-        return frozenset(RunId(run) for (run,) in found)
+        rows = self._open().transact(lambda db: db.execute(query, (list(runs),)).fetchall())
+        return frozenset(RunId(run) for (run,) in rows)
 
     def claim(self, run: RunId) -> Claim:
-        if run in self._leases:  # also where the lease has ended meanwhile
+        if run in self._leases:  # even if the lease has expired meanwhile
             raise busy(run, self._connections.client)
         who = Claimant.new(self._connections.client, self._lease_s)
 
@@ -110,7 +107,7 @@ class PostgresJournal:
         return self._hold(self._open().transact(write))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        del wait  # it is not quick in any case
+        del wait  # never quick
         connections, lease = self._open(), self._leases.get(run)
         if lease is None:
             raise unclaimed(run)
@@ -133,7 +130,7 @@ class PostgresJournal:
 
     def losses(self, run: RunId) -> Losses:
         self._tables.row_of(run)
-        return Losses()  # the server syncs what it has taken
+        return Losses()  # the server syncs what it commits
 
     def lost_runs(self) -> Sequence[LostRun]:
         return ()
@@ -142,7 +139,7 @@ class PostgresJournal:
         return self._tables.salvage(self._tables.row_of(run))
 
     def version(self) -> int:
-        # Which transactions have ended, of any session: it differs once one more has.
+        # The snapshot of the server's transactions: it changes whenever one ends, in any session.
         ((snapshot,),) = self._ask("SELECT pg_current_snapshot()::text")
         with self._lock:
             self._version += snapshot != self._snapshot
@@ -156,12 +153,12 @@ class PostgresJournal:
         del wait
         lease = self._leases.get(run)
         no = self._tables.row_of(run).no if lease is None else lease.no
-        with self._lock:  # a look that failed may have taken some: the next one has its name
+        with self._lock:  # a failed attempt may have taken some: the next one has its name
             look = self._looks.setdefault(run, uuid4().hex)
-        found = writes.take_signals(self._open(), no, lease, look)
+        signals = writes.take_signals(self._open(), no, lease, look)
         with self._lock:
             self._looks.pop(run, None)
-        return found
+        return signals
 
     def prune(
         self,
@@ -183,10 +180,10 @@ class PostgresJournal:
             if self._closed:
                 return
             self._closed = True
-            held = list(self._leases.values())
+            leases_left = list(self._leases.values())
             self._leases.clear()
         self._heartbeat.stop()
-        self._end(held)
+        self._end(leases_left)
         self._connections.close()
 
     def _open(self) -> PostgresPool:
@@ -209,19 +206,19 @@ class PostgresJournal:
         with self._lock:
             self._leases[lease.run] = lease
         self._heartbeat.start()
-        return HeldClaim(partial(self._let_go, lease))
+        return HeldClaim(partial(self._release, lease))
 
-    def _let_go(self, lease: RunLease) -> None:
+    def _release(self, lease: RunLease) -> None:
         with self._lock:
             if self._leases.get(lease.run) is not lease:
                 return
             del self._leases[lease.run]
         self._end([lease])
 
-    def _end(self, held: Sequence[RunLease]) -> None:
-        if held:
-            with suppress(StoreError):  # then they end by themselves
-                leases.give_back(self._connections, held)
+    def _end(self, ended: Sequence[RunLease]) -> None:
+        if ended:
+            with suppress(StoreError):  # then they expire
+                leases.give_back(self._connections, ended)
 
     def _begun(self, db: Connection, header: RunHeader, body: bytes, who: Claimant) -> int:
         query = """INSERT INTO weft_runs (id, flow, wall, header) VALUES (%s, %s, %s, %s)

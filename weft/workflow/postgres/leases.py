@@ -1,7 +1,7 @@
-"""Leases on runs: rows that say who may write, until when, and under which fencing token.
+"""Leases on runs: rows with the holder, the expiry and the fencing token of a run's only writer.
 
-A lease outlives a connection and ends by the server's clock. Each claim gets a larger token; who
-has an older one is refused in the very transaction in which it writes.
+A lease survives lost connections and expires by the server's clock. Each claim gets a larger token;
+a writer with an older one is refused in the transaction of its write.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from weft.durability.journal.refusals import busy, taken_over
 from weft.workflow.postgres.connections import Connection, PostgresPool, rows_of
 
 LEASE_S: Final = 20.0
-"""Seconds after which a run whose process died is free."""
+"""Seconds until the lease of a dead process expires."""
 _BEATS: Final = 4
 
 
 class PendingBatch(NamedTuple):
-    """Records on their way into the journal: the number of the last one, and how the run stands."""
+    """A batch that is being written: the number of its last record, and the progress after it."""
 
     seq: int
     body: bytes
@@ -36,9 +36,8 @@ class PendingBatch(NamedTuple):
 class RunLease:
     """The right to write to a run. `seq` is the number of its last record.
 
-    `unknown`: a batch of which nobody can say yet whether it was committed. `lock` is held by the
-    thread that writes. `lists`: those in the batches of this process, whose parts stay as long as
-    the run does.
+    `unknown`: a batch that may or may not have been committed. `lock` is held by the writing
+    thread. `lists`: those in the batches of this process, whose parts exist as long as the run.
     """
 
     run: RunId
@@ -52,7 +51,7 @@ class RunLease:
 
 
 class Claimant(NamedTuple):
-    """Who claims a run. `owner` is different in each claim: a repeated claim finds its own."""
+    """A process that claims a run. `owner` is unique, so that a repeated claim finds its own."""
 
     name: str
     seconds: float
@@ -60,34 +59,34 @@ class Claimant(NamedTuple):
 
     @classmethod
     def new(cls, name: str, seconds: float) -> Claimant:
-        """One for a claim that begins now."""
+        """The claimant of a new claim."""
         return cls(name, seconds, uuid4().hex)
 
 
 def grant(db: Connection, no: int, who: Claimant) -> None:
-    """Give the first lease of a run that was made in this transaction."""
+    """Create the first lease of a run, in the transaction that creates the run."""
     query = """INSERT INTO weft_leases (run, owner, holder, expires)
     VALUES (%s, %s, %s, clock_timestamp() + make_interval(secs => %s))"""
     db.execute(query, (no, who.owner, who.name, who.seconds))
 
 
 def take(db: Connection, run: RunId, no: int, who: Claimant) -> tuple[int, int]:
-    """Take the lease of a run; its token, and the number of the last record. Raises: `RunBusy`."""
+    """Take the lease of a run: its token and its last record's number. Raises: `RunBusy`."""
     query = """UPDATE weft_leases SET token = token + (owner <> %(owner)s)::integer,
     owner = %(owner)s, holder = %(holder)s,
     expires = clock_timestamp() + make_interval(secs => %(seconds)s)
     WHERE run = %(run)s AND (owner = %(owner)s OR expires <= clock_timestamp())
     RETURNING token, seq"""
     given = {"owner": who.owner, "holder": who.name, "seconds": who.seconds, "run": no}
-    found = db.execute(query, given).fetchone()
-    if found is None:
+    row = db.execute(query, given).fetchone()
+    if row is None:
         raise refusal(db, run, no)
-    token, seq = found
+    token, seq = row
     return int(token), int(seq)
 
 
 def refusal(db: Connection, run: RunId, no: int) -> StoreError:
-    """Why a run cannot be claimed."""
+    """The error for a run that cannot be claimed."""
     query = """SELECT holder, ceil(extract(epoch FROM expires - clock_timestamp()))::integer
     FROM weft_leases WHERE run = %s"""
     holder, left_s = (rows_of(db, query, (no,)) or [("another process", None)])[0]
@@ -95,60 +94,60 @@ def refusal(db: Connection, run: RunId, no: int) -> StoreError:
 
 
 def advance(db: Connection, lease: RunLease, seq: int, seconds: float) -> bool:
-    """Move a run's last record to `seq` and renew its lease, if both are where `lease` says.
+    """Set a run's last record to `seq` and renew its lease, if both are as `lease` says.
 
-    False where its last record is another one. No other writer comes in until the transaction ends.
-    Raises: `StoreError` when another process has taken the run.
+    False where the last record is another one. Blocks other writers until the transaction ends.
+    Raises: `StoreError` when another process has claimed the run.
     """
     query = """UPDATE weft_leases SET seq = %s,
     expires = clock_timestamp() + make_interval(secs => %s)
     WHERE run = %s AND token = %s AND seq = %s"""
-    given = (seq, seconds, lease.no, lease.token, lease.seq)
-    if db.execute(query, given).rowcount:
+    parameters = (seq, seconds, lease.no, lease.token, lease.seq)
+    if db.execute(query, parameters).rowcount:
         return True
     last_seq(db, lease)
     return False
 
 
 def last_seq(db: Connection, lease: RunLease) -> int:
-    """The number of the last record, once nobody is writing any more.
+    """The number of the last record, with all writers excluded.
 
-    Raises: `StoreError` when another process has taken the run.
+    Raises: `StoreError` when another process has claimed the run.
     """
     query = "SELECT token, seq, holder FROM weft_leases WHERE run = %s FOR UPDATE"
-    found = rows_of(db, query, (lease.no,))
-    if not found or found[0][0] != lease.token:
-        raise taken_over(lease.run, found[0][2] if found else None)
-    return int(found[0][1])
+    rows = rows_of(db, query, (lease.no,))
+    if not rows or rows[0][0] != lease.token:
+        raise taken_over(lease.run, rows[0][2] if rows else None)
+    return int(rows[0][1])
 
 
 def give_back(connections: PostgresPool, leases: Sequence[RunLease]) -> None:
-    """End leases now. Raises: `StoreError`."""
+    """Expire leases now. Raises: `StoreError`."""
     query = """UPDATE weft_leases SET expires = '-infinity'
     FROM unnest(%s::integer[], %s::bigint[]) AS mine (run, token)
     WHERE weft_leases.run = mine.run AND weft_leases.token = mine.token"""
-    given = ([lease.no for lease in leases], [lease.token for lease in leases])
-    connections.ask(query, given)
+    parameters = ([lease.no for lease in leases], [lease.token for lease in leases])
+    connections.ask(query, parameters)
 
 
 def renew(connections: PostgresPool, leases: Sequence[RunLease], seconds: float) -> None:
-    """Let leases last `seconds` from now, those of them that nobody else has. Raises: `StoreError`.
+    """Extend leases to `seconds` from now, except lost ones. Raises: `StoreError`.
 
-    Rows that a writer has just renewed are passed over.
+    Rows that a writer is renewing are skipped.
     """
     query = """UPDATE weft_leases SET expires = clock_timestamp() + make_interval(secs => %s)
     WHERE run IN (SELECT weft_leases.run FROM weft_leases
     JOIN unnest(%s::integer[], %s::bigint[]) AS mine (run, token) USING (run, token)
     FOR UPDATE OF weft_leases SKIP LOCKED)"""
-    given = (seconds, [lease.no for lease in leases], [lease.token for lease in leases])
-    connections.ask(query, given)
+    parameters = (seconds, [lease.no for lease in leases], [lease.token for lease in leases])
+    connections.ask(query, parameters)
 
 
 class Heartbeat:
-    """Renews what `leases` gives, in a thread of its own, until it is stopped.
+    """Renews the leases that `leases` returns, in its own thread, until it is stopped.
 
-    A beat that fails is made up for by the next one: as long as nobody else takes a run, an expired
-    lease is as good as any.
+    A failed beat is retried by the next one: an expired lease stays valid until another process
+    claims the run.
     """
 
     def __init__(

@@ -50,9 +50,9 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
         """INSERT INTO weft_leases SELECT no, 1,
         coalesce((SELECT max(seq) FROM weft_batches WHERE run = no), 0), '', '', '-infinity'
         FROM weft_runs""",
-        # Rows are updated often; room beside them keeps that off the index.
+        # Rows are updated often; free space in their pages keeps updates off the index.
         "ALTER TABLE weft_leases SET (fillfactor = 50)",
-        # `sent` and `taken`: what sent and what took the letter, so that neither does it twice.
+        # `sent`, `taken`: ids of the sender and receiver of a signal, so that neither repeats it.
         "ALTER TABLE weft_letters ADD COLUMN sent text UNIQUE",
         """ALTER TABLE weft_letters ALTER taken DROP DEFAULT,
         ALTER taken TYPE text USING CASE WHEN taken THEN 'format 1' ELSE '' END,
@@ -61,11 +61,11 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
     # Records may be lists of fields (`weft.core.codec.classes`): an earlier weft cannot read them.
     (),
 )
-"""The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+"""The statements from version N, counted from 0, to N + 1. Append only."""
 
 
 def prepare(db: Connection, where: str, migrations: Sequence[Sequence[LiteralString]]) -> None:
-    """Make the tables, or bring them up to date. Raises: `StoreError` for those of a newer weft."""
+    """Create the tables, or migrate them. Raises: `StoreError` for those of a newer weft."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s, 0)", (OURS,))
         if db.execute("SELECT to_regclass('weft_version')").fetchone() == (None,):
@@ -82,19 +82,19 @@ def prepare(db: Connection, where: str, migrations: Sequence[Sequence[LiteralStr
 
 
 def one(db: Connection, query: LiteralString, *parameters: object) -> Any:
-    """The one value that a query gives; None when it gives no row."""
+    """The single value of a query's result; None without a row."""
     row = db.execute(query, parameters).fetchone()
     return None if row is None else row[0]
 
 
 class QueryFn(Protocol):
-    """Gives the rows of a statement."""
+    """Returns the rows of a statement."""
 
     def __call__(self, query: LiteralString, parameters: Sequence[object] = ()) -> Rows: ...
 
 
 class PostgresTables(Tables):
-    """The tables, as `ask` sees them: within one transaction, or each time in another."""
+    """The journal's tables, read with `ask`: in one transaction, or in one for each query."""
 
     def __init__(self, ask: QueryFn) -> None:
         super().__init__()
@@ -102,22 +102,22 @@ class PostgresTables(Tables):
 
     @classmethod
     def within(cls, db: Connection) -> PostgresTables:
-        """The tables as the transaction of `db` sees them."""
+        """The tables in the transaction of `db`."""
         return cls(partial(rows_of, db))
 
     def found(self, run: RunId) -> RunRow | None:
         query = "SELECT no, id, flow, wall, ended_wall, part, status FROM weft_runs WHERE id = %s"
-        found = self._ask(query, (run,))
-        return RunRow(*found[0]) if found else None
+        rows = self._ask(query, (run,))
+        return RunRow(*rows[0]) if rows else None
 
     def rows(self, flow: str | None = None, limit: int | None = None) -> list[RunRow]:
         query = """SELECT no, id, flow, wall, ended_wall, part, status FROM weft_runs
         WHERE %s::text IS NULL OR flow = %s ORDER BY no DESC LIMIT %s"""
-        return [RunRow(*found) for found in self._ask(query, (flow, flow, limit))]
+        return [RunRow(*row) for row in self._ask(query, (flow, flow, limit))]
 
     def sealed_header(self, row: RunRow) -> bytes | None:
-        found: bytes | None = self._one("SELECT header FROM weft_runs WHERE no = %s", row.no)
-        return found
+        header: bytes | None = self._one("SELECT header FROM weft_runs WHERE no = %s", row.no)
+        return header
 
     def asking(self, row: RunRow) -> list[NodeId]:
         query = "SELECT node FROM weft_asking WHERE run = %s ORDER BY no"
@@ -129,32 +129,32 @@ class PostgresTables(Tables):
     def page_of(self, row: RunRow, after: int) -> list[RecordBatch]:
         query = """SELECT seq, part, body FROM weft_batches WHERE run = %s AND seq > %s
         ORDER BY seq LIMIT %s"""
-        found = self._ask(query, (row.no, after, PAGE))
-        return [RecordBatch(seq, part, body) for seq, part, body in found]
+        batches = self._ask(query, (row.no, after, PAGE))
+        return [RecordBatch(seq, part, body) for seq, part, body in batches]
 
     def fetch(self, digest: bytes) -> bytes | None:
-        found: bytes | None = self._one("SELECT body FROM weft_blobs WHERE digest = %s", digest)
-        return found
+        body: bytes | None = self._one("SELECT body FROM weft_blobs WHERE digest = %s", digest)
+        return body
 
     def bodies(self) -> Iterable[tuple[bytes, bytes]]:
         query = "SELECT digest, body FROM weft_blobs"
         return [(digest, body) for digest, body in self._ask(query)]
 
     def holders(self, rows: Sequence[RunRow] = ()) -> dict[int, str]:  # noqa: ARG002 - all at once
-        """The processes whose leases of runs have not ended."""
+        """The holders of leases that have not expired, by run."""
         query = "SELECT run, holder FROM weft_leases WHERE expires > clock_timestamp()"
         return dict(self._ask(query))
 
     def _one(self, query: LiteralString, *parameters: object) -> Any:
-        found = self._ask(query, parameters)
-        return found[0][0] if found else None
+        rows = self._ask(query, parameters)
+        return rows[0][0] if rows else None
 
 
 def prune(connections: PostgresPool, gone: Sequence[RunRow], max_bytes: int | None) -> PruneResult:
-    """Remove `gone`, then the oldest runs until what is kept takes no more than `max_bytes`.
+    """Remove `gone`, then the oldest runs until the rest takes at most `max_bytes`.
 
-    Runs that a process has stay. Sizes are those of headers, records and values: the server gives
-    pages back when it likes. Raises: `StoreError`.
+    Claimed runs stay. Sizes are those of headers, records and values: the server frees pages later.
+    Raises: `StoreError`.
     """
     tables = PostgresTables(connections.ask)
     before = _size(tables)
@@ -171,13 +171,13 @@ def _remove(connections: PostgresPool, gone: Sequence[RunRow]) -> list[RunRow]:
 
 
 def _remove_lot(connections: PostgresPool, gone: Sequence[RunRow]) -> list[RunRow]:
-    """The runs of `gone` that are not there any more, whichever attempt removed them."""
+    """Remove a lot of runs. Returns those of `gone` that no longer exist."""
     numbers = [row.no for row in gone]
     query = """DELETE FROM weft_runs WHERE no IN (SELECT run FROM weft_leases
     WHERE run = ANY(%s) AND expires <= clock_timestamp() FOR UPDATE SKIP LOCKED)"""
     connections.ask(query, (numbers,))
-    there = connections.ask("SELECT no FROM weft_runs WHERE no = ANY(%s)", (numbers,))
-    return [row for row in gone if (row.no,) not in there]
+    left = connections.ask("SELECT no FROM weft_runs WHERE no = ANY(%s)", (numbers,))
+    return [row for row in gone if (row.no,) not in left]
 
 
 def _sweep(db: Connection) -> None:
@@ -185,8 +185,8 @@ def _sweep(db: Connection) -> None:
     reached.add_all()
     db.execute("LOCK TABLE weft_blobs IN SHARE ROW EXCLUSIVE MODE")
     reached.add_all()
-    known = {digest for (digest,) in db.execute("SELECT digest FROM weft_blobs")}
-    unused = list(known - reached.marks.digests)
+    stored = {digest for (digest,) in db.execute("SELECT digest FROM weft_blobs")}
+    unused = list(stored - reached.marks.digests)
     db.execute("DELETE FROM weft_blobs WHERE digest = ANY(%s)", (unused,))
 
 

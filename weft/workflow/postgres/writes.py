@@ -1,6 +1,6 @@
-"""What is written to PostgreSQL for a run that this process has, and signals to it.
+"""Writes to PostgreSQL: records of a run that this process has claimed, and signals.
 
-Whatever is written goes with the run's lease: see `leases.advance`.
+Every write of records checks the run's lease: see `leases.advance`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def append(
     wall: Callable[[], datetime],
     seconds: float,
 ) -> None:
-    """Write a batch: all of it or nothing, and once, however often its connection is lost.
+    """Write a batch atomically and exactly once, however often its connection is lost.
 
-    Where that stays unknown, as the server stays away, the next call finds it out: it passes over
-    what it repeats of this one. `wall`: the clock, for the time of an end; `seconds`: how long the
-    lease lasts from now. Raises: `StoreError`.
+    If its end stays unknown because the server is away, the next call finds it out and skips what
+    it repeats. `wall`: the clock, for the time of a run's end; `seconds`: the new term of the
+    lease. Raises: `StoreError`.
     """
     with lease.lock:
         records = _unwritten(connections, lease, records)
@@ -79,7 +79,7 @@ def _append(
 def _unwritten(
     connections: PostgresPool, lease: RunLease, records: Sequence[Record]
 ) -> Sequence[Record]:
-    """Those of `records` that an earlier call has not written, whose end was unknown until now."""
+    """The `records` that an earlier call, whose end was unknown, has not written."""
     unknown = lease.unknown
     if unknown is None:
         return records
@@ -94,22 +94,22 @@ def _unwritten(
 
 
 def _check_written(db: Connection, lease: RunLease, batch: PendingBatch) -> None:
-    """A batch is there already, of an attempt that committed unseen. Raises: `StoreError`."""
-    found = last_seq(db, lease)
-    if found != batch.seq:
-        said = f"the run {lease.run!r} ends with record {found}, not {lease.seq}"
-        raise StoreError(said, hint="was the database restored from an older copy?")
+    """Check that an attempt committed this batch unseen. Raises: `StoreError`."""
+    last = last_seq(db, lease)
+    if last != batch.seq:
+        message = f"the run {lease.run!r} ends with record {last}, not {lease.seq}"
+        raise StoreError(message, hint="was the database restored from an older copy?")
 
 
 def keep(db: Connection, bodies: Mapping[bytes, bytes]) -> None:
-    """Store each body that is not there yet; nobody can remove it before this transaction ends."""
+    """Store missing bodies; none of them can be removed before this transaction ends."""
     if not bodies:
         return
     db.execute("LOCK TABLE weft_blobs IN ROW EXCLUSIVE MODE")
     query = "SELECT digest FROM weft_blobs WHERE digest = ANY(%s)"
-    known = {digest for (digest,) in db.execute(query, (list(bodies),))}
-    # In one order for all: two processes that keep the same values must not wait for each other
-    new = sorted((digest, packed(body)) for digest, body in bodies.items() if digest not in known)
+    stored = {digest for (digest,) in db.execute(query, (list(bodies),))}
+    # In a fixed order, so that two processes that store the same values do not deadlock.
+    new = sorted((digest, packed(body)) for digest, body in bodies.items() if digest not in stored)
     query = """INSERT INTO weft_blobs SELECT * FROM unnest(%s::bytea[], %s::bytea[])
     ON CONFLICT DO NOTHING"""
     db.execute(query, ([digest for digest, _ in new], [body for _, body in new]))
@@ -141,7 +141,7 @@ def _stand(
 
 
 def send_signal(connections: PostgresPool, no: int, letter: Letter) -> None:
-    """Leave a letter for the run `no`. Raises: `StoreError`."""
+    """Leave a signal for the run `no`. Raises: `StoreError`."""
     query = """INSERT INTO weft_letters (run, node, body, sent) VALUES (%s, %s, %s, %s)
     ON CONFLICT (sent) DO NOTHING"""
     connections.ask(query, (no, node_of(letter), sealed(encode(letter)), uuid4().hex))
@@ -150,12 +150,12 @@ def send_signal(connections: PostgresPool, no: int, letter: Letter) -> None:
 def take_signals(
     connections: PostgresPool, no: int, lease: RunLease | None, look: str
 ) -> Sequence[Letter]:
-    """Take the letters of the run `no`, with those that an earlier `look` of this name took.
+    """Take the signals of the run `no`, with those that an earlier attempt `look` took.
 
-    `lease`: where this process has the run, which is then checked. Raises: `StoreError`.
+    `lease`: that of this process, if any, which is then checked. Raises: `StoreError`.
     """
     waiting = """SELECT FROM weft_letters WHERE run = %s AND taken IN ('', %s) LIMIT 1"""
-    if not connections.ask(waiting, (no, look)):  # mostly so, and nothing was written for it
+    if not connections.ask(waiting, (no, look)):  # usually; saves a write
         return []
     query = """WITH found AS (UPDATE weft_letters SET taken = %(look)s
     WHERE run = %(run)s AND taken IN ('', %(look)s)

@@ -1,7 +1,4 @@
-"""Where calls leave a run: models and tools behind what records their calls.
-
-Knows neither a journal nor what becomes of a call.
-"""
+"""The I/O boundary of a run: wraps models and tools so that their calls are recorded."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.tools.toolset import ToolBoundary
 
 Leaf = Callable[[Unit, str], ModelClient]
-"""The client that stands for a declared model which is not made of others."""
+"""Makes the client of a declared model that is not composed of others."""
 
 
 class BoundaryModels:
     """Implements `ModelSource` with clients that `leaf` makes, each once.
 
-    Models that are made of others are made of those clients, unless they are among `given`.
+    Composed models are composed of those clients, unless they are among `given`.
     """
 
     def __init__(self, leaf: Leaf, given: Container[str] = ()) -> None:
@@ -42,37 +39,37 @@ class BoundaryModels:
 
 
 def recorded_models(
-    inner: ModelSource, book: CallLog, given: Container[str] = ()
+    inner: ModelSource, call_log: CallLog, given: Container[str] = ()
 ) -> BoundaryModels:
-    """The models of `inner`, whose calls are written to `book`."""
+    """The models of `inner`, whose calls are written to `call_log`."""
 
     def leaf(unit: Unit, name: str) -> ModelClient:
         from weft.workflow.runtime.models.think import ThoughtModel
 
         client = inner.client(unit, name)
-        if isinstance(client, ThoughtModel):  # its threads are nodes; what they ask is recorded
-            return client.over(lambda model: RecordingClient(model, name, book))
-        return RecordingClient(client, name, book)
+        if isinstance(client, ThoughtModel):  # its threads are nodes; their calls are recorded
+            return client.over(lambda model: RecordingClient(model, name, call_log))
+        return RecordingClient(client, name, call_log)
 
     return BoundaryModels(leaf, given)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayBoundary:
-    """What stands for everything outside of a run: nothing leaves it."""
+    """The I/O boundary of a replay: no call leaves the run."""
 
-    border: ToolBoundary
+    tools: ToolBoundary
     models: ModelSource
 
 
 class RecordingBoundary:
-    """Implements `ToolBoundary`: calls of tools are written to `book`."""
+    """Implements `ToolBoundary`: calls of tools are written to `call_log`."""
 
-    def __init__(self, book: CallLog) -> None:
-        self._book = book
+    def __init__(self, call_log: CallLog) -> None:
+        self._call_log = call_log
 
     def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:
-        return RecordingTools(inner, self._book, source)
+        return RecordingTools(inner, self._call_log, source)
 
     def source(self, unit: Unit, name: str) -> ToolServer:
         return open_source(unit, name)

@@ -1,7 +1,7 @@
-"""Workflows checked and compiled once for all runs of them; the check of what a run needs.
+"""Workflows checked and compiled once for all of their runs; the check of what a run needs.
 
-What is kept holds as long as tools, functions and files are what they were: each run asks for them
-anew, and compares.
+A compiled workflow is reused while its tools, functions and files are unchanged: each run compares
+them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from weft.workflow.runtime.tools.toolset import Toolset
 
 
 def needs_store(unit: Unit) -> bool:
-    """Whether a node of the workflow keeps anything between runs."""
+    """Whether a node of the workflow stores results between runs."""
     return any(_keeps(included.document) for included in unit.everything())
 
 
@@ -59,12 +59,12 @@ def _keeps(document: WorkflowDocument) -> bool:
     return chooses or any(step.cache is not None for step in steps)
 
 
-_KEPT: Final = 4
-"""So many forms of one workflow: with other tools, of other code, recorded or not."""
+_MOST_FORMS: Final = 4
+"""Compiled forms of one workflow: with other tools, of other code, recorded or not."""
 
 
 class ToolSnapshot:
-    """Implements `KnownTools`: what was said when a workflow was checked with `tools`."""
+    """Implements `ToolLookup`: the specs with which a workflow was checked, for comparison."""
 
     def __init__(self, tools: Toolset) -> None:
         self._specs: dict[tuple[Unit, str], ToolSpec] = {}
@@ -75,23 +75,23 @@ class ToolSnapshot:
 
     @property
     def resources(self) -> Mapping[tuple[Unit, str], str | None]:
-        """The class of slots that a call of each tool takes."""
+        """The resource class of each tool."""
         return self._slots
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
         """See `Toolset.spec`."""
         assert self._tools is not None
-        found = self._specs[unit, text] = self._tools.spec(unit, text)
-        return found
+        spec = self._specs[unit, text] = self._tools.spec(unit, text)
+        return spec
 
     def function(self, unit: Unit, reference: str) -> Function:
         """See `Toolset.function`."""
         assert self._tools is not None
-        found = self._functions[unit, reference] = self._tools.function(unit, reference)
-        return found
+        function = self._functions[unit, reference] = self._tools.function(unit, reference)
+        return function
 
     def close(self, unit: Unit) -> None:
-        """Ask for the rest: what the tools of all nodes take. Nothing is asked after this."""
+        """Complete the snapshot with the resources of all tools; no lookups after this."""
         assert self._tools is not None
         for included in unit.everything():
             for _, step in walk(included.document.nodes):
@@ -103,22 +103,24 @@ class ToolSnapshot:
         self._tools = None
 
     def hold(self, tools: Toolset) -> bool:
-        """Whether `tools` say the same."""
+        """Whether `tools` still gives the same."""
         try:
             return (
-                all(tools.spec(*key) == known for key, known in self._specs.items())
-                and all(tools.function(*key) is known for key, known in self._functions.items())
-                and all(tools.resource(*key) == known for key, known in self._slots.items())
+                all(tools.spec(*key) == spec for key, spec in self._specs.items())
+                and all(
+                    tools.function(*key) is function for key, function in self._functions.items()
+                )
+                and all(tools.resource(*key) == slot for key, slot in self._slots.items())
                 and tools.resources == self._named
             )
         except WeftError:
-            return False  # the check says where
+            return False  # the check reports where
 
 
 class CheckedFlow:
-    """A workflow whose nodes fit each other, as far as its tools are what they were then.
+    """A workflow whose nodes fit each other, checked with a snapshot of its tools.
 
-    Raises: `BuildError` for what is wrong with it.
+    Raises: `BuildError` for its defects.
     """
 
     def __init__(self, unit: Unit, tools: Toolset) -> None:
@@ -130,33 +132,33 @@ class CheckedFlow:
         self._compiled: list[CompiledFlow] = []
 
     def compiled(self, digests: SourceDigests | None) -> CompiledFlow:
-        """The workflow compiled; recorded with `digests` for the code that it is made of."""
+        """The compiled workflow; with `digests`, its nodes are recorded with them."""
         code = CodeDigests()
-        for known in self._compiled:
-            if known.holds(digests, code):
-                return known
+        for compiled in self._compiled:
+            if compiled.holds(digests, code):
+                return compiled
         made = CompiledFlow(self._unit, self.tools, digests)
-        self._compiled = [made, *self._compiled[: _KEPT - 1]]
+        self._compiled = [made, *self._compiled[: _MOST_FORMS - 1]]
         return made
 
 
 def check_flow(unit: Unit, tools: Toolset) -> CheckedFlow:
-    """The workflow with these tools, checked unless it was before. Raises: `BuildError`."""
+    """The workflow checked with these tools, from a cache if possible. Raises: `BuildError`."""
     memo = unit.memo
-    for known in memo.checked:
-        flow: CheckedFlow = known
+    for cached in memo.checked:
+        flow: CheckedFlow = cached
         if flow.tools.hold(tools):
             return flow
     made = CheckedFlow(unit, tools)
-    memo.checked[:] = [made, *memo.checked[: _KEPT - 1]]
+    memo.checked[:] = [made, *memo.checked[: _MOST_FORMS - 1]]
     return made
 
 
 class CompiledFlow:
-    """The graph of a workflow, to which each run binds its inputs; and what a record says of it.
+    """The graph of a workflow, to which each run binds its inputs.
 
-    `outputs`: the templates of the outputs. `sources`: see `sources_of`; empty without `digests`.
-    `needs_store`: whether a node keeps anything between runs.
+    `outputs`: the templates of the outputs. `sources`: see `source_texts`; empty without `digests`.
+    `needs_store`: whether a node stores results between runs.
     """
 
     def __init__(self, unit: Unit, tools: ToolSnapshot, digests: SourceDigests | None) -> None:
@@ -174,20 +176,20 @@ class CompiledFlow:
         self._digests = digests
 
     def holds(self, digests: SourceDigests | None, code: CodeDigests) -> bool:
-        """Whether the code is what it was, and it is to be recorded as it was then."""
+        """Whether the code is unchanged, and `digests` are given or absent as then."""
         if (digests is None) != (self._recorded is None) or not self._cached.hold(code):
             return False
         return digests is None or self._recorded is None or self._recorded.hold(digests)
 
     def redacted_sources(self, redactor: Redactor) -> Mapping[str, str]:
-        """`sources` as they may be kept."""
-        known = self._redacted
-        if known is None or known[0] is not redactor:
-            known = self._redacted = redactor, redactor.redact(dict(self.sources))
-        return known[1]
+        """`sources` without secrets."""
+        cached = self._redacted
+        if cached is None or cached[0] is not redactor:
+            cached = self._redacted = redactor, redactor.redact(dict(self.sources))
+        return cached[1]
 
     def graph(self, inputs: Mapping[str, Any]) -> Graph:
-        """The graph of a run with these inputs, which `check_inputs` has completed."""
+        """The graph of a run with these inputs, completed by `check_inputs`."""
         if self._graph is None:
             return self._compile(inputs)
         if not self._bound:
@@ -213,7 +215,7 @@ class CompiledFlow:
                 bound.append((place, name))
                 unbound.update((at, Node(n.id, _unbound)) for at, n in enumerate(made, place))
         graph = Graph(self._unit.document.name, nodes, kept_nodes(self._unit))
-        if self._digests is not None:  # all of them have been asked for now
+        if self._digests is not None:  # complete now
             self.sources = source_texts(self._unit, self._digests)
         self._bound, self._names = tuple(bound), names.of_run({})
         self._graph = graph.rebound(unbound)
@@ -221,7 +223,7 @@ class CompiledFlow:
 
 
 async def _unbound(context: NodeContext, inputs: Inputs) -> Any:
-    """Stands where each run has a node of its own."""
+    """Placeholder for a node that each run has of its own."""
     raise AssertionError((context.node, inputs))
 
 
@@ -239,8 +241,8 @@ def check_unit(
 ) -> CheckedFlow:
     """Import the tools of `unit` and check types, models and limits. Raises: `BuildError`.
 
-    What a given source of models makes of declarations is not checked. Models and servers depend on
-    this process and its environment, and are checked every time; the rest where it has changed.
+    With a `ModelSource`, declarations of models are not checked. Models and servers depend on this
+    process and its environment and are checked every time; the rest only after changes.
     """
     for included in unit.everything():
         for name in sources_in(included):
@@ -254,7 +256,7 @@ def check_unit(
 async def check_connected(unit: Unit) -> tuple[str, ...]:
     """Like `check_unit`, with the tools that servers really offer: starts and ends them.
 
-    Returns what there is to say of servers, such as tools that cannot be used.
+    Returns notes about the servers, such as tools that cannot be used.
 
     Raises: `BuildError`.
     """

@@ -1,4 +1,4 @@
-"""Which journal runs are recorded in, and the pool that keeps the user's own open between runs."""
+"""The journal that runs are recorded in, and the pool that keeps the user's own journal open."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from weft.core.ports.journal import Journal
 from weft.durability.journal.sqlite import SqliteJournal
 
 VARIABLE = "WEFT_JOURNAL"
-"""Names the journal of those who are told of no other: a path or an address."""
+"""The environment variable with the default journal: a path or an address."""
 _SERVERS = ("postgresql://", "postgres://")
 
 
 def open_journal(
     where: str | Path | None = None, *, make: bool = True, to_read: bool = False
 ) -> Journal:
-    """The journal at a path, or at the address of a PostgreSQL server; whoever asks closes it.
+    """The journal at a path, or at the address of a PostgreSQL server; the caller closes it.
 
-    None: what the environment variable `WEFT_JOURNAL` names, else `journal.sqlite` in `WEFT_HOME`
-    or the user's data folder. A file that is missing is made, unless `make` is False. One that may
-    not be written is refused, unless it is opened `to_read`: then only what writes to it is.
-
+    None: the environment variable `WEFT_JOURNAL`, else `journal.sqlite` in `WEFT_HOME` or the
+    user's data folder. A missing file is created, unless `make` is False. A read-only file is
+    refused, unless it is opened `to_read`: then only writing fails.
     Raises: `StoreError`.
     """
     place = str(where or os.environ.get(VARIABLE) or "")
@@ -46,16 +45,16 @@ def open_journal(
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         hint = f"name another journal in {VARIABLE}, or run with durability none"
-        said = f"there is no folder {path.parent} for a journal: {error.strerror}"
-        raise StoreError(said, hint=hint) from error
+        message = f"there is no folder {path.parent} for a journal: {error.strerror}"
+        raise StoreError(message, hint=hint) from error
     return SqliteJournal(path, to_read=to_read)
 
 
 @contextmanager
 def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | None]]:
-    """`given`, or the user's own; the second is what was opened here, which a run then closes.
+    """`given`, or the user's own journal; the second value is the latter, for the run to close.
 
-    It is closed here where no run comes of it. Raises: `StoreError`.
+    It is closed here if the block fails. Raises: `StoreError`.
     """
     journal = open_journal() if given is None else given
     own = journal if given is None else None
@@ -68,7 +67,7 @@ def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | N
 
 
 def file_of_journal() -> Path | None:
-    """The file of the journal that `open_journal` opens for who names none; None: on a server."""
+    """The file of the default journal; None if it is on a server."""
     place = os.environ.get(VARIABLE) or ""
     if place.startswith(_SERVERS):
         return None
@@ -76,7 +75,7 @@ def file_of_journal() -> Path | None:
 
 
 def default_path() -> Path:
-    """The journal of who names none."""
+    """The file of the default journal, unless the environment names another."""
     return Path(os.environ.get("WEFT_HOME") or user_data_path("weft")) / "journal.sqlite"
 
 
@@ -102,7 +101,7 @@ def _on_server(address: str) -> Journal:
 
 
 class FileMark(NamedTuple):
-    """Which files a journal has: others under the same names are another journal."""
+    """The identity of a journal's files; other files of the same names are another journal."""
 
     file: tuple[int, int] | None
     log: tuple[int, int] | None
@@ -110,9 +109,9 @@ class FileMark(NamedTuple):
 
 @dataclass(slots=True)
 class PooledJournal:
-    """An open journal, which so many runs use.
+    """An open journal, with the number of runs that use it.
 
-    `mark`: its files when it was opened, and once it is idle when the last run gave it back.
+    `mark`: its files when it was opened, or, while it is idle, when the last run returned it.
     """
 
     path: Path
@@ -122,20 +121,20 @@ class PooledJournal:
     users: int = 1
 
     def is_still(self, path: Path) -> bool:
-        """Whether it is the journal at `path`, and this process may use it."""
+        """Whether it is still the journal at `path`, and usable in this process."""
         if self.path != path or self.process != os.getpid():
             return False
         now = mark_of(path)
-        if self.users:  # the log of a journal that is written to comes and goes
+        if self.users:  # writers create and remove the log
             return now.file == self.mark.file
         return now.file is not None and now == self.mark
 
 
 class JournalPool:
-    """Lends the journal of who names none to one run after another. Keeps one open that is idle.
+    """Lends the default journal to one run after another, and keeps it open while it is idle.
 
-    A file that was moved, removed or put in its place by others is opened anew, and so is what a
-    parent process had open.
+    A journal whose file was moved, removed or replaced is reopened, and so is one that a parent
+    process opened.
     """
 
     def __init__(self) -> None:
@@ -145,10 +144,7 @@ class JournalPool:
         atexit.register(self.close)
 
     def lend(self) -> PooledJournal:
-        """The journal that the environment names, or the user's own; see `open_journal`.
-
-        Raises: `StoreError`.
-        """
+        """The default journal; see `open_journal`. Raises: `StoreError`."""
         path = file_of_journal()
         with self._lock:
             latest = self._latest
@@ -163,7 +159,7 @@ class JournalPool:
             return made
 
     def give_back(self, lent: PooledJournal) -> None:
-        """A run needs it no more."""
+        """Return a journal after a run."""
         with self._lock:
             lent.users -= 1
             if lent.users or lent.process != os.getpid():
@@ -174,7 +170,7 @@ class JournalPool:
                 lent.journal.close()
 
     def close(self) -> None:
-        """Close what is open and idle."""
+        """Close the journal if it is idle."""
         with self._lock, suppress(StoreError):
             self._forget()
 
@@ -202,4 +198,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 JOURNALS: Final = JournalPool()
-"""That of this process."""
+"""The pool of this process."""

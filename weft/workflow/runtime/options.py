@@ -1,4 +1,4 @@
-"""How a run differs from what its document says, and what of that is recorded."""
+"""Settings of a run that differ from its document, and their recorded form."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _DURABILITIES: Final = get_args(Durability)
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a run differs from what the document says; None leaves it to the document.
+    """Settings of a run; None leaves a setting to the document.
 
     listeners     called with every event, in order
-    models        clients by name, in the place of declared ones; or a source of all of them.
-                  Whoever gives them closes them
-    tools         a tool runner whose tools take the place of declared ones of the same names
-    clock         time
-    store         results kept between runs; by default in the user's cache folder, but none when
-                  models or tools are substituted, for theirs are not the results of the next run
-    concurrency   at most so many nodes work at once; `limits`: of a resource class
-    max_nodes     at most so many nodes in all; a node that expands into more fails
+    models        clients by name, in place of declared ones; or a source of all of them. Their
+                  owner closes them
+    tools         a tool runner whose tools replace declared ones of the same names
+    clock         the clock
+    store         results stored between runs; by default in the user's cache folder, but none with
+                  substituted models or tools, whose results must not be reused
+    concurrency   the most nodes that run at once; `limits`: of a resource class
+    max_nodes     the most nodes in all; a node that expands into more fails
     deadline_s    seconds until the run ends with what it has
     budget        what the run may spend; a `BudgetLimit`, or a mapping as in a file, also says what
                   happens then
     seed          of retries, and of samples without one
     run           the run's id; by default one that its journal does not have
-    journal       where it is recorded; by default in the user's own journal, but nowhere when
-                  models or tools are substituted. Whoever gives it closes it
-    durability    when what happened is in the journal: none, exit, async, sync
-    journal_wait_s  so many seconds it waits for a journal that cannot be written to for the moment
-    notes         what else the record says, for whoever resumes the run: plain data
+    journal       where the run is recorded; by default in the user's own journal, but nowhere with
+                  substituted models or tools. Its owner closes it
+    durability    when records are in the journal: none, exit, async, sync
+    journal_wait_s  the most seconds to wait for a journal that is temporarily not writable
+    notes         further plain data in the record, for the process that resumes the run
 
-    Raises: `BuildError` for a durability that there is not, and for a path as `journal`.
+    Raises: `BuildError` for an unknown durability, and for a path as `journal`.
     """
 
     listeners: Iterable[Listener] = ()
@@ -82,16 +82,16 @@ class RunSettings:
 
     def given(self) -> dict[str, Any]:
         """The settings, by name, that are not left to the document."""
-        found = {each.name: getattr(self, each.name) for each in fields(RunSettings)}
-        return {name: value for name, value in found.items() if value not in (None, (), {})}
+        values = {each.name: getattr(self, each.name) for each in fields(RunSettings)}
+        return {name: value for name, value in values.items() if value not in (None, (), {})}
 
     @property
     def substitutes(self) -> bool:
-        """True when other models or tools than the declared ones take part: fakes, for example."""
+        """True with other models or tools than the declared ones, such as fakes."""
         return isinstance(self.models, Mapping) or self.tools is not None
 
     def durability_of(self, unit: Unit) -> Durability:
-        """When what happens is to be kept."""
+        """The run's durability."""
         if self.journal is None and self.substitutes:
             return "none"
         return self.durability or unit.document.run.durability
@@ -99,25 +99,25 @@ class RunSettings:
     @property
     def limit(self) -> BudgetLimit | None:
         """The budget, with what happens when it is spent."""
-        assert not isinstance(self.budget, Mapping), "it was read"
+        assert not isinstance(self.budget, Mapping), "`__post_init__` has converted it"
         return BudgetLimit(self.budget) if isinstance(self.budget, Budget) else self.budget
 
     def options(self, unit: Unit) -> RunOptions:
         """The engine's options: these settings over those of the document."""
-        said = unit.document.run
-        deadline_s = said.deadline if self.deadline_s is None else self.deadline_s
+        spec = unit.document.run
+        deadline_s = spec.deadline if self.deadline_s is None else self.deadline_s
         return RunOptions(
-            self.concurrency or said.concurrency,
-            {**said.limits, **self.limits},
+            self.concurrency or spec.concurrency,
+            {**spec.limits, **self.limits},
             deadline_s,
-            self.limit or limit_of(said.budget),
-            said.seed if self.seed is None else self.seed,
-            max_nodes=self.max_nodes or said.max_nodes,
+            self.limit or limit_of(spec.budget),
+            spec.seed if self.seed is None else self.seed,
+            max_nodes=self.max_nodes or spec.max_nodes,
         )
 
     def recorded(self) -> dict[str, Any]:
-        """What another process needs to run it again, as plain data; see `settings_of`."""
-        said: dict[str, Any] = {
+        """The settings as plain data for a resumed run; see `settings_of`."""
+        values: dict[str, Any] = {
             "concurrency": self.concurrency,
             "limits": dict(self.limits) or None,
             "max_nodes": self.max_nodes,
@@ -127,24 +127,21 @@ class RunSettings:
             "durability": self.durability,
             "journal_wait_s": self.journal_wait_s,
         }
-        return {**self.notes, **{key: value for key, value in said.items() if value is not None}}
+        return {**self.notes, **{key: value for key, value in values.items() if value is not None}}
 
 
 @dataclass(frozen=True, slots=True)
 class AskSettings(RunSettings):
     """Settings of a question's run; its models and tools are arguments of `ask` and `think`.
 
-    resume        a run that asked the same, to go on with: what is finished is not done again
+    resume        a run of the same question, to continue: finished nodes do not run again
     """
 
     resume: str | None = None
 
 
 def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, by name, that `RunSettings.recorded` told of; those of a document are left out.
-
-    What is not of the right type counts as not said.
-    """
+    """The settings, by name, from `RunSettings.recorded`; values of a wrong type are ignored."""
     kinds: dict[str, type | tuple[type, ...]] = {
         "concurrency": int,
         "max_nodes": int,
@@ -153,8 +150,8 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
         "seed": int,
         "durability": str,
     }
-    found = {key: recorded.get(key) for key in kinds}
-    given = {key: value for key, value in found.items() if isinstance(value, kinds[key])}
+    values = {key: recorded.get(key) for key in kinds}
+    given = {key: value for key, value in values.items() if isinstance(value, kinds[key])}
     if given.get("durability") not in _DURABILITIES:
         given.pop("durability", None)
     limits, budget = recorded.get("limits"), recorded.get("budget")
@@ -166,9 +163,9 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _read_budget(said: Mapping[str, object]) -> BudgetLimit | None:
-    """A budget as a file has it. Raises: `BuildError`."""
-    document = {"budget": dict(said)}
+def _read_budget(budget: Mapping[str, object]) -> BudgetLimit | None:
+    """A budget as in a workflow file. Raises: `BuildError`."""
+    document = {"budget": dict(budget)}
     try:
         return limit_of(BudgetSpec.model_validate(document["budget"]))
     except ValidationError as error:
@@ -180,13 +177,13 @@ def _budget_data(limit: BudgetLimit | None) -> dict[str, Any] | None:
     if limit is None:
         return None
     budget = limit.budget
-    said = {"tokens": budget.tokens, "seconds": budget.seconds, "money": budget.money}
-    given = {key: value for key, value in said.items() if value is not None}
+    values = {"tokens": budget.tokens, "seconds": budget.seconds, "money": budget.money}
+    given = {key: value for key, value in values.items() if value is not None}
     return {**given, "on_reached": limit.on_reached}
 
 
 class FlowLimits(TypedDict, total=False):
-    """What a whole run may take; see `RunSpec`."""
+    """Limits of a whole run; see `RunSpec`."""
 
     deadline: float | str
     concurrency: int
@@ -199,7 +196,7 @@ class FlowLimits(TypedDict, total=False):
 
 
 class FlowSettings(TypedDict, total=False):
-    """How a run differs from what the workflow says; see `RunSettings`."""
+    """Settings of a run that differ from the workflow; see `RunSettings`."""
 
     listeners: Iterable[Listener]
     models: Mapping[str, ModelClient] | ModelSource | None

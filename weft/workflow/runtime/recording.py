@@ -1,6 +1,6 @@
-"""The record of one run: opened before it begins, written while it goes on, closed at its end.
+"""The record of one run: opened before it begins, written while it runs, closed at its end.
 
-Knows no graph. See `weft.workflow.history` for what is done with records.
+See `weft.workflow.history` for the uses of records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.engine.runner.recorder import RunRecorder
 from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
 from weft.validation import misfit
-from weft.workflow.compile.sources import SourceDigests, stands_in_file
+from weft.workflow.compile.sources import SourceDigests, is_from_file
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import BoundaryModels, RecordingBoundary, recorded_models
 from weft.workflow.runtime.compiled import CompiledFlow
@@ -40,19 +40,18 @@ _logger = logging.getLogger("weft")
 _logger.addFilter(SecretFilter())
 _WEFT = version("weft")
 _FEW = 16
-"""So many runs of one workflow with the same inputs are numbered; the others by the clock."""
+"""Runs of one workflow with the same inputs that get numbered ids; further ids use the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriorRun:
-    """What a run builds on: earlier parts of itself, or another run.
+    """The history that a run builds on: its own earlier parts, or another run.
 
-    `claim` is the right to write to `run`, where that has begun; without it a new run begins.
-    `records` are the run's own of earlier parts, `letters` were waiting for whoever takes it.
-    `notes`: what a new run's record says beside. `own`: a journal that is closed with the run.
-    `digests`: of the kind that the record of `recall` has.
-    `unsure` as in `Losses`.
-    `gone`: nodes that the workflow had and no longer has.
+    `claim` is the right to write to `run`, if that has begun; without it a new run begins.
+    `records` are the run's own of earlier parts, `signals` those that were waiting for it.
+    `notes`: additional settings in a new run's record. `own`: a journal that is closed with the
+    run. `digests`: of the same version as in the record of `recall`. `unsure` as in `Losses`.
+    `gone`: nodes that the workflow no longer has.
     """
 
     recall: ResumeState
@@ -60,7 +59,7 @@ class PriorRun:
     claim: Claim | None = None
     records: tuple[Record, ...] = ()
     confirmed: Mapping[str, Confirmation] = field(default_factory=dict)
-    letters: tuple[Letter, ...] = ()
+    signals: tuple[Letter, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     own: Journal | None = None
     digests: SourceDigests | None = None
@@ -73,14 +72,14 @@ class PriorRun:
         for record in self.records:
             if isinstance(record, ToolCalled | ToolReturned):
                 memory.add(record)
-        acted = [known for known in memory.everything() if known.has_acted]
-        words = [where.partition("@")[0] for where in self.confirmed]
+        acted = [call for call in memory.everything() if call.has_acted]
+        confirmed = [where.partition("@")[0] for where in self.confirmed]
         undecided = [
-            UnsettledEffect(known.called.node, known.called.tool)
-            for known in acted
-            if isinstance(known.called, ToolCalled)
-            and known.stands_open
-            and not any(matches(word, known.called.node) for word in words)
+            UnsettledEffect(call.called.node, call.called.tool)
+            for call in acted
+            if isinstance(call.called, ToolCalled)
+            and call.stands_open
+            and not any(matches(pattern, call.called.node) for pattern in confirmed)
         ]
         deciders = [
             record.parent if isinstance(record, GraphGrew) else record.node
@@ -88,15 +87,15 @@ class PriorRun:
             if (isinstance(record, GraphGrew) and record.results is None)
             or (isinstance(record, NodeRerouted) and record.instead)
         ]
-        makers = (known.called.node for known in acted)
+        makers = (call.called.node for call in acted)
         return EffectLedger(makers, undecided, deciders=deciders, guarded=True)
 
 
 class RunRecording:
-    """What is written of a run, and what earlier parts of it came to.
+    """The record of a run, and the history of its earlier parts.
 
-    Opens a journal unless `settings` names one. `redact` gives what may leave the run, of its calls
-    here, and of its events where they are emitted. `hear` is told of calls.
+    Opens a journal unless `settings` names one. `redact` is applied to the run's calls here, and to
+    its events where they are emitted. `observer` is notified of calls.
 
     Raises: `StoreError`, `RunExists`.
     """
@@ -110,10 +109,10 @@ class RunRecording:
         past: PriorRun | None,
         redactor: Redactor,
         redact: RecordRedactor,
-        hear: CallObserver | None = None,
+        observer: CallObserver | None = None,
     ) -> None:
-        self._audience = CallListener(hear)
-        self._alone = hear is None  # the journal alone is told of calls
+        self._observer = CallListener(observer)
+        self._only_journal = observer is None
         self._redactor = redactor
         self._redact = redact
         self._own = None if past is None else past.own
@@ -134,25 +133,25 @@ class RunRecording:
             self._let_go()
             raise
         durability = settings.durability_of(unit)
-        letters = () if past is None else past.letters
+        signals = () if past is None else past.signals
         wait_s = settings.journal_wait_s
         self.recorder = RunRecorder(
             journal,
             self.run,
             durability,
-            letters=letters,
+            letters=signals,
             patience_s=unit.document.run.journal_wait if wait_s is None else wait_s,
             redactions=redact,
         )
 
     @property
     def recall(self) -> ResumeState | None:
-        """What need not be done again."""
+        """The history of finished nodes, None for a new run."""
         return None if self._past is None else self._past.recall
 
     @property
     def recalled_calls(self) -> int:
-        """How many calls were not made because their answer is known."""
+        """How many calls were answered from the record."""
         return 0 if self._calls is None else self._calls.recalled
 
     def intercept_calls(
@@ -162,9 +161,9 @@ class RunRecording:
         given: Container[str],
         log: Callable[[NodeId, str], None],
     ) -> BoundaryModels:
-        """Have the calls of `tools` recorded, and those of the models that come back."""
+        """Record the calls of `tools`, and of the returned models."""
         past = self._past or PriorRun(NO_HISTORY, self._redactor)
-        book = self._calls = CallLog(
+        call_log = self._calls = CallLog(
             self.run,
             self.recorder.seconds,
             self._write,
@@ -176,19 +175,19 @@ class RunRecording:
             unsure=past.unsure,
             misfit=misfit,
         )
-        tools.put(RecordingBoundary(book))
-        return recorded_models(models, book, given)
+        tools.put(RecordingBoundary(call_log))
+        return recorded_models(models, call_log, given)
 
     def _write(self, event: CallEvent, durable: bool) -> Awaitable[None] | None:
-        if not durable and self._alone and self.recorder.hold(event):
+        if not durable and self._only_journal and self.recorder.hold(event):
             return None
-        for told in self._redact(event):
-            self._audience.tell(told)
-            self.recorder.add(told)
+        for redacted in self._redact(event):
+            self._observer.tell(redacted)
+            self.recorder.add(redacted)
         return self.recorder.settle() if durable else None
 
     def close(self) -> None:
-        """Let go of the run and of the journal. Harmless when repeated."""
+        """Release the run and the journal. Harmless when repeated."""
         self._claim.release()
         self._let_go()
 
@@ -202,9 +201,9 @@ class RunRecording:
     def _header(
         self, unit: Unit, inputs: Mapping[str, Any], settings: RunSettings, compiled: CompiledFlow
     ) -> RunHeader:
-        said = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
-        if stands_in_file(unit):
-            said["folder"] = str(unit.root)
+        recorded = {**settings.recorded(), **(self._past.notes if self._past is not None else {})}
+        if is_from_file(unit):
+            recorded["folder"] = str(unit.root)
         return RunHeader(
             RunId(""),
             unit.document.name,
@@ -212,7 +211,7 @@ class RunRecording:
             _WEFT,
             self._redactor.redact(dict(inputs)),
             compiled.redacted_sources(self._redactor),
-            self._redactor.redact(said),
+            self._redactor.redact(recorded),
             self._redactor.names,
         )
 
@@ -220,17 +219,17 @@ class RunRecording:
 def _begun(
     journal: Journal, header: RunHeader, inputs: Mapping[str, Any], named: str | None
 ) -> tuple[RunId, Claim]:
-    """A run that begins: as it is `named`, else with the first id that is free."""
+    """Begin a run under the id `named`, or under the first free id."""
     if named is not None:
         return RunId(named), journal.begin(replace(header, run=RunId(named)))
     ids = run_ids(header.flow, inputs, (*range(_FEW), time.time_ns()))
     first = next(ids)
-    if not journal.taken([first]):  # mostly: one question is enough
+    if not journal.taken([first]):  # usually one query is enough
         with suppress(RunExists):
             return first, journal.begin(replace(header, run=first))
     *numbered, last = ids
-    there = journal.taken(numbered)
-    for run in (*(run for run in numbered if run not in there), last):
+    taken = journal.taken(numbered)
+    for run in (*(run for run in numbered if run not in taken), last):
         try:
             return run, journal.begin(replace(header, run=run))
         except RunExists:

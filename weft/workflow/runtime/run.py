@@ -1,4 +1,4 @@
-"""One run of a workflow under way. Puts document, tools, models and engine together."""
+"""One run of a workflow: composes document, tools, models and engine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from weft.durability.calls import RecordRedactor
 from weft.durability.calls.tools import unrecorded_log
 from weft.engine import AskHuman, Graph, Run, RunOptions
 from weft.engine.scheduler.effects import EffectLedger
+from weft.validation import violation
 from weft.workflow.compile import Services
 from weft.workflow.compile.sources import SourceDigests
 from weft.workflow.document.inputs import check_inputs
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
 from weft.workflow.runtime.compiled import check_unit, default_store
@@ -41,17 +41,17 @@ T = TypeVar("T")
 
 
 class FlowRun:
-    """A run that has been prepared; `wait` carries it out.
+    """A prepared run; `wait` carries it out.
 
-    It goes on with `past`, or builds on it, where that is given. It is recorded from here on: a run
-    that nobody waits for stays in its journal as one that was interrupted.
+    With `past` it continues that run, or builds on it. It is recorded from here on: a run that is
+    never awaited stays in its journal as interrupted.
 
-    Raises, when it is made: `BuildError` for what is wrong with the workflow, `InputError` for what
-    is wrong with the inputs, `StoreError` when its journal cannot be used.
+    Raises, when it is made: `BuildError` for defects of the workflow, `InputError` for those of the
+    inputs, `StoreError` when its journal cannot be used.
 
-    `result` is there once it has ended. It has real values; what listeners are told has marks in
-    the place of secrets, as all that `redacted` is given. `findings`: what nodes that thought or
-    acted came to in full, by id; their values are no more than the answers.
+    `result` is set once it has ended. It has real values; listeners receive redacted ones, as
+    `redacted` returns them. `findings`: the full results of nodes that think or run an agent, by
+    id; the nodes' values are only the answers.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class FlowRun:
         self.result: FlowResult | None = None
         self.findings: dict[NodeId, Thought | Answer] = {}
         self._inputs = check_inputs(unit.document, inputs)
-        self._tools = Toolset(settings.tools, None if stage is None else stage.border)
+        self._tools = Toolset(settings.tools, None if stage is None else stage.tools)
         self._own_models = Models()
         models = _models(unit, settings.models, self._own_models)
         if stage is not None:
             models = stage.models
         flow = check_unit(unit, self._tools, settings.models if stage is None else models)
         durability = settings.durability_of(unit)
-        digests = None  # of nodes that nothing is known of, and that nobody keeps
+        digests = None  # not needed without a record or a history
         if past is not None or durability != "none":
             digests = SourceDigests() if past is None else past.digests or SourceDigests()
         compiled = flow.compiled(digests)
@@ -137,15 +137,15 @@ class FlowRun:
         )
 
     def _unrecorded(self, name: str, models: ModelSource, given: Container[str]) -> ModelSource:
-        """Put a border around the run that lasts as long as the process; spans hear of its calls.
+        """Put an in-process boundary around the run, whose calls only spans observe.
 
         Returns the models behind it.
         """
-        audience = CallListener(self._spans)
+        observer = CallListener(self._spans)
 
         async def tell(event: CallEvent, _: bool) -> None:
-            for told in self._redact(event):
-                audience.tell(told)
+            for redacted in self._redact(event):
+                observer.tell(redacted)
 
         if self._spans is None:
             self._tools.put(RecordingBoundary(unrecorded_log(name)))
@@ -156,7 +156,7 @@ class FlowRun:
 
     @property
     def id(self) -> RunId:
-        """The run's id: made of the workflow's name and the inputs, unless it was given."""
+        """The run's id: derived from the workflow's name and the inputs, unless it was given."""
         return self._run.id
 
     @property
@@ -166,16 +166,16 @@ class FlowRun:
 
     @property
     def suspended(self) -> bool:
-        """Whether it was left because its journal could not be written to: it can be resumed."""
+        """Whether it was left because its journal was not writable; it can be resumed."""
         return self._recording is not None and self._recording.recorder.suspended
 
     @property
     def recalled_calls(self) -> int:
-        """How many calls of models and tools were answered in earlier parts, and not made again."""
+        """How many calls of models and tools were answered from earlier parts."""
         return 0 if self._recording is None else self._recording.recalled_calls
 
     async def wait(self) -> FlowResult:
-        """Run to the end, and close what the run has opened.
+        """Run to the end, and close what the run opened.
 
         A failed node does not raise: look at the result. Cancelling the caller cancels the run.
         """
@@ -191,16 +191,16 @@ class FlowRun:
         return self.result
 
     def cancel(self, reason: str = "cancelled", node: str | None = None) -> None:
-        """End the run soon, keeping what is done; `wait` then returns. Or end one `node` of it.
+        """End the run soon, keeping finished nodes; `wait` then returns. Or end one `node` of it.
 
-        Raises: `UnknownReference` for a node that a run under way does not have.
+        Raises: `UnknownReference` for a node that the run does not have.
         """
         self._run.cancel(reason, None if node is None else NodeId(node))
 
     def pause(self, reason: str) -> None:
-        """End this process's part of the run soon: in its record the run has not ended.
+        """End this process's part of the run soon; in its record the run has not ended.
 
-        Where nobody records it, this is `cancel`.
+        For an unrecorded run, this is `cancel`.
         """
         if self._recording is not None:
             self._recording.recorder.leave()
@@ -231,7 +231,7 @@ class FlowRun:
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]], call: str) -> T:
-    """What the coroutine of `call`, such as weft.ask, comes to, in an event loop of its own.
+    """Run the coroutine of `call`, such as weft.ask, in its own event loop.
 
     Raises: `BuildError` inside an event loop.
     """

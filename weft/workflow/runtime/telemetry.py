@@ -1,4 +1,4 @@
-"""Who listens to runs from outside: spans, where the environment asks for them, and metrics."""
+"""Listeners outside a run: OpenTelemetry spans, if the environment configures them, and metrics."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ CallObserver = Callable[[Event | CallEvent], None]
 
 
 class CallListener:
-    """Who hears of calls, if anybody does. One that raises is told no more."""
+    """Notifies an optional observer of calls. An observer that raises is removed."""
 
-    def __init__(self, hear: CallObserver | None) -> None:
-        self._hear = hear
+    def __init__(self, observer: CallObserver | None) -> None:
+        self._observer = observer
 
     def tell(self, event: Event | CallEvent) -> None:
-        """Tell it; secrets are out of `event`."""
-        if self._hear is None:
+        """Notify the observer; `event` is redacted."""
+        if self._observer is None:
             return
         try:
-            self._hear(event)
-        except Exception as error:  # noqa: BLE001 - a viewer only: the run is worth more
-            self._hear = None
+            self._observer(event)
+        except Exception as error:  # noqa: BLE001 - an observer must not fail the run
+            self._observer = None
             _logger.warning("a listener of calls raised %r and is told no more", error)
 
 
 def run_spans() -> CallObserver | None:
-    """A listener that makes one run's spans; None where the environment asks for none.
+    """A listener that makes one run's spans; None where the environment configures none.
 
-    Raises: `BuildError` for an exporter that there is not, or when the packages are missing.
+    Raises: `BuildError` for an unknown exporter, or when the packages are missing.
     """
     return _tracing().listener() if wanted() else None
 
 
 @cache
 def _tracing() -> Tracing:
-    return Tracing()  # one for the process: providers batch, and send the rest when it ends
+    return Tracing()  # one for the process: providers batch, and flush at its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ class MetricsEndpoint:
 def serve_metrics(port: int) -> Iterator[MetricsEndpoint]:
     """Serve the metrics of runs on a port of this machine; 0 takes a free one.
 
-    Raises: `ServeError` when it cannot be taken, or when the package is missing.
+    Raises: `ServeError` when the port is taken, or when the package is missing.
     """
     metrics = run_metrics()
     from weft.serving.telemetry.metrics import MetricsServer
 
-    exposed = MetricsServer(metrics.registry, port)
+    server = MetricsServer(metrics.registry, port)
     try:
-        yield MetricsEndpoint(exposed.address, metrics.listener())
+        yield MetricsEndpoint(server.address, metrics.listener())
     finally:
-        exposed.close()
+        server.close()
 
 
 def run_metrics() -> RunMetrics:

@@ -1,4 +1,4 @@
-"""Checks the arguments of calls against types, which templates have as far as these show."""
+"""Checks of call arguments against types, with the types of templates as far as inferred."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from jinja2 import nodes
 from weft.core.errors import TypeMismatch, UnknownReference
 from weft.core.schema import at, mismatch
 from weft.core.values import JsonSchema, ToolSpec
+from weft.validation import violation
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import Template, value_template
 from weft.workflow.document.expressions.template import ValueTemplate
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
-from weft.workflow.document.spec.schemas import violation
 from weft.workflow.document.unit import Unit
 
-Look = Callable[[str], JsonSchema | None]
-"""The schema of a name."""
+SchemaOf = Callable[[str], JsonSchema | None]
+"""Gives the schema of a name."""
 
 STRING: JsonSchema = {"type": "string"}
 INTEGER: JsonSchema = {"type": "integer"}
@@ -36,12 +36,12 @@ _FILTERS: Mapping[str, JsonSchema] = {
 }
 
 
-def infer(value: ValueTemplate, look: Look) -> JsonSchema | None:
-    """The schema of a value with templates in it."""
+def infer(value: ValueTemplate, look: SchemaOf) -> JsonSchema | None:
+    """The schema of a value with templates."""
     return _infer(value.tree, look)
 
 
-def _infer(tree: Any, look: Look) -> JsonSchema | None:
+def _infer(tree: Any, look: SchemaOf) -> JsonSchema | None:
     if isinstance(tree, Template):
         return _template(tree, look)
     if isinstance(tree, dict):
@@ -64,15 +64,15 @@ def _known(schema: JsonSchema | None) -> JsonSchema:
 
 
 def is_part(schema: JsonSchema | None) -> TypeGuard[JsonSchema]:
-    """True for a schema that may become a part of another: it stands alone, and is not huge.
+    """True for a schema that may become part of another: self-contained, and not huge.
 
-    Otherwise types of values that are made of each other could grow without end.
+    Otherwise schemas of values composed of each other could grow without end.
     """
     todo: list[Any] = [schema]
-    seen = 0
-    while todo and seen <= _MOST_PARTS:
+    count = 0
+    while todo and count <= _MOST_PARTS:
         part = todo.pop()
-        seen += 1
+        count += 1
         if isinstance(part, dict):
             todo.extend(part.values())
         elif isinstance(part, list):
@@ -80,7 +80,7 @@ def is_part(schema: JsonSchema | None) -> TypeGuard[JsonSchema]:
     return schema is not None and "$defs" not in schema and not todo
 
 
-def _template(template: Template, look: Look) -> JsonSchema | None:
+def _template(template: Template, look: SchemaOf) -> JsonSchema | None:
     if template.kind == "literal":
         return {"const": template.text}
     if template.kind == "text":
@@ -115,7 +115,7 @@ def _expression(node: nodes.Node) -> JsonSchema | None:
 
 
 def element(schema: JsonSchema | None) -> JsonSchema | None:
-    """The schema of any item of a list of `schema`."""
+    """The schema of the items of a list of `schema`."""
     if schema is None:
         return None
     prefix = schema.get("prefixItems")
@@ -129,7 +129,7 @@ def element(schema: JsonSchema | None) -> JsonSchema | None:
 
 @dataclass(frozen=True, slots=True)
 class CalleeParameters:
-    """What a callee takes. `what` names it in messages; `closed`: it takes nothing else."""
+    """The parameters of a callee. `what` names it in messages; `closed`: it has no others."""
 
     what: str
     schemas: Mapping[str, JsonSchema | None]
@@ -158,9 +158,13 @@ class CalleeParameters:
 
 
 def check_arguments(
-    unit: Unit, parameters: CalleeParameters, given: Mapping[str, Any], node: KeyPath, look: Look
+    unit: Unit,
+    parameters: CalleeParameters,
+    given: Mapping[str, Any],
+    node: KeyPath,
+    look: SchemaOf,
 ) -> None:
-    """Check the arguments that stand under `with` of `node`.
+    """Check the arguments under `with` of `node`.
 
     Raises: `UnknownReference` or `TypeMismatch` through `unit.fail`.
     """
@@ -198,9 +202,9 @@ def check_call(
     *,
     first: int = 0,
 ) -> None:
-    """Check that a plain function takes `first` arguments in order and `given` by name.
+    """Check that a plain function takes `first` positional arguments and `given` by name.
 
-    What cannot be inspected passes. Raises: `UnknownReference` or `TypeMismatch`.
+    A function without a signature passes. Raises: `UnknownReference` or `TypeMismatch`.
     """
     try:
         parameters = inspect.signature(function).parameters if function is not None else None

@@ -1,6 +1,6 @@
-"""Which nodes of a workflow may make calls that must not be repeated, as far as its files say.
+"""The nodes of a workflow that may make calls that must not be repeated.
 
-Starts no server: of one whose tools are not known yet, only what the file says of them counts.
+Starts no server: while the tools of one are unknown, only the file's declarations count.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from weft.workflow.runtime.tools.toolset import Toolset
 
 @dataclass(frozen=True, slots=True)
 class OnceNode:
-    """A node that calls `tool`, or may do so as an agent, and the tool's effect is `once`."""
+    """A node that calls, or as an agent may call, `tool`, whose effect is `once`."""
 
     node: str
     tool: str
 
 
 def once_nodes(unit: Unit, tools: Toolset | None = None) -> tuple[OnceNode, ...]:
-    """All of them in `unit` and what it includes, in their order.
+    """All such nodes in `unit` and the files it includes, in order.
 
     Raises: `ToolNotFound` or `BuildError` for tools that cannot be imported.
     """
-    return tuple(_found(unit, tools or Toolset(), "", ()))
+    return tuple(_once_nodes(unit, tools or Toolset(), "", ()))
 
 
-def _found(unit: Unit, tools: Toolset, inside: str, around: tuple[Unit, ...]) -> Iterator[OnceNode]:
+def _once_nodes(
+    unit: Unit, tools: Toolset, inside: str, around: tuple[Unit, ...]
+) -> Iterator[OnceNode]:
     for path, step in walk(unit.document.nodes):
         node = f"{inside}{node_name(path)}"
         if isinstance(step, WorkflowNode):
             part = unit.includes.get(step.workflow)
             if part is not None and part not in around:
-                yield from _found(part, tools, f"{node}/", (*around, unit))
+                yield from _once_nodes(part, tools, f"{node}/", (*around, unit))
         for text in _called(step):
             if _is_once(unit, tools, text):
                 yield OnceNode(node, text)
@@ -59,7 +61,7 @@ def _is_once(unit: Unit, tools: Toolset, text: str) -> bool:
         return tools.spec(unit, text).effect == "once"
     name, tool = source
     known = {spec.name: spec.effect for spec in tools.known(unit, name)}
-    said = unit.document.tools[name].effects
+    declared = unit.document.tools[name].effects
     if not tool:
-        return "once" in known.values() or "once" in said.values()
-    return known.get(server_tool_name(name, tool), said.get(tool, said.get(""))) == "once"
+        return "once" in known.values() or "once" in declared.values()
+    return known.get(server_tool_name(name, tool), declared.get(tool, declared.get(""))) == "once"

@@ -1,6 +1,6 @@
-"""That values fit where they go: paths into values, arguments of tools and of included workflows.
+"""Type checks: paths into values, arguments of tools and of included workflows.
 
-Works from schemas alone, and only reports what can be proved. Runs nothing.
+Works on schemas alone, and reports only what is certain. Runs nothing.
 """
 
 from __future__ import annotations
@@ -51,34 +51,34 @@ from weft.workflow.runtime.tools.toolset import ToolLookup
 
 @dataclass(slots=True)
 class ScopeSchemas:
-    """The schemas of the names of one level, computed when somebody asks."""
+    """The schemas of the names of one level, computed on demand."""
 
     outer: ScopeSchemas | None = None
     own: dict[str, Callable[[], JsonSchema | None]] = field(default_factory=dict)
 
     def look(self, name: str) -> JsonSchema | None:
-        """The schema of a name; None: anything."""
+        """The schema of a name; None: unknown."""
         if name in self.own:
             return self.own[name]()
         return self.outer.look(name) if self.outer is not None else None
 
 
 class TypeChecker:
-    """The types of one document. Imports the tools it names, through `tools`."""
+    """The types of one document. Imports its tools through `tools`."""
 
     def __init__(
         self, unit: Unit, tools: ToolLookup, others: dict[Unit, TypeChecker] | None = None
     ) -> None:
         self._unit = unit
         self._tools = tools
-        self._known: dict[KeyPath, JsonSchema | None] = {}
+        self._types: dict[KeyPath, JsonSchema | None] = {}
         self._others = {} if others is None else others
         self._checked = False
 
     def check(self) -> None:
-        """Check this document and what it includes, once.
+        """Check this document and the files it includes, once.
 
-        Raises: `TypeMismatch` or `UnknownReference`, as a `SourceError` where it is a file.
+        Raises: `TypeMismatch` or `UnknownReference`; for a file a `SourceError`.
         """
         if self._checked:
             return
@@ -111,7 +111,7 @@ class TypeChecker:
         for name, step in nodes.items():
             where = (*path, name)
             scope.own[name] = partial(self._value, step, where, scope)
-        for name in _sources_first(nodes):  # so that no chain of nodes is looked up at once
+        for name in _sources_first(nodes):  # bounds the depth of recursion
             scope.look(name)
         return scope
 
@@ -132,14 +132,14 @@ class TypeChecker:
     # -- the type of a node --------------------------------------------------------------------
 
     def _value(self, step: BaseNode, path: KeyPath, scope: ScopeSchemas) -> JsonSchema | None:
-        """What dependents may get: the node's own value, or that of what stands in for it."""
-        if path not in self._known:
-            self._known[path] = None  # while it is computed: anything
+        """The type that dependents receive: of the node's own value, or of a replacement."""
+        if path not in self._types:
+            self._types[path] = None  # while it is computed
             possible = [self._own(step, path, scope)]
             possible += [scope.look(name) for name in (step.fallback, step.degrade) if name]
             possible += [infer(value_template(step.default), scope.look)] * step.has_default
-            self._known[path] = _any_of(possible)
-        return self._known[path]
+            self._types[path] = _any_of(possible)
+        return self._types[path]
 
     def _own(self, step: BaseNode, path: KeyPath, scope: ScopeSchemas) -> JsonSchema | None:
         match step:
@@ -216,7 +216,7 @@ class TypeChecker:
             )
 
     def _bound(self, step: BaseNode, scope: ScopeSchemas) -> ScopeSchemas:
-        """The names of templates that see more than the node does."""
+        """The names of templates that have more names than the node."""
         if not isinstance(step, ModelNode):
             return scope
         inner = ScopeSchemas(scope)
@@ -269,7 +269,7 @@ class TypeChecker:
 
     def _check_model(self, step: ModelNode, path: KeyPath) -> None:
         for index, tool in enumerate(step.tools):
-            if source_of(self._unit, tool) != (tool, ""):  # a server stands for all it has
+            if source_of(self._unit, tool) != (tool, ""):  # a server stands for all of its tools
                 self._spec(tool, (*path, "tools", index))
         from weft.workflow.compile.agent import check_agent
         from weft.workflow.runtime.models.decoders import check_decode
@@ -280,7 +280,7 @@ class TypeChecker:
         check_decode(self._unit, step, path)
 
     def _choice(self, step: ToolNode, index: int, path: KeyPath) -> ToolSpec:
-        """The tool that the node calls, or for an index from 1 one of its alternatives."""
+        """The node's own tool, or for an index from 1 one of its alternatives."""
         place = ("alternatives", index - 1, "tool") if index else ("tool",)
         return self._spec(step.choices[index].tool, (*path, *place))
 
@@ -334,5 +334,5 @@ def _list_of(item: JsonSchema | None) -> JsonSchema:
 def _any_of(schemas: list[JsonSchema | None]) -> JsonSchema | None:
     if len(schemas) == 1:
         return schemas[0]
-    known = [schema for schema in schemas if is_part(schema)]
-    return {"anyOf": known} if len(known) == len(schemas) else None
+    parts = [schema for schema in schemas if is_part(schema)]
+    return {"anyOf": parts} if len(parts) == len(schemas) else None

@@ -1,4 +1,4 @@
-"""Templates and expressions: Jinja's syntax in a sandbox with bounds. Knows no nodes."""
+"""Templates and expressions: Jinja's syntax in a bounded sandbox."""
 
 from weft.workflow.document.expressions.analysis import BadExpression, Reference
 from weft.workflow.document.expressions.template import (

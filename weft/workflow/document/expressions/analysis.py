@@ -1,4 +1,4 @@
-"""Static analysis of templates over Jinja's syntax tree: references, and what is sure to fail."""
+"""Static analysis of templates on Jinja's syntax tree: references, and certain failures."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from weft.workflow.document.expressions.sandbox import (
 
 
 class BadExpression(BuildError):
-    """A template does not parse, or uses what templates do not have.
+    """A template does not parse, or uses unsupported syntax.
 
-    `line` counts from 1 inside the text; `word` is what stands at the place, if it is known;
-    `path` leads to the text inside a nested value.
+    `line` counts from 1 inside the text; `word` is the faulty word, if known; `path` is that of the
+    text inside a nested value.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ _GLOBALS = frozenset(("range",))
 class Reference:
     """A name that a template uses, and the keys and indices that follow it.
 
-    `guarded`: the template says what to do when the path does not exist. `line` counts from 1.
+    `guarded`: the template handles a missing path. `line` counts from 1.
     """
 
     name: str
@@ -77,9 +77,9 @@ class Reference:
 
 
 def references(tree: nodes.Template) -> tuple[Reference, ...]:
-    """All free references, in order. Bounds every loop in `tree` on the way.
+    """All free references, in order. Also puts the step counter around every loop of `tree`.
 
-    Raises: `BadExpression` for what templates do not have.
+    Raises: `BadExpression` for unsupported syntax.
     """
     walker = _ReferenceWalker()
     walker.visit(tree, frozenset(), 0, guarded=False)
@@ -119,7 +119,7 @@ class _ReferenceWalker:
 
 
 def _children(node: nodes.Node) -> Iterable[nodes.Node]:
-    """The parts of `node`; a method that is called is not a field of its owner."""
+    """The parts of `node`, except the names of methods that it calls."""
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
         return [node.node.node, *node.args, *node.kwargs]
     return node.iter_child_nodes()
@@ -143,8 +143,8 @@ def _check(node: nodes.Node, depth: int) -> None:
         _check_known("test", node.name, TESTS, line)
 
 
-def _check_known(what: str, name: str, known: Iterable[str], line: int) -> None:
-    choices = [choice for choice in known if choice.isidentifier() and choice != COUNTED]
+def _check_known(what: str, name: str, names: Iterable[str], line: int) -> None:
+    choices = [choice for choice in names if choice.isidentifier() and choice != COUNTED]
     if name not in choices:
         near = closest(name, choices)
         hint = f"did you mean `{near}`?" if near else f"there are: {', '.join(sorted(choices))}"
@@ -152,7 +152,7 @@ def _check_known(what: str, name: str, known: Iterable[str], line: int) -> None:
 
 
 def _reference(node: nodes.Node, guarded: bool) -> Reference | None:
-    """The name and the path, when `node` is nothing else."""
+    """The reference, if `node` is a name with a path and nothing else."""
     steps: list[str | int] = []
     while len(steps) <= _MAX_DEPTH:
         match node:
@@ -200,7 +200,7 @@ class _NotConstant(Exception):
 
 
 def check_constants(tree: nodes.Template) -> None:
-    """Raises: `BadExpression` for what fails in every run that gets there."""
+    """Raises: `BadExpression` for expressions that always fail."""
     for node in tree.find_all(nodes.Node):
         _check_names(node)
         if isinstance(node, (nodes.BinExpr, nodes.UnaryExpr, nodes.Call)):
@@ -226,16 +226,16 @@ def _check_names(node: nodes.Node) -> None:
 
 
 def _names_read(node: nodes.Node) -> Iterator[str]:
-    """What `node` reads by name: a variable, a field, or the fields that a filter is told."""
+    """The names that `node` reads: a variable, a field, or a filter's `attribute`."""
     match node:
         case nodes.Name(name=name) | nodes.Getattr(attr=name):
             yield name
         case nodes.Getitem(arg=nodes.Const(value=str() as key)):
             yield key
-        case nodes.Filter(kwargs=given):
+        case nodes.Filter(kwargs=keywords):
             yield from (
                 keyword.value.value
-                for keyword in given
+                for keyword in keywords
                 if keyword.key == "attribute"
                 and isinstance(keyword.value, nodes.Const)
                 and isinstance(keyword.value.value, str)
@@ -245,12 +245,12 @@ def _names_read(node: nodes.Node) -> Iterator[str]:
 def _check_callable(node: nodes.Call) -> None:
     match node.node:
         case nodes.Getattr(node=owner, attr=method):
-            known = METHODS | _LOOP_METHODS if isinstance(owner, nodes.Name) else METHODS
+            callables = METHODS | _LOOP_METHODS if isinstance(owner, nodes.Name) else METHODS
         case nodes.Name(name=method):
-            known = frozenset(("range",))
+            callables = frozenset(("range",))
         case _:
-            method, known = "this", frozenset()
-    if method not in known:
+            method, callables = "this", frozenset()
+    if method not in callables:
         raise BadExpression(
             f"`{method}` cannot be called in a template",
             line=node.lineno or 1,
@@ -291,7 +291,7 @@ def _value(node: nodes.Node) -> Any:
 
 
 def _least_steps(body: list[nodes.Node]) -> int:
-    """How many steps the loops in `body` make at least: those whose lengths are known."""
+    """The fewest steps that the loops in `body` make: those of constant length."""
     return sum(_loop_steps(node) for node in body if isinstance(node, nodes.For))
 
 

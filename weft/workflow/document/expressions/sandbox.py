@@ -1,7 +1,7 @@
-"""The Jinja environment of all templates: immutable, sandboxed, bounded; its filters and operators.
+"""The Jinja environment of all templates: immutable, sandboxed and bounded, with its own filters.
 
-Protects against texts that reach into Python or grow without end. A template can still be slow in
-proportion to the data it is given.
+It prevents access to Python and unbounded growth. A template's run time is still proportional to
+its data.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from markupsafe import Markup
 from weft.core.events import jsonable
 
 MAX_TEXT = 4_000_000
-"""Characters that one text may have."""
+"""The longest text, in characters."""
 MAX_STEPS = 200_000
-"""Iterations of all `{% for %}` of one rendering together."""
+"""Iterations of all `{% for %}` loops of one rendering."""
 MAX_RANGE = 10_000
 _MAX_BITS = 4096
 
 steps_left: ContextVar[list[int]] = ContextVar("steps_left")
-"""One mutable count for each rendering; set by whoever renders."""
+"""One mutable count for each rendering; set by the renderer."""
 
 
 class OutOfBounds(ValueError):
-    """A template computes more than it may."""
+    """A template computes more than its bounds allow."""
 
 
 def counted(items: Iterable[Any]) -> Iterator[Any]:
-    """`items`, until the rendering's loops have made `MAX_STEPS` steps."""
+    """`items`, while the rendering's loops have steps left."""
     left = steps_left.get()
     for item in items:
         left[0] -= 1
@@ -97,27 +97,25 @@ _JINJA = (
     *("wordcount", "wordwrap"),
 )
 COUNTED = "__counted__"
-"""The filter that `weft.workflow.document.expressions.analysis` puts around what a loop goes
-through.
-"""
+"""The filter that `weft.workflow.document.expressions.analysis` puts around the items of loops."""
 
 
 def text_of(value: Any) -> Any:
-    """How a value appears in a text: texts as they are, everything else as JSON."""
+    """A value as it appears in a text: texts as they are, all others as JSON."""
     if isinstance(value, Undefined):
         return value
     return value if isinstance(value, str) else to_json(value)
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """`value` as JSON, in one line or indented by up to 8 blanks; other objects as a JSON text."""
+    """`value` as JSON, in one line or indented by up to 8 blanks; other objects as their `repr`."""
     if indent is not None and not 0 <= indent <= 8:
         raise ValueError("tojson indents by 0 to 8")
     return json.dumps(plain(value), ensure_ascii=False, indent=indent, default=jsonable)
 
 
 def from_json(text: str) -> Any:
-    """The value that a JSON text holds."""
+    """The value of a JSON text."""
     return json.loads(text)
 
 
@@ -136,7 +134,7 @@ def replace(text: str, old: str, new: str, count: int = -1) -> str:
 
 
 def indent(text: str, width: int = 4, first: bool = False) -> str:
-    """Every line but the first (or all) moved right by up to 80 blanks."""
+    """The text with every line but the first (or all lines) indented by up to 80 blanks."""
     if not 0 <= width <= 80:
         raise ValueError("indent moves by 0 to 80 blanks")
     lines = text.split("\n")
@@ -146,7 +144,7 @@ def indent(text: str, width: int = 4, first: bool = False) -> str:
 
 
 def rounded(number: float, digits: int = 0) -> float:
-    """`number` with `digits` (at most 15) behind the point."""
+    """`number` rounded to `digits` (at most 15) decimals."""
     if not 0 <= digits <= 15:
         raise ValueError("round keeps 0 to 15 digits")
     return round(number, digits)
@@ -160,7 +158,7 @@ def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:
 def plain(value: Any) -> Any:
     """`value` with Jinja's own types replaced by lists and texts.
 
-    Raises: `UndefinedError` for what does not exist.
+    Raises: `UndefinedError` for undefined values.
     """
     match value:
         case Undefined() | Markup():
@@ -202,12 +200,12 @@ _METHODS: Mapping[type, frozenset[str]] = {
     list: frozenset(("count", "index")),
 }
 METHODS = frozenset().union(*_METHODS.values())
-"""The names of all methods that templates may call."""
+"""All methods that templates may call."""
 _OPERATORS = {"*": multiply, "**": power, "%": remainder}
 
 
 class _PowerParser(Parser):
-    """Reads `**` as Python does: from the right. Jinja takes `2**3**2` for `(2**3)**2`."""
+    """Parses `**` as Python does, right-associative; in Jinja `2**3**2` is `(2**3)**2`."""
 
     def parse_pow(self) -> nodes.Expr:
         first = self.stream.current
@@ -215,13 +213,13 @@ class _PowerParser(Parser):
         if self.stream.current.type != "pow":
             return base
         if first.type in ("add", "sub"):
-            said = "with a sign before `**`, write parentheses: (-x)**2 or -(x**2)"
-            self.fail(said, first.lineno)
+            message = "with a sign before `**`, write parentheses: (-x)**2 or -(x**2)"
+            self.fail(message, first.lineno)
         next(self.stream)
         return nodes.Pow(base, self._exponent(), lineno=first.lineno)
 
     def _exponent(self) -> nodes.Expr:
-        """A sign belongs to the exponent, and so does what follows: `2**-1**2` is `2**-(1**2)`."""
+        """A sign binds looser than a following power: `2**-1**2` is `2**-(1**2)`."""
         token = self.stream.current
         if token.type == "sub":
             next(self.stream)
@@ -230,7 +228,7 @@ class _PowerParser(Parser):
 
 
 class MissingValue(StrictUndefined):
-    """What a name or a field that does not exist evaluates to; using it is an error."""
+    """The value of a missing name or field; using it is an error."""
 
     __slots__ = ()
 
@@ -239,15 +237,15 @@ class MissingValue(StrictUndefined):
         owner: Any = self._undefined_obj
         name: Any = self._undefined_name
         if isinstance(owner, Mapping):
-            there = ", ".join(map(str, list(owner)[:20]))
-            return f"there is no {name!r}; there is: {there or 'nothing'}"
+            keys = ", ".join(map(str, list(owner)[:20]))
+            return f"there is no {name!r}; there is: {keys or 'nothing'}"
         if isinstance(owner, (list, tuple)) and isinstance(name, int):
             return f"there is no item {name}; there are {len(owner)}"
         return str(super()._undefined_message)
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """On mappings, `doc.title` and `doc["title"]` read the key, even if it is called `items`."""
+    """On mappings, `doc.title` and `doc["title"]` read the key, even one such as `items`."""
 
     intercepted_binops = frozenset(_OPERATORS)
 

@@ -52,13 +52,13 @@ class Template:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names it needs."""
+        """The names whose values it needs."""
         return frozenset(reference.name for reference in self.references)
 
     def render(self, values: Mapping[str, Any]) -> Any:
-        """Its value, with names looked up in `values`.
+        """The template's value, with names looked up in `values`.
 
-        Raises: `NodeFailed` when something does not exist, or the computation fails.
+        Raises: `NodeFailed` when something is undefined, or the computation fails.
         """
         if self.kind == "literal":
             return self.text
@@ -74,19 +74,19 @@ class Template:
             raise self._failed(error) from error
 
     def text_for(self, values: Mapping[str, Any]) -> str:
-        """Its value as a text, as it would appear inside one. Raises: `NodeFailed`."""
+        """The value as it would appear inside a text. Raises: `NodeFailed`."""
         return str(text_of(self.render(values)))
 
     def before(self, name: str) -> Template:
         """The beginning of the text, up to the first value that needs `name`."""
         if name not in self.names or self.tree is None:
             return self
-        kept = list(takewhile(lambda part: name not in _names(part), _parts(self.tree)))
-        names = frozenset().union(*map(_names, kept))
-        found = tuple(reference for reference in self.references if reference.name in names)
-        tree = nodes.Template(kept if self.kind == "text" else [], lineno=1)
+        parts = list(takewhile(lambda part: name not in _names(part), _parts(self.tree)))
+        names = frozenset().union(*map(_names, parts))
+        used = tuple(reference for reference in self.references if reference.name in names)
+        tree = nodes.Template(parts if self.kind == "text" else [], lineno=1)
         tree.set_environment(SANDBOX)
-        return Template("", "text", found, None, tree)
+        return Template("", "text", used, None, tree)
 
     def _failed(self, error: Exception) -> NodeFailed:
         shown = self.text.strip().replace("\n", " ")
@@ -114,11 +114,11 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def template(text: str) -> Template:
-    """Parse `text`, unless that was done and somebody has it. Raises: `BadExpression`."""
-    known = _ALIVE.get(text)
-    if known is None:
-        known = _ALIVE[text] = _parsed(text)
-    return known
+    """Parse `text`, unless a parsed template of it is alive. Raises: `BadExpression`."""
+    parsed = _ALIVE.get(text)
+    if parsed is None:
+        parsed = _ALIVE[text] = _parsed(text)
+    return parsed
 
 
 _ALIVE: Final[WeakValueDictionary[str, Template]] = WeakValueDictionary()
@@ -135,16 +135,16 @@ def _parsed(text: str) -> Template:
         ) from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
         raise BadExpression("bad template: too deep or too large") from error
-    found = references(tree)
+    used = references(tree)
     check_constants(tree)
     expression = _only_expression(text, tree)
     if expression is None:
-        return Template(text, "text", found, None, tree)
-    whole = found[0] if len(found) == 1 and _is_path(expression) else None
+        return Template(text, "text", used, None, tree)
+    whole = used[0] if len(used) == 1 and _is_path(expression) else None
     assignment = nodes.Assign(nodes.Name(_VALUE, "store"), expression, lineno=1)
     typed = nodes.Template([assignment], lineno=1)
     typed.set_environment(SANDBOX)
-    return Template(text, "expression", found, whole, typed)
+    return Template(text, "expression", used, whole, typed)
 
 
 def _parts(tree: nodes.Template) -> Iterator[nodes.Node]:
@@ -167,7 +167,7 @@ def _code(parsed: Template) -> JinjaTemplate:
 
 
 def _only_expression(text: str, tree: nodes.Template) -> nodes.Expr | None:
-    """The expression, when `text` is one and nothing else but blanks."""
+    """The expression, if `text` consists of one expression and blanks."""
     stripped = text.strip()
     if not (stripped.startswith("{{") and stripped.endswith("}}")) or len(tree.body) != 1:
         return None
@@ -210,23 +210,23 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTemplate:
-    """A parsed value; `parts` are the templates in it, with the path of each."""
+    """A parsed value; `parts` are its templates, each with its path."""
 
     tree: Any
     parts: tuple[tuple[Path, Template], ...]
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that all of it needs."""
+        """The names that its templates need."""
         return frozenset().union(*(part.names for _, part in self.parts))
 
     @property
     def whole(self) -> Template | None:
-        """The template, when the value is one text."""
+        """The template, if the value is one text."""
         return self.tree if isinstance(self.tree, Template) else None
 
     def render(self, values: Mapping[str, Any]) -> Any:
-        """The value with all templates computed. Raises: `NodeFailed`."""
+        """The value with all templates rendered. Raises: `NodeFailed`."""
         return _render(self.tree, values)
 
 
@@ -257,10 +257,10 @@ def _render(tree: Any, values: Mapping[str, Any]) -> Any:
     if kind is Template:
         return tree.render(values)
     if kind is dict:
-        found = {}
-        for key, item in tree.items():
-            found[key] = item.render(values) if type(item) is Template else _render(item, values)
-        return found
+        return {
+            key: item.render(values) if type(item) is Template else _render(item, values)
+            for key, item in tree.items()
+        }
     if kind is list:
         return [_render(item, values) for item in tree]
     return tree

@@ -1,4 +1,4 @@
-"""Text to a tree with places. Knows YAML, but nothing of workflows."""
+"""YAML text to a tree of values with positions."""
 
 from weft.workflow.document.source.reader import read_file, read_text
 from weft.workflow.document.source.tree import (

@@ -1,7 +1,7 @@
-"""YAML text to a tree, within bounds. Knows nothing of what the document means.
+"""YAML text to a bounded tree.
 
-The text is hostile: it is refused when it is large, deep, not UTF-8, or when its aliases would
-unfold to more than a document may hold. Tags, merge keys and duplicate keys do not exist here.
+The text is untrusted: it is refused when it is large, deep or not UTF-8, or when its aliases expand
+to more values than a document may have. Tags, merge keys and duplicate keys are not supported.
 Plain scalars follow the core schema of YAML 1.2: `no`, `on` and `2026-01-31` are texts.
 """
 
@@ -51,7 +51,7 @@ _MAX_DIGITS = 300
 
 
 def resolve(text: str) -> bool | int | float | str | None:
-    """The value of a plain scalar. Raises: `ValueError` for numbers that JSON does not have."""
+    """The value of a plain scalar. Raises: `ValueError` for numbers without a JSON form."""
     if _NULL.match(text):
         return None
     if _TRUE.match(text) or _FALSE.match(text):
@@ -60,9 +60,9 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 
 def join_surrogates(text: str) -> str:
-    """`text` with escaped surrogate pairs, as JSON writes them, made characters.
+    """`text` with escaped surrogate pairs, as JSON writes them, joined to characters.
 
-    Raises: `ValueError` for half a pair, which no file can hold.
+    Raises: `ValueError` for half a pair.
     """
     if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         return text
@@ -95,7 +95,7 @@ _TOO_MANY = "split the workflow into several files; unfolded aliases count as we
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A list or a mapping that is not closed yet."""
+    """A list or a mapping whose end has not been read."""
 
     place: SourcePosition
     is_mapping: bool
@@ -107,7 +107,7 @@ class _OpenCollection:
 
 
 class TreeBuilder:
-    """Takes the events of one document in order; `finish` gives the tree."""
+    """Builds the tree of one document from its events."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source
@@ -118,7 +118,7 @@ class TreeBuilder:
         self._root: Tree | None = None
 
     def take(self, event: Event) -> None:
-        """The next event. Raises: `SourceError` for what a document cannot hold."""
+        """Add the next event. Raises: `SourceError` for unsupported content."""
         place = SourcePosition(event.start_mark.line + 1, event.start_mark.column + 1)
         match event:
             case DocumentStartEvent():
@@ -192,7 +192,7 @@ class TreeBuilder:
         self._put(tree)
 
     def finish(self) -> Tree:
-        """The whole document. Raises: `SourceError` when there is none."""
+        """The document's tree. Raises: `SourceError` for an empty file."""
         if self._root is None:
             hint = "a workflow has at least `nodes:` and `outputs:`"
             self._refuse("the file is empty", SourcePosition(), hint)
@@ -246,7 +246,7 @@ MAX_BYTES = 4_000_000
 
 
 def read_file(path: Path) -> tuple[SourceText, Tree]:
-    """The text of the file and its tree. Raises: `SourceError`, also when it cannot be read."""
+    """The text of the file and its tree. Raises: `SourceError`, also for an unreadable file."""
     file = str(path)
     try:
         with path.open("rb") as stream:
@@ -260,7 +260,7 @@ def read_file(path: Path) -> tuple[SourceText, Tree]:
 
 
 def read_bytes(data: bytes, file: str) -> tuple[SourceText, Tree]:
-    """Like `read_text`, for what has not been decoded. Raises: `SourceError`."""
+    """Like `read_text`, for undecoded bytes. Raises: `SourceError`."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -276,7 +276,7 @@ def read_bytes(data: bytes, file: str) -> tuple[SourceText, Tree]:
 
 
 def read_text(text: str, file: str) -> tuple[SourceText, Tree]:
-    """The text and its tree. Raises: `SourceError` with the place of the first defect."""
+    """The text and its tree. Raises: `SourceError` with the position of the first defect."""
     source = SourceText(file, text)
     if len(text) > MAX_BYTES:
         raise source.error(
@@ -306,7 +306,7 @@ def _events(source: SourceText) -> Iterator[Event]:
         raise _syntax_error(source, error) from error
     except YAMLError as error:
         raise source.error(f"not YAML: {error}", SourcePosition()) from error
-    except Exception as error:  # on odd input the parser raises what it likes
+    except Exception as error:  # on odd input the parser raises other errors
         raise source.error(f"not YAML: {error}", SourcePosition()) from error
 
 
@@ -330,5 +330,5 @@ def _remedy(problem: str) -> str:
         "undefined alias": "define it first, with &name",
         "cannot start any token": "quote a text that begins with this character",
     }
-    found = (remedy for sign, remedy in remedies.items() if sign in problem)
-    return next(found, "check the indentation, the quotes and the brackets")
+    matching = (remedy for sign, remedy in remedies.items() if sign in problem)
+    return next(matching, "check the indentation, the quotes and the brackets")

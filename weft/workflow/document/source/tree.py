@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weft.core.errors import SourceError
 
 KeyPath = tuple[str | int, ...]
-"""The way from the top of a document to a value in it: keys and indices."""
+"""A path from the top of a document to a value: keys and indices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class SourceText:
     text: str
 
     def error(self, message: str, place: SourcePosition, hint: str | None = None) -> SourceError:
-        """A `SourceError` at `place`; the caller raises it."""
+        """A `SourceError` at `place`, for the caller to raise."""
         return SourceError(message, file=self.file, line=place.line, column=place.column, hint=hint)
 
     def within(
         self, place: SourcePosition, line: int = 1, word: str | None = None
     ) -> SourcePosition:
-        """The place of `word` on line `line` (from 1) of the scalar that starts at `place`.
+        """The position of `word` on line `line` (from 1) of the scalar that starts at `place`.
 
         Exact for block scalars and for scalars on one line, else the start of the scalar.
         """
@@ -45,9 +45,9 @@ class SourceText:
             return place
         text = lines[row - 1]
         first = 0 if place.block else place.column - 1
-        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text[first:]) if word else None
-        if found is not None:
-            return SourcePosition(row, first + found.start() + 1)
+        match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text[first:]) if word else None
+        if match is not None:
+            return SourcePosition(row, first + match.start() + 1)
         if not place.block:
             return place
         return SourcePosition(row, len(text) - len(text.lstrip()) + 1)
@@ -58,7 +58,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True, slots=True)
 class YamlScalar:
-    """A single value: None, a truth value, a number or a text."""
+    """A single value: None, a boolean, a number or a text."""
 
     value: bool | int | float | str | None
     place: SourcePosition
@@ -74,7 +74,7 @@ class YamlSequence:
 
 @dataclass(frozen=True, slots=True)
 class YamlMapping:
-    """A mapping. Keys are texts, each once, in the order of the file."""
+    """A mapping with unique text keys, in the order of the file."""
 
     entries: tuple[tuple[str, SourcePosition, Tree], ...]
     place: SourcePosition
@@ -84,7 +84,7 @@ Tree = YamlScalar | YamlSequence | YamlMapping
 
 
 def plain(tree: Tree) -> Json:
-    """The tree without its places: what `json` would load."""
+    """The tree without positions, as `json` would load it."""
     match tree:
         case YamlScalar(value):
             return value
@@ -95,29 +95,28 @@ def plain(tree: Tree) -> Json:
 
 
 def step(tree: Tree, key: str | int) -> tuple[SourcePosition, Tree] | None:
-    """The place of the key and the value under `key`, or None when there is none."""
+    """The position of `key` and its value, or None when there is none."""
     if isinstance(tree, YamlMapping):
-        found = ((place, value) for name, place, value in tree.entries if name == key)
-        return next(found, None)
+        return next(((place, value) for name, place, value in tree.entries if name == key), None)
     if isinstance(tree, YamlSequence) and isinstance(key, int) and 0 <= key < len(tree.items):
         return tree.items[key].place, tree.items[key]
     return None
 
 
 def place_of(tree: Tree, path: KeyPath, *, key: bool = False) -> SourcePosition:
-    """Where the value at `path` stands (or its key), or the nearest enclosing one that exists."""
+    """The position of the value (or key) at `path`, or of the nearest enclosing one that exists."""
     place = tree.place
     for part in path:
-        found = step(tree, part)
-        if found is None:
+        entry = step(tree, part)
+        if entry is None:
             return place
-        key_place, tree = found
+        key_place, tree = entry
         place = key_place if key else tree.place
     return place
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
-    """The tree and everything in it."""
+    """The tree and all trees inside it."""
     yield tree
     match tree:
         case YamlSequence(items):

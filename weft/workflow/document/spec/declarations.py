@@ -1,4 +1,4 @@
-"""Inputs, models and tools as a document declares them. Opens and imports nothing."""
+"""Declarations of inputs, models and tools in a document. Opens and imports nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from weft.core.ids import is_name
 from weft.core.values import Effect
+from weft.validation import violation
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -23,7 +24,7 @@ from weft.workflow.document.spec.fields import (
     shortens,
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
-from weft.workflow.document.spec.schemas import SchemaSpec, violation
+from weft.workflow.document.spec.schemas import SchemaSpec
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""
@@ -35,12 +36,12 @@ def _expand_operations(value: object) -> object:
         raise PydanticCustomError("name", "`operations` must be a list, or names with operations")
     for text in texts:
         if not isinstance(text, str) or not text:
-            said = {"text": repr(text)[:60]}
-            raise PydanticCustomError("name", "{text} is no operation: quote its name", said)
+            context = {"text": repr(text)[:60]}
+            raise PydanticCustomError("name", "{text} is no operation: quote its name", context)
     for name in value if isinstance(value, dict) else ():
         if not isinstance(name, str) or not is_name(name):
-            said = {"text": repr(name)[:60]}
-            raise PydanticCustomError("name", "{text} cannot be the name of a tool", said)
+            context = {"text": repr(name)[:60]}
+            raise PydanticCustomError("name", "{text} cannot be the name of a tool", context)
     return value
 
 
@@ -51,7 +52,7 @@ Operations = Annotated[
         json_schema_input_type=Annotated[list[str], Field(min_length=1)] | dict[Name, str],
     ),
 ]
-"""A list of operations, or a mapping that gives them names."""
+"""A list of operations, or a mapping of names to operations."""
 
 AuthEnv = Annotated[
     dict[str, Variable],
@@ -61,11 +62,11 @@ AuthEnv = Annotated[
     ),
     PlainSerializer(lambda names: names.get("", names)),
 ]
-"""The variable for each security scheme; under "" the one that serves for any."""
+"""The variable for each security scheme; "" is the default for all."""
 
 
 class OpenApiUse(SpecPart):
-    """Operations of an HTTP interface. Nothing is callable that is not listed."""
+    """Operations of an HTTP interface. Only listed operations are callable."""
 
     document: str = Field(description="The OpenAPI file, beside the workflow.", min_length=1)
     operations: Operations = Field(
@@ -105,7 +106,7 @@ class InputSpec(RootModel[SchemaSpec]):
 
     @property
     def default(self) -> JsonValue:
-        """What it is when a run does not give it."""
+        """The value when a run does not give one."""
         return self.root.get("default")
 
     @property
@@ -170,7 +171,7 @@ class ModelSpec(SpecPart):
 
     @property
     def behind(self) -> tuple[str, ...]:
-        """The models of the document that stand behind this one; none for most."""
+        """The models of the document that this one is composed of; none for most."""
         return (self.model,) if self.use == "think" else tuple(self.among or ())
 
     @model_validator(mode="after")
@@ -191,7 +192,7 @@ _OWN_KEYS = {
     "route": (("among",), frozenset(("among", "weights", "predictor"))),
     "think": (("model", "think"), frozenset(("model", "think"))),
 }
-"""By kind of model the keys that it needs, and all that it has beside `use`."""
+"""By kind of model: its required keys, and all its keys besides `use`."""
 _KEYS_OF_OTHERS = (
     ("model",),
     frozenset(("model", "base_url", "api_key_env", "options", "moderator")),
@@ -226,7 +227,7 @@ Model = Annotated[
 
 
 class IsolationSpec(SpecPart):
-    """Run a tool in a process of its own, within limits."""
+    """Run a tool in its own process, within limits."""
 
     timeout: Duration | None = optional("The tool is killed then.")
     memory: Size | None = optional("At most so much memory.")
@@ -261,7 +262,7 @@ _ORIGINS = ("use", "mcp", "openapi")
 
 
 class ToolUse(SpecPart):
-    """A tool and where it comes from; or a server that has many, called `name.tool`."""
+    """A tool and its origin; or a server with many tools, called `name.tool`."""
 
     use: str | None = optional("`./file.py:name` or `package.module:name`.", min_length=1)
     isolate: (
@@ -287,27 +288,27 @@ class ToolUse(SpecPart):
 
     @property
     def is_source(self) -> bool:
-        """True when it stands for the tools of a server, not for one tool."""
+        """True for a server with tools, false for a single tool."""
         return self.use is None
 
     @property
     def effects(self) -> dict[str, Effect]:
-        """Effects by tool of a server; under "" that of all others, or of the single tool."""
+        """Effects by tool of a server; "" is for all others, or for the single tool."""
         if isinstance(self.effect, dict):
             return self.effect
         return {} if self.effect is None else {"": self.effect}
 
     @property
     def origin(self) -> str:
-        """The key that says where it comes from: `use`, `mcp` or `openapi`."""
+        """The key of its origin: `use`, `mcp` or `openapi`."""
         return next(key for key in _ORIGINS if getattr(self, key) is not None)
 
     @model_validator(mode="after")
     def _one_origin(self) -> ToolUse:
         kinds = [key for key in _ORIGINS if getattr(self, key) is not None]
         if len(kinds) != 1:
-            said = " and ".join(f"`{key}`" for key in kinds)
-            why = f"says both {said}" if kinds else "has no `use`, `mcp` or `openapi`"
+            both = " and ".join(f"`{key}`" for key in kinds)
+            why = f"says both {both}" if kinds else "has no `use`, `mcp` or `openapi`"
             hint = "write `use: ./tools.py:name`, `mcp: {command: [...]}` or `openapi: {...}`"
             raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
         misplaced = "only" if self.only and self.mcp is None else None

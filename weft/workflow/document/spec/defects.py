@@ -1,4 +1,4 @@
-"""What is structurally wrong with a document, in words: one defect out of many."""
+"""Structural defects of a document in words: the most telling one of many."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One thing that is wrong. `at_key`: the key itself is wrong, not what it holds."""
+    """A defect. `at_key`: the key itself is wrong, not its value."""
 
     path: Path
     message: str
@@ -78,15 +78,15 @@ class Defect:
 def first_defect(error: ValidationError, raw: object, prefix: Path = ()) -> Defect:
     """The most telling defect: unknown keys before wrong values, before missing keys.
 
-    `raw` is the whole document; `prefix` leads to the part of it that was validated.
+    `raw` is the whole document; `prefix` is the path of the part that was validated.
     """
     entries = error.errors(include_url=False)
-    found = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
-    return min(found, key=itemgetter(0))[1]
+    defects = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
+    return min(defects, key=itemgetter(0))[1]
 
 
 def choice_hint(word: str, choices: Sequence[str]) -> str | None:
-    """A hint that asks for the nearest of `choices`, or lists them when none is near."""
+    """A hint with the nearest of `choices`, or a list of all when none is near."""
     if near := closest(word, choices):
         return f"did you mean `{near}`?"
     return f"there are: {', '.join(choices)}" if choices and len(choices) <= 40 else None
@@ -105,9 +105,9 @@ def _defect(entry: Any, raw: object) -> tuple[int, Defect]:
     if kind == "missing":
         return 3, _missing(path, raw)
     if kind in _EXPECTED:
-        found = _kind_of(entry["input"])
+        actual = _kind_of(entry["input"])
         return 2, Defect(
-            path, f"{_what(path)} must be {_EXPECTED[kind]}, not {found}", _usage(kind, path)
+            path, f"{_what(path)} must be {_EXPECTED[kind]}, not {actual}", _usage(kind, path)
         )
     if kind == "schema":
         inner = tuple(context.get("where", ()))
@@ -118,10 +118,10 @@ def _defect(entry: Any, raw: object) -> tuple[int, Defect]:
     if kind == "origin":
         inner = tuple(context.get("where", ()))
         return 2, Defect((*path, *inner), entry["msg"], context["hint"], True)
-    return 2, Defect(path, _said(kind, entry, path), _remedy(kind, context, entry), at_key)
+    return 2, Defect(path, _message(kind, entry, path), _remedy(kind, context, entry), at_key)
 
 
-def _said(kind: str, entry: Any, path: Path) -> str:
+def _message(kind: str, entry: Any, path: Path) -> str:
     if kind in ("name", "quantity"):
         return str(entry["msg"]) if kind == "name" else f"{_what(path)}: {entry['msg']}"
     context = entry.get("ctx", {})
@@ -258,8 +258,8 @@ def _kind_of(value: object) -> str:
             return "a list"
 
 
-def check_keys(options: Mapping[str, Any], there: Collection[str], what: str = "option") -> None:
-    """Raises: `BuildError` when `options` holds a key that is not `there`."""
+def check_keys(options: Mapping[str, Any], allowed: Collection[str], what: str = "option") -> None:
+    """Raises: `BuildError` when `options` has a key that is not in `allowed`."""
     for key in options:
-        if key not in there:
-            raise BuildError(f"there is no {what} {key!r}", hint=choice_hint(key, sorted(there)))
+        if key not in allowed:
+            raise BuildError(f"there is no {what} {key!r}", hint=choice_hint(key, sorted(allowed)))

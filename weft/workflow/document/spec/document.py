@@ -25,7 +25,7 @@ from weft.workflow.document.spec.settings import RunSpec
 
 
 class WorkflowDocument(SpecPart):
-    """A workflow: what goes in, what it uses, what it does, what comes out."""
+    """A workflow: inputs, models and tools, nodes, outputs."""
 
     name: str = Field(
         description="What the workflow is called.", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
@@ -47,7 +47,7 @@ class WorkflowDocument(SpecPart):
 
 
 class ToolDocument(WorkflowDocument):
-    """A workflow file of which only the tools are wanted: it may have nothing to do."""
+    """A workflow file that is read only for its tools; it may have no nodes."""
 
     name: str = "tools"
     nodes: dict[Name, NodeSpec] = Field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON Schema (draft 2020-12) that takes what the loader takes, as far as structure goes."""
+    """The JSON Schema (draft 2020-12) of workflow files, as far as structure goes."""
     made = WorkflowDocument.model_json_schema(by_alias=True, schema_generator=_Generator)
     return {"$schema": _Generator.schema_dialect, **made, "title": "weft workflow"}
 
@@ -99,7 +99,7 @@ def bodies(step: BaseNode) -> tuple[NodeBody, ...]:
 
 
 def walk(nodes: Mapping[str, BaseNode], path: Path = ("nodes",)) -> Iterator[tuple[Path, BaseNode]]:
-    """Every node with its path, outer ones before what is inside them."""
+    """Every node with its path, outer nodes before inner ones."""
     for name, step in nodes.items():
         yield from _walk(step, (*path, name))
 

@@ -29,13 +29,13 @@ RESERVED = frozenset(
         *("loop", "self", "super", "caller", "varargs", "kwargs", "range", "index", "iteration"),
     )
 )
-"""Words with a meaning of their own inside expressions, or bound in bodies."""
+"""Keywords of expressions, and names that bodies bind."""
 
 
 def free_name(wanted: str, taken: Container[str], number: int = 1) -> str:
-    """`wanted`, with a number behind it if that is taken or reserved.
+    """`wanted`, with a number appended if it is taken or reserved.
 
-    `number`: all up to it are known to be taken; 1 is `wanted` itself.
+    `number`: all numbers up to it are known to be taken; 1 is `wanted` itself.
     """
     name = wanted if number == 1 else f"{wanted}_{number}"
     while name in taken or name in RESERVED:
@@ -45,17 +45,17 @@ def free_name(wanted: str, taken: Container[str], number: int = 1) -> str:
 
 
 def optional(description: str, **limits: Any) -> Any:
-    """A field that may be left out: None then."""
+    """An optional field; None by default."""
     return Field(default=None, description=description, **limits)
 
 
 def optional_list(description: str) -> Any:
-    """A list that may be left out: empty then."""
+    """An optional list; empty by default."""
     return Field(default_factory=list, description=description)
 
 
 def optional_mapping(description: str, **limits: Any) -> Any:
-    """A mapping that may be left out: empty then."""
+    """An optional mapping; empty by default."""
     return Field(default_factory=dict, description=description, **limits)
 
 
@@ -64,7 +64,7 @@ class SpecPart(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
-        defer_build=True,  # most programs need few of the parts alone
+        defer_build=True,  # most programs need few of the parts
         extra="forbid",
         strict=True,
         validate_by_name=False,
@@ -98,7 +98,7 @@ Name = TypeAliasType(
         ),
     ],
 )
-"""What nodes, inputs, models and tools are called."""
+"""Names of nodes, inputs, models and tools."""
 
 Value = JsonValue
 """Plain data in which every text is a template, `{{ like.this }}`."""
@@ -108,20 +108,20 @@ Template = str
 
 
 def one_or_many(value: object) -> object:
-    """A text that stands alone, as a list."""
+    """A single text as a list of it."""
     return [value] if isinstance(value, str) else value
 
 
 Names = Annotated[
     list[Name], BeforeValidator(one_or_many, json_schema_input_type=Name | list[Name])
 ]
-"""A list of names; a single one may stand alone."""
+"""A list of names, or a single name."""
 
 
 def expands(key: str, shape: Any, kind: type = str) -> BeforeValidator:
-    """A value of `kind` alone stands for a part that says `key` and nothing else.
+    """A bare value of `kind` is short for a part with only `key`.
 
-    `shape` is the type of all that may be written.
+    `shape` is the type of all accepted values.
     """
 
     def expand(value: object) -> object:
@@ -132,7 +132,7 @@ def expands(key: str, shape: Any, kind: type = str) -> BeforeValidator:
 
 
 def shortens(key: str) -> PlainSerializer:
-    """A part that says `key` and nothing else is written as that value alone."""
+    """A part with only `key` is written as that bare value."""
 
     def shorten(part: SpecPart) -> object:
         fields = part.model_dump(exclude_unset=True)

@@ -1,4 +1,4 @@
-"""How models route, think, act as agents and are moderated, as a document declares it."""
+"""Settings of models in a document: routes, reasoning, agents, moderation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PriceSpec(SpecPart):
 
 
 class AmongSpec(SpecPart):
-    """What is known of one model of a choice; what is not said costs nothing."""
+    """The costs of one model of a route; omitted ones are zero."""
 
     loss: float | None = optional(
         "The loss to expect, such as 1 - accuracy, in a unit that all of them share.",
@@ -63,7 +63,7 @@ class WeightsSpec(SpecPart):
 
 
 def _named(value: object) -> object:
-    """A list of names stands for models of which nothing is known."""
+    """A list of names is short for models without known costs."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return {name: {} for name in value}
     return value
@@ -74,7 +74,7 @@ Among = Annotated[
     BeforeValidator(_named, json_schema_input_type=list[Name] | dict[Name, AmongSpec]),
     Field(min_length=1),
 ]
-"""Models of the document by name, each with what is known of it."""
+"""Models of the document by name, each with its known costs."""
 
 
 class ModeratorSpec(SpecPart):
@@ -170,7 +170,7 @@ class GrammarSpec(SpecPart):
 
 
 class AgentSpec(SpecPart):
-    """An agent: it has the model call tools, and conclude, until the question is answered."""
+    """An agent: a loop in which the model calls tools until it can answer the question."""
 
     loop: Loop = Field(
         description="compiler: a plan of calls that refer to one another; divide: rounds of "

@@ -1,4 +1,4 @@
-"""All kinds of nodes: what every node can say, one class per kind, and their union."""
+"""The kinds of nodes: fields of every node, one class per kind, and their union."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BaseNode(SpecPart):
 
     @model_serializer(mode="wrap")
     def _own_first(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What the node does, before what happens around it."""
+        """Puts the fields of the kind before the common ones."""
         fields: dict[str, Any] = dump(self)
         common = {key: value for key, value in fields.items() if key in BaseNode.model_fields}
         own = {key: value for key, value in fields.items() if key not in common}
@@ -90,7 +90,7 @@ class AlternativeSpec(SpecPart):
 
 
 Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec), shortens("tool")]
-"""`other_tool`, or a mapping with arguments of its own."""
+"""`other_tool`, or a mapping with its own arguments."""
 
 
 Arguments = dict[str, Value]
@@ -195,9 +195,9 @@ class ModelNode(BaseNode):
         return self
 
 
-def _refuse(key: str, beside: str, hint: str) -> NoReturn:
-    context: dict[str, Any] = {"key": key, "beside": beside, "hint": hint, "where": [key]}
-    raise PydanticCustomError("origin", "`{key}` does not go with `{beside}`", context)
+def _refuse(key: str, other: str, hint: str) -> NoReturn:
+    context: dict[str, Any] = {"key": key, "other": other, "hint": hint, "where": [key]}
+    raise PydanticCustomError("origin", "`{key}` does not go with `{other}`", context)
 
 
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
@@ -208,7 +208,7 @@ _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}
 
 
 class ReduceNode(BaseNode):
-    """Make one value of a list, with a plain Python function."""
+    """Reduce a list to one value, with a plain Python function."""
 
     kind: ClassVar[str] = "reduce"
 
@@ -257,7 +257,7 @@ class AskNode(BaseNode):
 
 
 class ValueNode(BaseNode):
-    """A value made of others."""
+    """A value composed of others."""
 
     kind: ClassVar[str] = "value"
 
@@ -272,7 +272,7 @@ class Block(SpecPart):
 
 
 class MapNode(BaseNode):
-    """Do the same for every item of a list, in parallel. The value is the list of results.
+    """Run the body for every item of a list, in parallel. The value is the list of results.
 
     Inside, the item has the name that `as` gives it, and `index` counts from 0.
     """
@@ -293,7 +293,7 @@ class MapNode(BaseNode):
 
 
 class BranchNode(BaseNode):
-    """Go one of several ways. The value is that of the way taken."""
+    """Run one of several cases. The value is that of the case."""
 
     kind: ClassVar[str] = "branch"
 
@@ -345,7 +345,7 @@ KIND_NAMES = tuple(kind.kind for kind in KINDS)
 
 
 def tag(kind: str) -> str:
-    """How the union marks the member `kind`; never equal to a key of a document."""
+    """The union's tag for `kind`; never equal to a key of a document."""
     return f"<{kind}>"
 
 
@@ -377,10 +377,10 @@ NodeSpec = Annotated[
     | Annotated[ValueNode, PydanticTag(tag("value"))],
     Discriminator(_kind),
 ]
-"""One node; its kind is the key that is among `KIND_NAMES`."""
+"""One node; the key among `KIND_NAMES` gives its kind."""
 
 Body = Annotated[
     Annotated[NodeSpec, PydanticTag(tag("node"))] | Annotated[Block, PydanticTag(tag("block"))],
     Discriminator(_body_kind),
 ]
-"""The inside of a map, a loop or a case: one node, or a block of several."""
+"""The body of a map, a loop or a case: one node, or a block of several."""

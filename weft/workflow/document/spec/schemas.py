@@ -1,9 +1,9 @@
-"""JSON Schemas in a document, with shorthand (`string`, `[string]`), and values checked by them."""
+"""JSON Schemas in a document, with shorthand (`string`, `[string]`), and checks of values."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
@@ -13,7 +13,7 @@ from weft.core.errors import ModelOutputError
 from weft.core.generated_text import unfenced
 from weft.core.ports import cut_off
 from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema, misfit, misfit_async
+from weft.validation import SchemaRefused, compile_schema, violation, violation_async
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
@@ -48,7 +48,7 @@ def _shorten(schema: dict[str, Any]) -> str | list[str] | dict[str, Any]:
 
 
 def _check(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if "$id" in schema:  # it is embedded in others, where it would change what references mean
+    if "$id" in schema:  # embedded in other schemas it would change the meaning of references
         why = "$id is not supported: use $ref with #/$defs/..."
         raise PydanticCustomError("schema", "{why}", {"why": why, "where": []})
     try:
@@ -79,24 +79,8 @@ SchemaSpec = Annotated[
 """A JSON Schema (draft 2020-12), the name of a type, or a list with the name of a type."""
 
 
-def violation(value: object, schema: Mapping[str, Any]) -> str | None:
-    """Why `value` does not fit `schema`, in words, or None when it fits. May block."""
-    try:
-        return misfit(value, schema)
-    except (SchemaRefused, TooMuchToCheck) as error:
-        return str(error)
-
-
-async def violation_async(value: object, schema: Mapping[str, Any]) -> str | None:
-    """The same; what takes long does not block the event loop."""
-    try:
-        return await misfit_async(value, schema)
-    except (SchemaRefused, TooMuchToCheck) as error:
-        return str(error)
-
-
 def parse_answer(text: str, schema: JsonSchema | None) -> Any:
-    """The value of an answer: the text, or where there is a schema the JSON in it.
+    """The value of an answer: the text, or, with a schema, its JSON value.
 
     Raises: `ModelOutputError` when it does not fit.
     """
@@ -110,9 +94,9 @@ def parse_answer(text: str, schema: JsonSchema | None) -> Any:
 async def parse_answer_async(
     text: str, schema: JsonSchema | None, *, cut_at: int | None = None
 ) -> Any:
-    """The same; what takes long does not block the event loop.
+    """As `parse_answer`, without blocking the event loop.
 
-    `cut_at`: the text was cut off at so many tokens. Raises: as `parse_answer`.
+    `cut_at`: the text was cut off at that many tokens. Raises: as `parse_answer`.
     """
     if schema is None:
         return text
@@ -127,7 +111,7 @@ def _refuse(why: str | None) -> None:
 
 
 def read_json(text: str, what: str, *, cut_at: int | None = None) -> Any:
-    """The JSON value that `text` is, in a code fence or not; `what` it is in words.
+    """The JSON value of `text`, in a code fence or not; `what` names it in errors.
 
     Raises: `ModelOutputError`.
     """

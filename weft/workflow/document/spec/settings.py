@@ -1,4 +1,4 @@
-"""Retry, cache, budget and run settings of a document. Enforces nothing."""
+"""Retry, cache, budget and run settings of a document; they enforce nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CacheSpec(SpecPart):
 
 
 class BudgetSpec(SpecPart):
-    """How much may be spent, and what happens then."""
+    """The limits of a budget, and what happens when one is reached."""
 
     tokens: int | None = optional("Prompt and completion tokens together.", ge=0)
     time: Duration | None = optional("Time from the start of what is limited.")

@@ -1,4 +1,4 @@
-"""Model clients that a workflow can declare, one module per `use:`, imported when first used."""
+"""Model clients that a workflow can declare: one module per `use:`, imported on first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Final
 
 COMPOSED: Final = frozenset(("route", "think"))
-"""Those that are made of other models."""
+"""Kinds that are composed of other models."""
 KINDS: Final = COMPOSED | {"local", "openai", "vllm"}
 
 

@@ -1,4 +1,4 @@
-"""Models of a document that are made of others of it: routes, and models that think."""
+"""Models of a document that are composed of other models of it: routes, and thinking models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.workflow.runtime.models import COMPOSED, client_kind
 
 
 def check_behind(unit: Unit, name: str) -> None:
-    """Check that all models behind `name` are there, and that it is not behind itself.
+    """Check that all models behind `name` exist, and that it is not behind itself.
 
     Raises: `UnknownReference`, `CycleError`.
     """
@@ -20,15 +20,15 @@ def check_behind(unit: Unit, name: str) -> None:
 
 
 def thinker(unit: Unit, name: str) -> str | None:
-    """The first model that thinks, of `name` and those behind it."""
-    waiting, seen = [name], set[str]()
+    """The first thinking model among `name` and the models behind it."""
+    waiting, visited = [name], set[str]()
     for each in waiting:
         spec = unit.document.models.get(each)
-        if spec is None or each in seen:
+        if spec is None or each in visited:
             continue
         if spec.use == "think":
             return each
-        seen.add(each)
+        visited.add(each)
         waiting += spec.behind
     return None
 
@@ -37,8 +37,8 @@ def _follow(unit: Unit, name: str, before: tuple[str, ...]) -> None:
     models = unit.document.models
     for each in models[name].behind:
         if each not in models:
-            there = [other for other in models if other != name]
-            hint = choice_hint(each, there) or "declare it under `models`"
+            others = [other for other in models if other != name]
+            hint = choice_hint(each, others) or "declare it under `models`"
             raise UnknownReference(f"there is no model called `{each}`", hint=hint)
         if each in (*before, name):
             raise CycleError(f"`{each}` is made of itself", hint="name other models")
@@ -46,7 +46,7 @@ def _follow(unit: Unit, name: str, before: tuple[str, ...]) -> None:
 
 
 class ComposedModels:
-    """Those of one source of models, each made once; what they are made of is closed elsewhere."""
+    """Composed models of one source, each made once. Their parts are closed by the source."""
 
     def __init__(self, client: Callable[[Unit, str], ModelClient]) -> None:
         self._client = client
@@ -61,11 +61,11 @@ class ComposedModels:
 
 
 def is_composed(unit: Unit, name: str) -> bool:
-    """True for a model that is made of others."""
+    """True for a model that is composed of others."""
     spec = unit.document.models.get(name)
     return spec is not None and spec.use in COMPOSED
 
 
 def check_composed(unit: Unit, name: str) -> None:
-    """Check what the model is made of. Raises: `BuildError`, whose message names the key."""
+    """Check the models behind `name`. Raises: `BuildError`, whose message names the key."""
     client_kind(unit.document.models[name].use).check_made(unit, name)

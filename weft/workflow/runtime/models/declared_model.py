@@ -1,4 +1,4 @@
-"""A model under the name that a document gives it; limits of models made of other models."""
+"""A model under its declared name; and the limits of models that are composed of others."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def declared_model(
 ) -> ModelClient:
     """`client` as the model that `unit` calls `name`, with its adapter; closed as `client` is.
 
-    The name is that of the slots which calls of the model take. `decode` is the decoder of requests
-    that name none.
+    The name is also that of the model's slots. `decode` is the default decoder of requests.
     """
     adapter = adapter_of(name, unit)
     if isinstance(client, Tokenizing):
@@ -33,7 +32,7 @@ def declared_model(
 
 
 def adapter_of(model: str, unit: Unit) -> str | None:
-    """The adapter that calls of the model which `unit` calls `model` go to."""
+    """The LoRA adapter of the model that `unit` calls `model`, if any."""
     declared = unit.document.models.get(model)
     served = declared is not None and declared.use in ("openai", "vllm")
     return declared.options.get("adapter") if declared and served else None
@@ -73,7 +72,7 @@ class _DeclaredModel:
 
 
 class _TokenizingModel(_DeclaredModel):
-    """Implements `Tokenizing`, too."""
+    """Implements `Tokenizing` too."""
 
     def __init__(
         self,
@@ -100,11 +99,11 @@ class _TokenizingModel(_DeclaredModel):
 
 
 def check_chat_only(request: ModelRequest, what: str, hint: str, *, schema: bool = False) -> None:
-    """Raise `CapabilityError` when `request` is more than a chat; `schema`: its answer may fit one.
+    """Raise `CapabilityError` unless `request` is a plain chat; `schema`: it may have a schema.
 
     `what` is the model in words, such as "brief is a workflow".
     """
-    asked = {
+    features = {
         "prompt token ids": bool(request.prompt_token_ids),
         "tools": bool(request.tools) and request.tool_choice != "none",
         "an answer that fits a schema": request.schema is not None and not schema,
@@ -117,6 +116,6 @@ def check_chat_only(request: ModelRequest, what: str, hint: str, *, schema: bool
         "concurrent attention": request.attention is not None,
         f"the decoder {request.decode.method!r}": request.decode != AUTOREGRESSIVE,
     }
-    for name, wanted in asked.items():
+    for name, wanted in features.items():
         if wanted:
             raise CapabilityError(f"{what}: no {name}", hint=hint)

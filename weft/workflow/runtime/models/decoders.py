@@ -1,4 +1,4 @@
-"""Which decoder the calls of a node ask for, and which there are. Opens no model."""
+"""The decoder that a node requests, and the list of decoders. Opens no model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SERVED = {
     "vllm": "put `decode: ngram:4` into the model's `options`: its server is started with it",
     "openai": "start the server with the decoder, such as `weft serve MODEL --decode ngram:4`",
 }
-"""What to do instead where a server decides how all of its requests are decoded: all but those of
-diffusion models do."""
+"""Advice where the server decides how all requests are decoded, as all servers do
+except those of diffusion models."""
 
 
 Kind = Literal["autoregressive", "diffusion"]
@@ -28,11 +28,11 @@ Kind = Literal["autoregressive", "diffusion"]
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """One way to write several tokens a step, for people to choose from.
+    """A decoder that writes several tokens a step, described for people.
 
-    `needs` is what it takes beside the model; `published` tokens committed per pass, and `where`
-    they were measured: by others, with other models. None: nobody measured it in these terms, and
-    `where` is all that was claimed. `kind` of model that it is for.
+    `needs` is what it takes besides the model. `published`: tokens per pass as measured by others,
+    with other models; `where` is the source. None: no such measurement exists, and `where` states
+    the published claim. `kind`: the kind of model.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Decoder:
 def decoders() -> Iterator[Decoder]:
     """All decoders of models in this process, those of diffusion models last.
 
-    Raises: `BuildError` without what they run on.
+    Raises: `BuildError` when their packages are missing.
     """
     with optional_packages("decoders"):
         from weft.decoding.speculative.presets import NAMES, preset
@@ -56,8 +56,8 @@ def decoders() -> Iterator[Decoder]:
         presets = [preset(name) for name in NAMES]
         diffusing = [catalogue.preset(name) for name in catalogue.NAMES]
     for each in presets:
-        told = each.published
-        measured = (None, "") if told is None else (told.tokens_per_pass, told.where)
+        published = each.published
+        measured = (None, "") if published is None else (published.tokens_per_pass, published.where)
         yield Decoder(each.name, each.summary, each.lossless, each.needs, each.options, *measured)
     for one in diffusing:
         own = (one.name, one.summary, one.plain, one.needs, one.options)
@@ -65,7 +65,7 @@ def decoders() -> Iterator[Decoder]:
 
 
 def parse_decoder(text: str) -> DecodeSpec:
-    """The decoder of a model in this process that `text` names. Raises: `BuildError`."""
+    """The decoder that `text` names, for a model in this process. Raises: `BuildError`."""
     try:
         with optional_packages("decoders"):
             from weft.decoding.decoders import parse_decode
@@ -76,9 +76,9 @@ def parse_decoder(text: str) -> DecodeSpec:
 
 
 def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
-    """What calls of the node ask for; plain decoding where it names nothing.
+    """The decoder of the node's calls; plain decoding by default.
 
-    Raises: `BuildError` for a decoder that is none, or a model that cannot be asked for one.
+    Raises: `BuildError` for an unknown decoder, or a model that does not take one per request.
     """
     if step.decode is None:
         return AUTOREGRESSIVE
@@ -92,9 +92,9 @@ def decoder_of(unit: Unit, step: ModelNode) -> DecodeSpec:
 
 
 def check_options(decode: DecodeSpec, model: str) -> None:
-    """Raises: `BuildError` for options that cannot be with this model in this process.
+    """Raises: `BuildError` for decoder options that do not fit this model in this process.
 
-    Of models that are not here, and of decoders that need something else, a call tells.
+    Models that are not downloaded, and decoders with further needs, are checked by the first call.
     """
     if decode.method not in catalogue.NAMES or catalogue.preset(decode.method).needs:
         return
@@ -111,7 +111,7 @@ def check_options(decode: DecodeSpec, model: str) -> None:
 
 
 def _check_model(unit: Unit, name: str, decode: DecodeSpec) -> None:
-    """Check that every model behind `name` takes such a decoder with a request."""
+    """Check that every model behind `name` takes such a decoder per request."""
     spec = unit.document.models[name]
     if spec.use in _SERVED:
         if decode.method in catalogue.NAMES and _may_diffuse(spec):
@@ -129,9 +129,9 @@ def _check_model(unit: Unit, name: str, decode: DecodeSpec) -> None:
 
 
 def _may_diffuse(spec: ModelSpec) -> bool:
-    """False where it is known that the server's model writes on, token by token.
+    """False where the server's model is known to be autoregressive.
 
-    Of servers that run already, and of weights that are not here, nothing is known before a call.
+    Nothing is known about running servers, nor about weights that are not downloaded.
     """
     if spec.use != "vllm" or spec.base_url:
         return True
@@ -145,7 +145,7 @@ def _may_diffuse(spec: ModelSpec) -> bool:
 
 
 def check_decode(unit: Unit, step: ModelNode, path: KeyPath) -> None:
-    """Check the decoder of the node at `path`, if it names one. Raises: `BuildError`."""
+    """Check the decoder of the node at `path`, if any. Raises: `BuildError`."""
     try:
         decoder_of(unit, step)
     except BuildError as error:

@@ -1,6 +1,6 @@
-"""Where the models of a run come from: made from their declarations, on first use, once.
+"""Model clients of a run, made from their declarations on first use, once each.
 
-The composition root: the only place that knows which clients there are. Opens nothing early.
+The composition root: the only module that knows all kinds of clients. Opens nothing early.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from weft.workflow.runtime.models.moderation import (
 from weft.workflow.runtime.tools.functions import build_error, function_of
 
 DEFAULT_MODEL = "local:smollm2-135m-instruct"
-"""The model of who names none."""
+"""The default model."""
 
 
 class ModelSource(Protocol):
-    """Gives works their model clients."""
+    """Provides the model clients of nodes."""
 
     def client(self, unit: Unit, name: str) -> ModelClient:
         """The client of the model that `unit` calls `name`. Raises: `BuildError`, `ModelError`."""
@@ -46,9 +46,9 @@ class Models:
         async with Models() as models:
             await flow.run(topic="rivers", models=models)
 
-    `decode` is the decoder of models in this process that name none.
+    `decode` is the default decoder of models in this process.
 
-    Raises: `BuildError` for a decoder that is none.
+    Raises: `BuildError` for an unknown decoder.
     """
 
     def __init__(self, *, decode: str | None = None) -> None:
@@ -85,16 +85,16 @@ class Models:
         return self._shared(spec, None)
 
     async def warm(self, unit: Unit) -> None:
-        """Load weights and start servers that `unit` declares, so that no run waits for them.
+        """Load the weights and start the servers that `unit` declares, before any run needs them.
 
         Raises: `BuildError`, `ModelError`, `ServeError`.
         """
-        word = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
+        greeting = ModelRequest((Message("user", "Hello"),), sampling=Sampling(max_tokens=1))
         for name, spec in unit.document.models.items():
             if spec.use in ("local", "vllm"):
                 client = unit.clients.get(name) or self._shared(spec, unit)
-                with suppress(ModelRequestError):  # a model of few words is there all the same
-                    await complete(client, word)  # a moderator has nothing to read
+                with suppress(ModelRequestError):  # a refusal too shows that the model is loaded
+                    await complete(client, greeting)  # without the moderator
 
     async def aclose(self) -> None:
         """Close every client made here. Harmless when repeated."""
@@ -106,7 +106,7 @@ class Models:
             await self._local.aclose()
 
     def _shared(self, spec: ModelSpec, unit: Unit | None) -> ModelClient:
-        spec = spec.model_copy(update={"moderator": None})  # weights are shared all the same
+        spec = spec.model_copy(update={"moderator": None})  # models share weights regardless
         key = repr((spec, unit.folder if unit is not None and ":" in spec.use else None))
         if key not in self._clients:
             self._clients[key] = self._make(unit, spec)
@@ -143,7 +143,7 @@ class Models:
 
 
 class GivenModels:
-    """Models given for one run, by name; what is not given comes from `rest`."""
+    """Models given for one run, by name; other models come from `rest`."""
 
     def __init__(self, given: Mapping[str, ModelClient], rest: ModelSource) -> None:
         self._given = given
@@ -155,17 +155,17 @@ class GivenModels:
             return with_moderator(
                 unit, name, self._given[name], lambda other: self.client(unit, other)
             )
-        if is_composed(unit, name):  # some of what it is made of may be given
+        if is_composed(unit, name):  # its parts may be among the given models
             return self._composed.client(unit, name)
         return self._rest.client(unit, name)
 
 
 def check_model(spec: ModelSpec) -> None:
-    """Check what a declaration says, without opening anything.
+    """Check a declaration without opening anything.
 
     Raises: `BuildError`, whose message names the key.
     """
-    if spec.use in KINDS - COMPOSED:  # those are checked when the document is read
+    if spec.use in KINDS - COMPOSED:  # composed models are checked when the document is read
         client_kind(spec.use).check(spec)
     elif spec.use not in KINDS and ":" not in spec.use:
         hint = "use local, vllm, openai, route, think, or a function: ./file.py:name"
@@ -173,7 +173,7 @@ def check_model(spec: ModelSpec) -> None:
 
 
 def check_models(unit: Unit, given: Container[str] = ()) -> None:
-    """Check the models that `unit` declares, but those `given`. Raises: `BuildError`."""
+    """Check the models that `unit` declares, except those `given`. Raises: `BuildError`."""
     for name, spec in unit.document.models.items():
         if name in unit.clients or name in given:
             continue

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _PYTHONS = frozenset({"moderator", "guards"})
-"""Options that no file can hold."""
+"""Options that only Python programs can set."""
 
 
 def check(spec: ModelSpec) -> None:
@@ -28,11 +28,10 @@ def check(spec: ModelSpec) -> None:
 
 
 def options(spec: ModelSpec) -> LocalOptions:
-    """How the model is loaded. Raises: `BuildError`."""
+    """The options of the model. Raises: `BuildError`."""
     from weft.serving.local import LocalOptions
 
-    there = {each.name for each in fields(LocalOptions)}
-    check_keys(spec.options, there)
+    check_keys(spec.options, {each.name for each in fields(LocalOptions)})
     given = dict(spec.options)
     for key in _PYTHONS & given.keys():
         hint = "write `moderator:` beside `options`"

@@ -1,4 +1,4 @@
-"""Models of a document with a moderator: what they declare, and the client around theirs."""
+"""Moderators of a document's models: their checks, and the moderated clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_moderator(unit: Unit, name: str) -> None:
 def with_moderator(
     unit: Unit, name: str, client: ModelClient, others: Callable[[str], ModelClient]
 ) -> ModelClient:
-    """`client`, with the moderator that `unit` declares for `name`; as it is where there is none.
+    """`client` with the moderator that `unit` declares for `name`, if any.
 
     Raises: `BuildError`, `ToolNotFound`.
     """
@@ -53,7 +53,7 @@ def with_moderator(
 
 
 def _check_judge(unit: Unit, name: str, judge: str) -> None:
-    """Check that the model `judge` is there, and that no answer of it waits for its own verdict."""
+    """Check that the model `judge` exists and does not depend on `name`, its own verdict."""
     models = unit.document.models
     if judge not in models:
         hint = choice_hint(judge, [other for other in models if other != name])
@@ -61,26 +61,26 @@ def _check_judge(unit: Unit, name: str, judge: str) -> None:
             f"the moderator: there is no model called `{judge}`",
             hint=hint or "declare it under `models`",
         )
-    waiting, seen = [judge], set[str]()
+    waiting, visited = [judge], set[str]()
     for each in waiting:
         if each == name:
             raise CycleError(
                 f"the moderator of `{name}` would wait for itself", hint="name another model"
             )
-        if each in models and each not in seen:
-            seen.add(each)
+        if each in models and each not in visited:
+            visited.add(each)
             waiting += _needed(models[each])
 
 
 def _needed(spec: ModelSpec) -> tuple[str, ...]:
-    """Models whose answers an answer of this one waits for."""
+    """The models that this one waits for."""
     moderator = spec.moderator
     judge = () if moderator is None or moderator.model is None else (moderator.model,)
     return (*spec.behind, *judge)
 
 
 def refuse_moderator(spec: ModelSpec) -> None:
-    """Raises: `BuildError` for a moderator where no workflow file stands around the model."""
+    """Raises: `BuildError` for a moderator of a model outside of a workflow file."""
     if spec.moderator is not None:
         hint = "declare the model in one"
         raise BuildError("a moderator needs a workflow file that it stands in", hint=hint)

@@ -1,4 +1,4 @@
-"""`use: openai`: any server that speaks the protocol; several addresses are replicas of one."""
+"""`use: openai`: servers with an OpenAI-compatible API; several addresses are replicas of one."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def check(spec: ModelSpec) -> None:
 
 
 def check_addresses(urls: Iterable[str]) -> None:
-    """Raises: `BuildError` for one that is none."""
+    """Raises: `BuildError` for an invalid address."""
     from weft.serving.openai.endpoint import Endpoint
 
     for url in urls:
         try:
             Endpoint(url, "")
-        except ValueError as error:  # not its text, which may hold a password
-            said = str(error).replace("base_url", "`base_url`", 1)
+        except ValueError as error:  # without the address, which may contain a password
+            message = str(error).replace("base_url", "`base_url`", 1)
             hint = "such as http://127.0.0.1:8000/v1; `api_key_env` names the variable with a key"
-            raise BuildError(said, hint=hint) from error
+            raise BuildError(message, hint=hint) from error
 
 
 def make(spec: ModelSpec) -> ModelClient:
@@ -64,7 +64,7 @@ def make(spec: ModelSpec) -> ModelClient:
 
 
 def client_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `given` that belong to one connection. Raises: `BuildError`."""
+    """The options among `given` that belong to one connection. Raises: `BuildError`."""
     from weft.serving.openai import Price
 
     options = {key: value for key, value in given.items() if key in CLIENT}
@@ -78,7 +78,7 @@ def client_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fleet_options(given: Mapping[str, Any]) -> FleetOptions:
-    """How calls are ordered and spread. Raises: `BuildError`."""
+    """The options of the fleet: queue order and balancing. Raises: `BuildError`."""
     from dataclasses import fields
 
     from weft.serving.fleet import FleetOptions

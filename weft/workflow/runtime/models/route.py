@@ -1,4 +1,4 @@
-"""`use: route`: several models of the document behind one name; each call goes to the best."""
+"""`use: route`: several models of the document behind one name; each call goes to the best one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from weft.workflow.runtime.models.composed import check_behind
 
 
 def check_made(unit: Unit, name: str) -> None:
-    """Check which models the choice `name` is among, and its predictor. Raises: `BuildError`."""
+    """Check the models and the predictor of the route `name`. Raises: `BuildError`."""
     check_behind(unit, name)
     _predictor(unit, unit.document.models[name])
 
 
 def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> RoutedModel:
-    """The choice `name` over the clients that `client` gives.
+    """The route `name` over the clients that `client` returns.
 
     Raises: `BuildError`, `ModelError`.
     """
@@ -46,13 +46,13 @@ def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> RoutedM
 def _predictor(unit: Unit, spec: ModelSpec) -> LossPredictor:
     if spec.predictor is None:
         return StaticPredictor({})
-    found = TrainedPredictor.load(file_beside(unit, spec.predictor))
-    if not set(found.models) & set(spec.among or ()):
+    predictor = TrainedPredictor.load(file_beside(unit, spec.predictor))
+    if not set(predictor.models) & set(spec.among or ()):
         raise BuildError(
             f"{spec.predictor} knows none of these models",
-            hint=f"it knows: {', '.join(found.models)[:200]}",
+            hint=f"it knows: {', '.join(predictor.models)[:200]}",
         )
-    return found
+    return predictor
 
 
 def _profile(about: AmongSpec) -> ModelProfile:

@@ -1,4 +1,4 @@
-"""Reasoning strategies as a document declares them: options, settings, documents, checks."""
+"""Reasoning strategies of a document: options, settings, input documents and checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.workflow.runtime.tools.functions import Function, build_error, functio
 
 
 def settings_in(unit: Unit, strategy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that `unit` gives; functions and files lie in its folder.
+    """The settings of `unit` with functions and files resolved in its folder.
 
     Raises: `BuildError`.
     """
@@ -35,7 +35,7 @@ def settings_in(unit: Unit, strategy: str, settings: Mapping[str, Any]) -> dict[
 
 
 def settings_here(strategy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that a person typed; paths start in the working directory.
+    """Settings from a command line; paths are relative to the working directory.
 
     Raises: `BuildError`.
     """
@@ -43,7 +43,7 @@ def settings_here(strategy: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def functions_in(strategy: str, settings: Mapping[str, Any]) -> list[str]:
-    """The functions that settings name, as they are written."""
+    """The references to functions among the settings."""
     entry = STRATEGIES.get(strategy)
     functions = () if entry is None else entry.functions
     return [
@@ -62,16 +62,17 @@ def _resolved(
     entry = STRATEGIES.get(strategy)
     if entry is None:
         return dict(settings)
-    found: dict[str, Any] = {}
+    resolved: dict[str, Any] = {}
     for name, value in settings.items():
         if name in entry.functions and isinstance(value, str) and ":" in value:
             try:
-                found[name] = function(value)
+                resolved[name] = function(value)
             except ToolError as error:
                 raise build_error(error) from error
         else:
-            found[name] = file(value) if name in entry.files and isinstance(value, str) else value
-    return found
+            is_file = name in entry.files and isinstance(value, str)
+            resolved[name] = file(value) if is_file else value
+    return resolved
 
 
 _ELSEWHERE = frozenset(("strategy", "documents"))
@@ -80,24 +81,24 @@ _ELSEWHERE = frozenset(("strategy", "documents"))
 def options_of(
     unit: Unit, spec: ThinkSpec, *, seed: int = 0, tokens_left: int | None = None
 ) -> ThinkOptions:
-    """What `unit` says. `seed` stands in where it gives none; no more than `tokens_left`.
+    """The options of `spec`. `seed` is the default; the budget is at most `tokens_left`.
 
-    Raises: `BuildError` when a function or a file that the settings name is not there.
+    Raises: `BuildError` when a function or a file of the settings is missing.
     """
-    said: dict[str, Any] = {
+    given: dict[str, Any] = {
         name: value
         for name in type(spec).model_fields
         if name not in _ELSEWHERE and (value := getattr(spec, name)) is not None
     }
-    said["settings"] = settings_in(unit, spec.strategy, spec.settings)
-    options = ThinkOptions(**{"seed": seed, **said})
+    given["settings"] = settings_in(unit, spec.strategy, spec.settings)
+    options = ThinkOptions(**{"seed": seed, **given})
     if tokens_left is None:
         return options
     return replace(options, budget=max(1, min(options.cap, tokens_left)))
 
 
 def check_thinking(strategy: str, options: ThinkOptions) -> None:
-    """Raises: `BuildError` for a strategy that is not there, or settings that it does not have."""
+    """Raises: `BuildError` for an unknown strategy, or settings that it does not have."""
     try:
         check_options(strategy, options)
     except ValueError as error:
@@ -105,13 +106,13 @@ def check_thinking(strategy: str, options: ThinkOptions) -> None:
 
 
 def thinks_already(model: str) -> CycleError:
-    """What is wrong with `model` as the one that a model thinks with."""
+    """The error for `model`, a thinking model, as the base of another one."""
     hint = "name the model that it thinks with"
     return CycleError(f"the model `{model}` thinks already", hint=hint)
 
 
 def check_typed(strategy: str, schema: JsonSchema | None) -> None:
-    """Raises: `BuildError` when answers of `strategy` fit no schema, and there is one."""
+    """Raises: `BuildError` when there is a schema, and answers of `strategy` fit none."""
     entry = STRATEGIES.get(strategy)
     if schema is not None and entry is not None and not entry.typed:
         hint = "leave the schema out, or have another node make it of the answer"
@@ -119,7 +120,7 @@ def check_typed(strategy: str, schema: JsonSchema | None) -> None:
 
 
 def check_strategy(unit: Unit, spec: ThinkSpec, path: KeyPath) -> None:
-    """Check the strategy at `path` and its settings. Raises: `BuildError`, at its place."""
+    """Check the strategy at `path` and its settings. Raises: `BuildError`, with the position."""
     if spec.strategy not in STRATEGIES:
         hint = choice_hint(spec.strategy, list(STRATEGIES))
         unknown = UnknownReference(f"there is no strategy `{spec.strategy}`", hint=hint)
@@ -133,17 +134,17 @@ def check_strategy(unit: Unit, spec: ThinkSpec, path: KeyPath) -> None:
 
 
 def check_think(unit: Unit, step: ModelNode, path: KeyPath) -> None:
-    """Check how the node at `path` thinks, if it does, and that its model does not.
+    """Check `think` of the node at `path`, and that its model is not a thinking model.
 
     Raises: `BuildError`.
     """
     other = thinker(unit, step.model)
     if step.think is not None and other is not None:
         unit.fail(thinks_already(other), (*path, "think"), at_key=True)
-    said = step.think or unit.document.models[step.model].think
-    if said is not None:
+    think = step.think or unit.document.models[step.model].think
+    if think is not None:
         try:
-            check_typed(said.strategy, step.output_schema)
+            check_typed(think.strategy, step.output_schema)
         except BuildError as untyped:
             unit.fail(untyped, (*path, "schema"), at_key=True)
     if step.think is not None:
@@ -151,7 +152,7 @@ def check_think(unit: Unit, step: ModelNode, path: KeyPath) -> None:
 
 
 def _named(spec: ThinkSpec, error: BuildError) -> str | None:
-    """The setting that an error is about: it quotes its name, or its value."""
+    """The setting that an error is about: the message quotes its name or its value."""
     for key, value in spec.settings.items():
         if repr(key) in error.message or (isinstance(value, str) and value in error.message):
             return key
@@ -165,7 +166,7 @@ _HINT = "a list of texts or of {name, text}, or a mapping of names to texts"
 def documents_of(value: Any) -> tuple[Document, ...]:
     """The documents in a value: a text, a list of texts or of {name, text}, or texts by name.
 
-    Those without a name are called d1, d2, ... Raises: `InputError` for anything else.
+    Unnamed documents are called d1, d2, ... Raises: `InputError` for other values.
     """
     if value is None:
         return ()
@@ -180,7 +181,7 @@ def documents_of(value: Any) -> tuple[Document, ...]:
 
 
 def read_documents(paths: Sequence[Path]) -> tuple[Document, ...]:
-    """The documents in text files, called as the files are; by their paths where names are equal.
+    """The documents in text files, named after the files; by path where file names are equal.
 
     Raises: `InputError`.
     """

@@ -1,4 +1,4 @@
-"""`use: think`: a model that answers by a strategy, in threads over another model."""
+"""`use: think`: a model that answers by a reasoning strategy over another model."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ from weft.workflow.runtime.results.stream import AnswerStream, RunStreams
 
 
 class ThoughtRun:
-    """One thought as a run of its own, which nobody records; `wait` carries it out.
+    """One thought as an unrecorded run; `wait` carries it out.
 
     Raises, when it is made: `BuildError` for an empty question, or a schema that the strategy
-    cannot keep to.
+    cannot satisfy.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class ThoughtRun:
         check_typed(strategy.name, question.schema)
         self._strategy = strategy.name
         self._schema = question.schema
-        work = self._typed(strategy.work(question))
+        node_fn = self._typed(strategy.work(question))
         self._run = Run(
-            Graph("think", [Node(ANSWER, work, kind="think")], [ANSWER]),
+            Graph("think", [Node(ANSWER, node_fn, kind="think")], [ANSWER]),
             RunOptions(concurrency, deadline_s=deadline_s),
             run=run_id("think", {"question": question.text, "strategy": strategy.name}),
             clock=clock,
@@ -91,7 +91,7 @@ class ThoughtRun:
         self.outcome = Outcome("cancelled")
 
     async def wait(self) -> FlowResult:
-        """Run to the end. The output `answer` is missing when there is none, and says why."""
+        """Run to the end. Without an answer, the result says why the output `answer` is missing."""
         result = await self._run.wait()
         self.outcome = result.outcomes[ANSWER]
         if self.outcome.ok:
@@ -100,29 +100,29 @@ class ThoughtRun:
 
     @property
     def thought(self) -> Thought:
-        """What came of it. Raises: `ReasoningError` when there is no answer."""
+        """The run's thought. Raises: `ReasoningError` when there is no answer."""
         if isinstance(self.outcome.value, Thought):
             return self.outcome.value
         raise no_thought(self._strategy, self.outcome)
 
-    def _typed(self, work: NodeFn) -> NodeFn:
-        """`work`, which fails with an answer that does not fit the schema."""
+    def _typed(self, node_fn: NodeFn) -> NodeFn:
+        """`node_fn`, which fails when its answer does not fit the schema."""
 
         def checked(thought: Thought) -> Thought:
             self._answer(thought)
             return thought
 
         async def typed(context: NodeContext, inputs: Inputs) -> Any:
-            return map_result(await work(context, inputs), checked)
+            return map_result(await node_fn(context, inputs), checked)
 
-        return work if self._schema is None else typed
+        return node_fn if self._schema is None else typed
 
     def _answer(self, thought: Thought) -> Any:
         return parse_answer(thought.answer, self._schema)
 
 
 def no_thought(strategy: str, outcome: Outcome) -> ReasoningError:
-    """The error of a thought that came to no answer; `outcome` is that of its node."""
+    """The error of a thought without an answer; `outcome` is that of its node."""
     failure = outcome.failure
     return ReasoningError(
         f"{strategy} came to no answer: {no_answer_reason(outcome)}",
@@ -134,15 +134,15 @@ def no_thought(strategy: str, outcome: Outcome) -> ReasoningError:
 class ThoughtModel:
     """Implements `ModelClient` and `Startable`: each call is a thought of `model` by `strategy`.
 
-    The last words of the user are the question, with the conversation before them; system messages
-    are what the model is told. What threads write comes as reasoning, each when it has ended, then
-    the answer; where one call writes exactly that, it is streamed as it is written. Of the sampling
-    count the temperature, `top_p` and the seed; `max_tokens` bounds all that is generated,
-    reasoning included. The usage is that of all threads, cancelled ones too.
-    `model` is closed by whoever gives it.
+    The last message of the user is the question, with the conversation before it; system messages
+    become the system prompt. Text of threads is streamed as reasoning, each thread when it has
+    ended, then comes the answer; if one call writes exactly the answer, it is streamed as it is
+    written. Of the sampling only temperature, `top_p` and seed apply; `max_tokens` bounds all
+    generated tokens, reasoning included. The usage covers all threads, cancelled ones too. The
+    caller that passed `model` closes it.
 
-    Raises: `BuildError` for a strategy that is not there, settings that it does not have, or a
-    `model` that thinks already.
+    Raises: `BuildError` for an unknown strategy, settings that it does not have, or a `model` that
+    is itself a thinking model.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ThoughtModel:
         self._runs = RunStreams()
 
     def over(self, around: Callable[[ModelClient], ModelClient]) -> ThoughtModel:
-        """The same thinking, with what `around` makes of its model."""
+        """The same strategy over `around(model)`."""
         return ThoughtModel(around(self._client), self._strategy, self._options, name=self._name)
 
     @property
@@ -172,9 +172,9 @@ class ThoughtModel:
         return self._name
 
     async def capabilities(self) -> Capabilities:
-        there = await self._client.capabilities()
-        typed = there.structured_output and STRATEGIES[self._strategy].typed
-        return Capabilities(structured_output=typed, max_context_tokens=there.max_context_tokens)
+        base = await self._client.capabilities()
+        typed = base.structured_output and STRATEGIES[self._strategy].typed
+        return Capabilities(structured_output=typed, max_context_tokens=base.max_context_tokens)
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
         if isinstance(self._client, Startable):
@@ -182,19 +182,19 @@ class ThoughtModel:
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient`. Raises: also `InputError`, and `RunError`s that name the thread."""
-        strategy, question = self._asked(request)
-        told = _Transcript(self._speaker)
+        strategy, question = self._question(request)
+        transcript = _Transcript(self._speaker)
         live = request.extra.get("stream") is not False
-        speech = AnswerStream({}, self._speaker if live else None)
+        answer_stream = AnswerStream({}, self._speaker if live else None)
         async with self._runs.start(
             lambda listener: ThoughtRun(
                 strategy, question, (listener,), deadline_s=request.timeout_s
             )
         ) as stream:
             async for event in stream.events():
-                if text := told.of(event):
+                if text := transcript.add(event):
                     yield ReasoningDelta(text)
-                if text := speech.take(event):
+                if text := answer_stream.take(event):
                     yield TextDelta(text)
             if stream.cancelled:
                 raise self._is_closed()
@@ -204,24 +204,23 @@ class ThoughtModel:
             thought, usage = stream.run.thought, stream.result.usage
         answer = thought.answer
         finish: FinishReason = "length" if thought.cut else "stop"
-        if text := speech.rest(answer):
+        if text := answer_stream.rest(answer):
             yield TextDelta(text)
-        yield Completion(
-            answer, finish, usage=usage, model=self._name, reasoning="".join(told.said)
-        )
+        reasoning = "".join(transcript.texts)
+        yield Completion(answer, finish, usage=usage, model=self._name, reasoning=reasoning)
 
     def work(self, request: ModelRequest) -> NodeFn:
-        """The thought about `request` as the work of a node, for runs that are under way already.
+        """The thought about `request` as a node function, for a run that already executes.
 
         Its value is a `Thought`. Raises: what `generate` raises before it begins.
         """
-        strategy, question = self._asked(request)
+        strategy, question = self._question(request)
         return strategy.work(question)
 
     async def aclose(self) -> None:
         await self._runs.aclose()
 
-    def _asked(self, request: ModelRequest) -> tuple[Strategy, Question]:
+    def _question(self, request: ModelRequest) -> tuple[Strategy, Question]:
         self._check(request)
         options = _options(self._options, request.sampling)
         return make_strategy(self._strategy, self._client, options), question_of(request)
@@ -241,22 +240,22 @@ class ThoughtModel:
 
 
 def refuse_thinker(model: ModelClient) -> None:
-    """Raise `CycleError` when `model` thinks already: every thread would be a tree of its own."""
+    """Raise `CycleError` for a thinking model: each of its threads would be a tree of threads."""
     if isinstance(model, ThoughtModel):
         raise thinks_already(model.model)
 
 
 def question_of(request: ModelRequest) -> Question:
-    """A chat as a question. Raises: `InputError` when nobody asks anything."""
-    said = [message for message in request.messages if message.role != "system"]
+    """A chat as a question. Raises: `InputError` unless it ends with a message of a user."""
+    messages = [message for message in request.messages if message.role != "system"]
     system = "\n\n".join(m.content for m in request.messages if m.role == "system")
-    if not said or said[-1].role != "user" or not said[-1].content.strip():
+    if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
         raise InputError("nobody asks anything", hint="end with a message of the role user")
-    return Question(_with_conversation(said), system, schema=request.schema)
+    return Question(_with_conversation(messages), system, schema=request.schema)
 
 
-def _with_conversation(said: Sequence[Message]) -> str:
-    *before, last = said
+def _with_conversation(messages: Sequence[Message]) -> str:
+    *before, last = messages
     if not before:
         return last.content
     turns = "\n\n".join(f"{message.role}: {message.content}" for message in before)
@@ -275,15 +274,15 @@ def _options(options: ThinkOptions, sampling: Sampling) -> ThinkOptions:
 
 
 class _Transcript:
-    """What threads wrote, one after another in the order in which they ended; not the answer."""
+    """The text of threads, in the order in which they ended, without the answer."""
 
     def __init__(self, speaker: NodeId | None) -> None:
         self._speaker = speaker
-        self.said: list[str] = []
+        self.texts: list[str] = []
         self._writing: defaultdict[NodeId, list[str]] = defaultdict(list)
 
-    def of(self, event: Event) -> str:
-        """What there is to tell with `event`."""
+    def add(self, event: Event) -> str:
+        """The text that is complete with `event`."""
         match event:
             case NodeStreamed() if event.node != self._speaker:
                 self._writing[event.node].append(event.text)
@@ -291,13 +290,13 @@ class _Transcript:
                 self._writing.pop(event.node, None)
             case NodeFinished():
                 if text := "".join(self._writing.pop(event.node, ())):
-                    self.said.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
-                    return self.said[-1]
+                    self.texts.append(f"[{event.node.partition('/')[2]}] {text}\n\n")
+                    return self.texts[-1]
         return ""
 
 
 def check_made(unit: Unit, name: str) -> None:
-    """Check what the model `name` thinks with; not the strategy. Raises: `BuildError`."""
+    """Check the base model of `name`, not the strategy. Raises: `BuildError`."""
     spec = unit.document.models[name]
     check_behind(unit, name)
     if (other := thinker(unit, spec.model)) is not None:
@@ -305,7 +304,7 @@ def check_made(unit: Unit, name: str) -> None:
 
 
 def make(unit: Unit, name: str, client: Callable[[str], ModelClient]) -> ThoughtModel:
-    """The model `name` of `unit`, over the one that `client` gives. Raises: `BuildError`."""
+    """The model `name` of `unit`, over its base from `client`. Raises: `BuildError`."""
     check_made(unit, name)
     spec = unit.document.models[name]
     assert spec.think is not None

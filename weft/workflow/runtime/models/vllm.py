@@ -1,4 +1,4 @@
-"""`use: vllm`: servers that weft starts, or finds running; or, with `base_url`, yours."""
+"""`use: vllm`: servers that weft starts or finds running; or, with `base_url`, existing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OWN = frozenset(("adapter", "fleet", "keep_alive", "kv_cache"))
 _ELSEWHERE = frozenset(("model", "api_key_env", "kv_cache_bytes", "host", "port"))
-"""Fields of a spec that a declaration gives in another way, or not at all."""
+"""Fields of a spec that a declaration sets in another way, or not at all."""
 
 
 def check(spec: ModelSpec) -> None:
@@ -51,7 +51,7 @@ def make(spec: ModelSpec) -> ModelClient:
 
 
 def serve_spec(spec: ModelSpec) -> ServeSpec:
-    """What to serve. Raises: `BuildError`."""
+    """The serving options of the declaration. Raises: `BuildError`."""
     from weft.serving.vllm.launch.decoders import parse_decode
     from weft.serving.vllm.launch.spec import ServeSpec
 
@@ -68,8 +68,8 @@ def serve_spec(spec: ModelSpec) -> ServeSpec:
         return ServeSpec(spec.model, api_key_env=spec.api_key_env, **given)
     except (SpecError, TypeError, ValueError) as error:
         hint = error.hint if isinstance(error, SpecError) else None
-        said = error.message if isinstance(error, SpecError) else str(error)
-        raise BuildError(f"the options of {spec.model}: {said}", hint=hint) from error
+        message = error.message if isinstance(error, SpecError) else str(error)
+        raise BuildError(f"the options of {spec.model}: {message}", hint=hint) from error
 
 
 def _keep_alive_s(spec: ModelSpec) -> float:

@@ -1,1 +1,1 @@
-"""What runs come to: results, failures, streams."""
+"""Results of runs: values, failures, streams."""

@@ -19,7 +19,7 @@ from weft.workflow.document.spec.nodes import BaseNode, JoinNode
 from weft.workflow.document.templates import inner_names, names_of
 
 ANSWER: Final = NodeId("answer")
-"""The node of a question that answers."""
+"""The answering node of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class FlowResult:
     """The end of a run.
 
     outputs    the outputs that could be computed, by name
-    missing    for every other output, why it is not there
-    outcomes   how every node ended, those that were made on the way too
+    missing    for every other output, the reason why it is missing
+    outcomes   how every node ended, dynamic nodes included
     status     succeeded, partial, failed or cancelled; `reasons` say why in sentences
-    unsettled  calls that must not be repeated and that a person has to judge, also of nodes that
-               something stood in for
+    unsettled  calls that must not be repeated and whose end is unknown: a person must decide; also
+               those of nodes that were replaced
     """
 
     run: RunId
@@ -49,10 +49,10 @@ class FlowResult:
     def of(
         cls, result: RunResult, outputs: Mapping[str, Any], missing: Mapping[str, str]
     ) -> FlowResult:
-        """What the engine says of a run, with its outputs."""
+        """The engine's result of a run, with its outputs."""
         own: dict[str, Any] = {"outputs": outputs, "missing": missing}
-        told = (each.name for each in fields(cls) if each.name not in own)
-        return cls(**own, **{name: getattr(result, name) for name in told})
+        names = (each.name for each in fields(cls) if each.name not in own)
+        return cls(**own, **{name: getattr(result, name) for name in names})
 
     @property
     def ok(self) -> bool:
@@ -60,7 +60,7 @@ class FlowResult:
         return self.status == "succeeded" and not self.missing
 
     def __getitem__(self, output: str) -> Any:
-        """An output. Raises: `KeyError` that says why it is missing."""
+        """An output. Raises: `KeyError` with the reason why it is missing."""
         if output in self.missing:
             raise KeyError(f"{output}: {self.missing[output]}")
         return self.outputs[output]
@@ -74,7 +74,7 @@ def output_templates(document: WorkflowDocument) -> dict[str, ValueTemplate]:
 def flow_result(
     templates: Mapping[str, ValueTemplate], inputs: Mapping[str, Any], result: RunResult
 ) -> FlowResult:
-    """The outputs of a finished run, with everything the engine says of it."""
+    """The outputs of a finished run, with the engine's result."""
     values = dict(inputs)
     outputs: dict[str, Any] = {}
     missing: dict[str, str] = {}
@@ -99,7 +99,7 @@ def flow_result(
 
 
 def no_answer_reason(outcome: Outcome) -> str:
-    """Why there is no answer, of the node that was to answer."""
+    """Why the answering node gave no answer."""
     return str(outcome.failure or "nothing was answered")
 
 
@@ -119,14 +119,14 @@ _KINDS: Mapping[str, type[WeftError]] = {
         *("ModelUnavailable", "NodeLimit", "StoreError"),
     )
 }
-"""Errors that callers of a model know how to take."""
+"""Errors that callers of a model can handle."""
 _CALLERS = frozenset({"ContextLengthExceeded"})
 _LATE = frozenset({"DeadlineExceeded", "NodeTimeout"})
 _CUT_OFF = "Upstream"
 
 
 def check_result(document: WorkflowDocument, result: FlowResult, wanted: Iterable[str]) -> None:
-    """Raises: why one of the outputs `wanted` is not there, or else why the run failed."""
+    """Raises: the reason why one of the outputs `wanted` is missing, or why the run failed."""
     for output in wanted:
         if output in result.missing:
             raise _why_missing(document, result, output)
@@ -137,9 +137,9 @@ def check_result(document: WorkflowDocument, result: FlowResult, wanted: Iterabl
 def _why_missing(document: WorkflowDocument, result: FlowResult, output: str) -> WeftError:
     """The failure of a node that `output` needs: of the one that failed first."""
     node = _failed(result, value_template(document.outputs[output]).names)
-    seen: set[NodeId] = set()
-    while node is not None and node not in seen:
-        seen.add(node)
+    visited: set[NodeId] = set()
+    while node is not None and node not in visited:
+        visited.add(node)
         failure = result.outcomes[node].failure
         assert failure is not None
         before = _failed(result, _sources(document.nodes[node]))
@@ -150,7 +150,7 @@ def _why_missing(document: WorkflowDocument, result: FlowResult, output: str) ->
 
 
 def _why_failed(result: FlowResult) -> WeftError:
-    """The first failure that the run did not get over."""
+    """The first failure that the run did not survive."""
     for node, outcome in result.outcomes.items():
         if outcome.failure is not None and f"{node} failed: {outcome.failure}" in result.reasons:
             return caller_fault(result, node) or error_of(outcome.failure, node)
@@ -158,7 +158,7 @@ def _why_failed(result: FlowResult) -> WeftError:
 
 
 def caller_fault(result: FlowResult, node: NodeId) -> WeftError | None:
-    """The failure inside `node`, a container or an agent, that is about what the caller sent."""
+    """The failure inside `node`, a container or an agent, that the caller's input caused."""
     for inner, outcome in result.outcomes.items():
         failure = outcome.failure
         if (
@@ -184,7 +184,7 @@ def _sources(step: BaseNode) -> set[str]:
 
 
 def error_of(failure: Failure, node: NodeId) -> WeftError:
-    """What went wrong in `node`, as an error that callers of a model know how to take."""
+    """A failure of `node` as an error that callers of a model can handle."""
     if failure.error in _LATE:
         return ModelTimeout(failure.message, node=node)
     kind = _KINDS.get(failure.error)

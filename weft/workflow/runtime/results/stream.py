@@ -1,4 +1,4 @@
-"""Runs whose events are read while they go on, and a workflow's answer as one streamed text."""
+"""Runs as event streams, and a workflow's answer as one streamed text."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ R = TypeVar("R", bound=WaitableRun)
 
 
 class RunStream(Generic[R]):
-    """A run under way. `result` is there once `events` has ended; it raises what the run raised."""
+    """A run in progress. `result` is valid after the end of `events`; it raises the run's error."""
 
-    def __init__(self, run: R, task: asyncio.Task[FlowResult], heard: asyncio.Queue[Event | None]):
+    def __init__(self, run: R, task: asyncio.Task[FlowResult], queue: asyncio.Queue[Event | None]):
         self.run = run
         self._task = task
-        self._heard = heard
+        self._queue = queue
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The events in order, as they come."""
-        while (event := await self._heard.get()) is not None:
+        while (event := await self._queue.get()) is not None:
             yield event
 
     @property
     def cancelled(self) -> bool:
-        """True when somebody has closed the runs."""
+        """True when the stream was closed before the run's end."""
         return self._task.cancelled()
 
     @property
     def result(self) -> FlowResult:
-        """How it ended."""
+        """The run's result."""
         return self._task.result()
 
 
 class RunStreams:
-    """Any number of runs at once; `aclose` ends them all, and then none may begin.
+    """Any number of runs at once; `aclose` cancels them all, and then none may begin.
 
-    `waits`: who leaves a run waits for its end; else `aclose` does.
+    `waits`: leaving a run's context waits for its end; else `aclose` does.
     """
 
     def __init__(self, *, waits: bool = True) -> None:
@@ -64,22 +64,22 @@ class RunStreams:
 
     @asynccontextmanager
     async def start(self, make: Callable[[Listener], R]) -> AsyncGenerator[RunStream[R], None]:
-        """The run that `make` prepares, under way as long as the context is open."""
-        heard: asyncio.Queue[Event | None] = asyncio.Queue()
-        run = make(heard.put_nowait)
+        """The run that `make` prepares, which runs while the context is open."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        run = make(queue.put_nowait)
         task = asyncio.create_task(run.wait())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: heard.put_nowait(None))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            yield RunStream(run, task, heard)
+            yield RunStream(run, task, queue)
         finally:
             task.cancel()
             if self._waits:
                 await asyncio.wait((task,))
 
     async def aclose(self) -> None:
-        """Cancel what runs, and wait for it."""
+        """Cancel all runs, and wait for them."""
         self.closed = True
         for task in self._tasks:
             task.cancel()
@@ -93,19 +93,19 @@ _ANSWERS = ("answer", "text")
 def answer_of(document: WorkflowDocument) -> str | None:
     """The output that is the answer: `answer`, `text`, or the only one; None: all of them."""
     outputs = document.outputs
-    found = next((name for name in _ANSWERS if name in outputs), None)
-    return next(iter(outputs)) if found is None and len(outputs) == 1 else found
+    name = next((each for each in _ANSWERS if each in outputs), None)
+    return next(iter(outputs)) if name is None and len(outputs) == 1 else name
 
 
 def as_text(value: object) -> str:
-    """A text as it is, anything else as JSON."""
+    """Texts as they are, other values as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, default=jsonable, ensure_ascii=False)
 
 
 def writers_of(document: WorkflowDocument) -> frozenset[NodeId]:
-    """The model nodes whose values the answer is made of."""
+    """The model nodes whose values the answer contains."""
     name = answer_of(document)
     outputs = document.outputs if name is None else {name: document.outputs[name]}
     names = {used for value in outputs.values() for used in value_template(value).names}
@@ -114,7 +114,7 @@ def writers_of(document: WorkflowDocument) -> frozenset[NodeId]:
 
 
 def speaker_of(document: WorkflowDocument) -> NodeId | None:
-    """The model node whose text is the answer, and nothing but its text; None if there is none."""
+    """The model node whose text is exactly the answer; None if there is none."""
     name = answer_of(document)
     value = None if name is None else document.outputs[name]
     path = template(value).path if isinstance(value, str) else None
@@ -124,7 +124,7 @@ def speaker_of(document: WorkflowDocument) -> NodeId | None:
 
 
 def speaks(step: BaseNode | None) -> bool:
-    """True for a node whose value is the text that a model streams."""
+    """True for a node whose value is exactly the text that a model streams."""
     if not isinstance(step, ModelNode):
         return False
     several = step.samples is not None or step.think is not None
@@ -132,24 +132,24 @@ def speaks(step: BaseNode | None) -> bool:
 
 
 class AnswerStream:
-    """Follows the node that writes the answer, through its repetitions and its fallback.
+    """The streamed text of the node that writes the answer, through its retries and its fallback.
 
-    What has been said cannot be taken back: a repetition has to begin with it.
+    Text that was sent cannot be taken back: a repetition must begin with it.
     """
 
     def __init__(self, nodes: Mapping[str, BaseNode], speaker: NodeId | None) -> None:
         self._nodes = nodes
         self._speaker = speaker
-        self._said: list[str] = []
+        self._sent: list[str] = []
         self._length = 0
         self._at = 0
-        """Characters that the present attempt has written."""
+        """Characters written by the current attempt."""
 
     def take(self, event: Event) -> str:
         """The text that is new with `event`. Raises: `ModelUnavailable` on a contradiction."""
         match event:
             case NodeStreamed(node=node, text=text) if node == self._speaker:
-                return self._say(text)
+                return self._send(text)
             case NodeRetrying(node=node) if node == self._speaker:
                 self._at = 0
             case NodeRerouted(node=node, to=to) if node == self._speaker:
@@ -159,21 +159,21 @@ class AnswerStream:
         return ""
 
     def rest(self, answer: str) -> str:
-        """What is still to be said of the whole `answer`. Raises: `ModelUnavailable`."""
+        """The unsent rest of the whole `answer`. Raises: `ModelUnavailable`."""
         self._at = 0
-        return self._say(answer) if len(answer) >= self._length else self._contradict()
+        return self._send(answer) if len(answer) >= self._length else self._contradict()
 
-    def _say(self, text: str) -> str:
+    def _send(self, text: str) -> str:
         if self._at < self._length:
-            if len(self._said) > 1:
-                self._said = ["".join(self._said)]
-            known = self._said[0][self._at : self._at + len(text)]
-            if text[: len(known)] != known:
+            if len(self._sent) > 1:
+                self._sent = ["".join(self._sent)]
+            repeated = self._sent[0][self._at : self._at + len(text)]
+            if text[: len(repeated)] != repeated:
                 self._contradict()
-            self._at += len(known)
-            text = text[len(known) :]
+            self._at += len(repeated)
+            text = text[len(repeated) :]
         if text:
-            self._said.append(text)
+            self._sent.append(text)
             self._length += len(text)
             self._at = self._length
         return text

@@ -1,7 +1,7 @@
-"""What a program takes from Python: tools and plain functions, imported when first asked for.
+"""Tools and plain functions of a workflow, imported on first use.
 
-Importing a file runs it, so it is as trusted as the workflow beside it. The dotted name of a module
-leads to `@weft.tool` functions only: a workflow file alone can never name `os:system`.
+Importing a file runs it, so it is as trusted as the workflow next to it. A dotted module name gives
+access to `@weft.tool` functions only: a workflow file alone can never name `os:system`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ Function = Callable[..., Any]
 
 
 def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
-    """The tool that `text` means in `unit`: a declared name, or an import path.
+    """The tool that `text` names in `unit`: a declared name, or an import path.
 
     Raises: `ToolNotFound` or `BuildError`.
     """
     declared = unit.document.tools.get(text)
     reference = text if declared is None else declared.use or text
-    found = unit.functions.get(reference)
-    if found is None:
-        found = resolve(_from_root(unit, reference), unit.root)
+    function = unit.functions.get(reference)
+    if function is None:
+        function = resolve(_from_root(unit, reference), unit.root)
     made = unit.memo.tools.get(text)
-    if made is None or made[0] is not found:
-        made = unit.memo.tools[text] = found, _declared(found, declared)
+    if made is None or made[0] is not function:
+        made = unit.memo.tools[text] = function, _declared(function, declared)
     tool: Tool[..., Any] = made[1]
     return tool
 
 
-def _declared(found: Function, declared: ToolUse | None) -> Tool[..., Any]:
-    """A tool, or a function, with what a document says of it."""
-    tool = found if isinstance(found, Tool) else Tool(found)
+def _declared(function: Function, declared: ToolUse | None) -> Tool[..., Any]:
+    """A tool, or a function as a tool, with the settings of its declaration."""
+    tool = function if isinstance(function, Tool) else Tool(function)
     if declared is None or (declared.isolate is None and declared.effect is None):
         return tool
     isolation = None if declared.isolate is None else _isolation(declared.isolate)
@@ -49,13 +49,13 @@ def _declared(found: Function, declared: ToolUse | None) -> Tool[..., Any]:
 
 
 def function_of(unit: Unit, reference: str) -> Function:
-    """The plain function at an import path, or given in Python under that name.
+    """The plain function at an import path, or the one that Python code gave under that name.
 
     Raises: `ToolNotFound` or `BuildError`.
     """
-    known = unit.functions.get(reference)
-    if known is not None:
-        return known.function if isinstance(known, Tool) else known
+    given = unit.functions.get(reference)
+    if given is not None:
+        return given.function if isinstance(given, Tool) else given
     source, _, name = reference.rpartition(":")
     if not is_file(source):
         return resolve(reference, unit.root).function
@@ -64,7 +64,7 @@ def function_of(unit: Unit, reference: str) -> Function:
 
 
 def function_in(folder: Path, reference: str) -> Function:
-    """The plain function that a person names, `./file.py:name`; paths start at `folder`.
+    """The plain function `./file.py:name` of a command line; paths are relative to `folder`.
 
     Raises: `ToolNotFound` or `BuildError`.
     """
@@ -75,12 +75,12 @@ def function_in(folder: Path, reference: str) -> Function:
 
 
 def _own_function(module: ModuleType, source: str, name: str) -> Function:
-    """A function that the file itself defines; not what it has imported from elsewhere."""
-    found = getattr(module, name, None)
-    if isinstance(found, Tool):
-        return found.function
-    if inspect.isfunction(found) and found.__module__ == module.__name__:
-        return found
+    """A function that the file itself defines, not one that it imports."""
+    value = getattr(module, name, None)
+    if isinstance(value, Tool):
+        return value.function
+    if inspect.isfunction(value) and value.__module__ == module.__name__:
+        return value
     own = [
         key
         for key, value in vars(module).items()
@@ -91,7 +91,7 @@ def _own_function(module: ModuleType, source: str, name: str) -> Function:
 
 
 def _from_root(unit: Unit, reference: str) -> str:
-    """`reference` with a file's path relative to the root folder, where it must lie."""
+    """`reference` with a file's path relative to the root folder, which must contain it."""
     source, colon, name = reference.rpartition(":")
     if not colon or not is_file(source):
         return reference
@@ -109,7 +109,7 @@ def _isolation(limits: IsolationSpec) -> Isolation:
 
 
 def build_error(error: WeftError) -> BuildError:
-    """An error of an import as one of the build, with its message and hint."""
+    """An import error as a `BuildError`, with its message and hint."""
     if isinstance(error, BuildError):
         return error
     hint = error.hint or "paths start at the folder of the workflow file"

@@ -27,20 +27,20 @@ _ANYTHING = {"type": "object"}
 
 
 class ToolBoundary(Protocol):
-    """Stands between a run and its tools: records what passes, or plays it."""
+    """The I/O boundary between a run and its tools: records or replays calls."""
 
     def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:
-        """What is called in the place of `inner`, the tools of the server `source` if it is one."""
+        """The runner to call instead of `inner`, the tools of the server `source` if not empty."""
 
     def source(self, unit: Unit, name: str) -> ToolServer:
-        """The server that `unit` declares as `name`, not started."""
+        """The server that `unit` declares as `name`, not yet started."""
 
     async def listed(self, tools: ToolRunner) -> Sequence[ToolSpec]:
-        """The tools of a server that has been started, as `tools` made it."""
+        """The tools of a started server, whose runner `tools` returned."""
 
 
 class ToolLookup(Protocol):
-    """What is known of tools and functions before a run."""
+    """Tools and functions as they are known before a run."""
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
         """See `Toolset.spec`."""
@@ -50,7 +50,7 @@ class ToolLookup(Protocol):
 
 
 class _DirectBoundary:
-    """No border: calls go where they are meant to go."""
+    """A boundary that passes all calls through."""
 
     def tools(self, inner: ToolRunner, source: str = "") -> ToolRunner:  # noqa: ARG002 - the port
         return inner
@@ -65,12 +65,14 @@ class _DirectBoundary:
 class Toolset:
     """Finds and calls the tools and functions of units; imports each when first needed.
 
-    Servers are started when first needed, too, and ended by `aclose`; what their tools take and
-    return is not known before. Identical calls of pure tools are made once, similar ones of tools
-    with a batch form together.
+    Servers are started on first use too, and stopped by `aclose`; the types of their tools are
+    unknown before. Identical calls of pure tools are made once; similar calls of tools with a batch
+    form are made together.
     """
 
-    def __init__(self, given: ToolRunner | None = None, border: ToolBoundary | None = None) -> None:
+    def __init__(
+        self, given: ToolRunner | None = None, boundary: ToolBoundary | None = None
+    ) -> None:
         self._given = given
         self._given_specs = {spec.name: spec for spec in given.specs()} if given else {}
         self._toolbox = Toolbox()
@@ -80,23 +82,23 @@ class Toolset:
         self._functions: dict[tuple[Unit, str], Function] = {}
         self._sources: dict[tuple[Unit, str], ToolServer] = {}
         self._reused: dict[tuple[Unit, str], ToolRunner] = {}
-        self._known: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
-        self._border: ToolBoundary = _DirectBoundary()
-        if border is not None:
-            self.put(border)
+        self._server_specs: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
+        self._boundary: ToolBoundary = _DirectBoundary()
+        if boundary is not None:
+            self.put(boundary)
 
-    def put(self, border: ToolBoundary) -> None:
-        """Have all calls from now on pass `border`. Before any server is started."""
-        self._border = border
+    def put(self, boundary: ToolBoundary) -> None:
+        """Route all further calls through `boundary`. Before any server is started."""
+        self._boundary = boundary
         self._bound.clear()
-        self._calls = border.tools(self._calls)
+        self._calls = boundary.tools(self._calls)
         if self._given is not None:
-            self._given = border.tools(self._given)
+            self._given = boundary.tools(self._given)
         for (unit, name), tools in self._reused.items():
-            self._reused[unit, name] = border.tools(tools, name)
+            self._reused[unit, name] = boundary.tools(tools, name)
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
-        """What is known of the tool that `text` means in `unit`.
+        """The spec of the tool that `text` names in `unit`, as far as it is known.
 
         Raises: `ToolNotFound` or `BuildError` when it cannot be imported.
         """
@@ -107,56 +109,56 @@ class Toolset:
         if source is None:
             return self._tool(unit, text).spec
         name = server_tool_name(*source)
-        known = self._listed(unit, source[0])
-        if known is None:
+        listed = self._listed(unit, source[0])
+        if listed is None:
             return ToolSpec(name, "", _ANYTHING)
-        if name not in known:
-            there = suggestion(name, known)
-            raise ToolNotFound(f"`{source[0]}` has no tool `{source[1]}`", hint=there)
-        return known[name]
+        if name not in listed:
+            hint = suggestion(name, listed)
+            raise ToolNotFound(f"`{source[0]}` has no tool `{source[1]}`", hint=hint)
+        return listed[name]
 
     def known(self, unit: Unit, name: str) -> Sequence[ToolSpec]:
-        """The tools of the server `name`, as far as they are known without starting it."""
+        """The tools of the server `name`, as far as known without starting it."""
         return tuple((self._listed(unit, name) or {}).values())
 
     async def offered(self, unit: Unit, texts: Sequence[str]) -> tuple[ToolSpec, ...]:
-        """What is known of several tools; the name of a server stands for all of its tools.
+        """The specs of several tools; the name of a server stands for all of its tools.
 
         Starts the servers. Raises: `ToolError`, `BuildError`.
         """
-        found: dict[str, ToolSpec] = {}
+        specs: dict[str, ToolSpec] = {}
         for text in texts:
             for spec in await self._offer(unit, text):
-                found[spec.name] = spec
-        return tuple(found.values())
+                specs[spec.name] = spec
+        return tuple(specs.values())
 
     async def start(self, unit: Unit, name: str) -> ToolServer:
         """The server that `unit` declares as `name`, running. Raises: `ToolError`, `BuildError`."""
         source = self._opened(unit, name)
         await source.start()
-        specs = await self._border.listed(self._reused[unit, name])
-        self._known[unit, name] = {spec.name: spec for spec in specs}
+        specs = await self._boundary.listed(self._reused[unit, name])
+        self._server_specs[unit, name] = {spec.name: spec for spec in specs}
         return source
 
     async def aclose(self) -> None:
-        """End all servers that were started."""
+        """Stop all servers that were started."""
         closing = [asyncio.create_task(source.aclose()) for source in self._sources.values()]
         if not closing:
             return
         try:
             await asyncio.wait(closing)
         except asyncio.CancelledError:
-            for task in closing:  # they end at once then
+            for task in closing:  # makes them end at once
                 task.cancel()
             await asyncio.wait(closing)
             raise
 
     def replaces(self, name: str) -> bool:
-        """True when tools given for the run stand in for those of the server `name`."""
+        """True when tools given for the run replace those of the server `name`."""
         return any(given.startswith(f"{name}_") for given in self._given_specs)
 
     def resource(self, unit: Unit, text: str) -> str | None:
-        """The class of slots that a call of the tool takes."""
+        """The resource class of the tool's calls."""
         source = source_of(unit, text)
         if source is not None:
             return source[0]
@@ -167,7 +169,7 @@ class Toolset:
 
     @property
     def resources(self) -> frozenset[str]:
-        """The classes of slots that the tools used so far name themselves."""
+        """The resource classes that the tools used so far declare themselves."""
         tools = (self._toolbox.get(name) for name in self._names.values())
         return frozenset(tool.resource for tool in tools if tool.resource is not None)
 
@@ -176,14 +178,14 @@ class Toolset:
         return await self.bound(unit, text)(arguments)
 
     def bound(self, unit: Unit, text: str) -> BoundTool:
-        """Calls of the tool, looked up once.
+        """A bound call of the tool, looked up once.
 
         Raises: `ToolNotFound` or `BuildError` when it cannot be imported.
         """
-        found = self._bound.get((unit, text))
-        if found is None:
-            found = self._bound[unit, text] = self._lookup(unit, text)
-        return found
+        call = self._bound.get((unit, text))
+        if call is None:
+            call = self._bound[unit, text] = self._lookup(unit, text)
+        return call
 
     def _lookup(self, unit: Unit, text: str) -> BoundTool:
         if self._given is not None and _short(text) in self._given_specs:
@@ -220,16 +222,16 @@ class Toolset:
 
     def _opened(self, unit: Unit, name: str) -> ToolServer:
         if (unit, name) not in self._sources:
-            source = self._sources[unit, name] = self._border.source(unit, name)
-            self._reused[unit, name] = self._border.tools(ReusingTools(source), name)
+            source = self._sources[unit, name] = self._boundary.source(unit, name)
+            self._reused[unit, name] = self._boundary.tools(ReusingTools(source), name)
         return self._sources[unit, name]
 
     def _listed(self, unit: Unit, name: str) -> Mapping[str, ToolSpec] | None:
-        """The tools of a source, or None where they are not known yet."""
-        if is_known(unit, name) and (unit, name) not in self._known:
+        """The tools of a server, or None while they are unknown."""
+        if is_known(unit, name) and (unit, name) not in self._server_specs:
             specs = self._opened(unit, name).specs()
-            self._known[unit, name] = {spec.name: spec for spec in specs}
-        return self._known.get((unit, name))
+            self._server_specs[unit, name] = {spec.name: spec for spec in specs}
+        return self._server_specs.get((unit, name))
 
     def _tool(self, unit: Unit, text: str) -> Tool[..., Any]:
         key = unit, text
@@ -247,16 +249,16 @@ class Toolset:
 
 
 def _short(text: str) -> str:
-    """The tool's own name, where `text` is an import path or leads to a tool of a server."""
+    """The tool's own name, from an import path or a server's tool."""
     return text.rpartition(":")[2].replace(".", "_")
 
 
 class FlowTools:
     """Implements `ToolRunner` once `start` has imported the functions and started the servers.
 
-    `written` says how a node of the workflow names each tool: `files.read_file` for the
-    `files_read_file` of models. `toolset`, which whoever gives it closes, calls them: that of a
-    run, say. `only`: no others than these, named as by a node.
+    `written` maps a tool's name to its name in the workflow: `files_read_file`, as models call it,
+    to `files.read_file`. `toolset` makes the calls, and its owner closes it. `only`: just these
+    tools, by their names in the workflow.
     """
 
     def __init__(
@@ -287,10 +289,10 @@ class FlowTools:
         return await self._toolset.call(self.unit, self.written[name], arguments)
 
     def name_of(self, tool: str) -> str | None:
-        """How a node names what models call `tool`; None for a tool that is none of these.
+        """The workflow's name for a tool as models call it; None for other tools.
 
-        Before `start` a tool of a server is taken to be there when the server is declared. Raises:
-        `ToolError`, `BuildError` when a function cannot be imported.
+        Before `start`, any tool of a declared server is assumed to exist. Raises: `ToolError`,
+        `BuildError` when a function cannot be imported.
         """
         if self.written:
             return self.written.get(tool)
@@ -303,12 +305,12 @@ class FlowTools:
         return None
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes; a tool that is not there takes none."""
+        """The resource class of the tool's calls; None for an unknown tool."""
         written = self.written.get(name)
         return None if written is None else self._toolset.resource(self.unit, written)
 
     async def aclose(self) -> None:
-        """End the servers that were started."""
+        """Stop the servers that were started."""
         await self._toolset.aclose()
 
     def _name(self, declared: str, tool: str) -> str:
