@@ -180,7 +180,7 @@ class RunRecording:
         return recorded_models(models, book, given)
 
     def _write(self, event: CallEvent, durable: bool) -> Awaitable[None] | None:
-        if not durable and self._alone and self.recorder.hold(event):
+        if not durable and self._alone and self.recorder.defer(event):
             return None
         for told in self._redact(event):
             self._audience.tell(told)
