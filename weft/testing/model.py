@@ -36,6 +36,7 @@ _CAPABILITIES = Capabilities(structured_output=True, tools=True)
 
 
 @dataclass(frozen=True, slots=True)
+class Reply:
     """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
 
     `reasoning` comes before the text, in tokens too. `prefill_s`: the stream begins with

@@ -22,6 +22,7 @@ _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
+class TokenReply:
     """The answer of the model if nothing stopped it; its end comes after the last token.
 
     `break_after_tokens`: the stream breaks off there. `error`: raised before the first token.

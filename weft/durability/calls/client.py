@@ -34,10 +34,10 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 @dataclass(frozen=True, slots=True)
+class Continuation:
     """`pieces` of an answer, of `received` tokens, are reused; `request` asks for the rest.
 
     `whole`: each piece has its token ids.
-    """
     """
 
     pieces: tuple[Piece, ...]

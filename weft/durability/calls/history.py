@@ -76,6 +76,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation:
     """A person's statement on a call with an unknown end.
 
     done     it was carried out; `value` is what it returned

@@ -66,8 +66,8 @@ def recording(records: Iterable[Record]) -> RecordedRun:
 
 
 @dataclass(slots=True)
+class _NodeLifetime:
     """The state of one node while its records are read. `since_s`: its own code runs since then."""
-    """Where one node is while its records are read. `since_s`: its own code runs since then."""
 
     script: NodeScript
     since_s: float | None = None

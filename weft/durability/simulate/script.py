@@ -26,8 +26,8 @@ class TimeSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkStep:
     """The node's function ran, in these stretches, from `begun_s` of the run on."""
-    """The node's work ran for so long, in these stretches, from `begun_s` of the run on."""
 
     stretches: tuple[TimeSpan, ...]
     begun_s: float = 0.0

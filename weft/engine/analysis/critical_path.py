@@ -303,6 +303,7 @@ _MOST_TRIED = 10
 
 
 @dataclass(frozen=True, slots=True)
+class SpeedAdvice:
     """What the run would save if the nodes of the family `target` took no time.
 
     `fraction` is of the wall time; `at_least_s` is what the run would still need.

@@ -28,9 +28,9 @@ def check(nodes: Sequence[Node], known: Collection[NodeId] = ()) -> list[NodeId]
 
 
 def checking(
-def checking(
     nodes: Sequence[Node], known: Collection[NodeId] = ()
 ) -> Generator[None, None, list[NodeId]]:
+    """Like `check`, with a pause after each slice of the nodes."""
     batch: dict[NodeId, Node] = {}
     for part in slices(nodes):
         for node in part:

@@ -224,7 +224,6 @@ class BudgetLimit:
     degrade   what runs continues; nodes that spend take their `degrade` node, their default, or are
               left out; nodes that do not spend run
     """
-    """
 
     budget: Budget
     on_reached: Literal["stop", "degrade"] = "stop"

@@ -150,7 +150,6 @@ class NodeLifecycle(NodeExpansion):
 
         Returns: the usage to charge for work that is not done again.
         """
-        """
         state, argument, digest, known = result
         if known is None or state.phase is not NodePhase.QUEUED:
             self._start(state, argument, digest)

@@ -14,11 +14,11 @@ from weft.core.values import JsonSchema, Usage
 
 
 @dataclass(frozen=True, slots=True)
+class RestoredChild:
     """An ended node inside a restored one. It belongs to that result, and never runs.
 
     `born` is the attempt of its parent that appended it. `tolerated`: its parent had enough without
     it. `by_name`: the user had cancelled it.
-    """
     """
 
     info: NodeInfo

@@ -124,8 +124,8 @@ class NodeState:
         return count.lost, "" if join.default is MISSING else "default"
 
     @property
+    def streams(self) -> bool:
         """True when its items may be consumed one by one: they are final as soon as they end."""
-        """True when its items may be consumed one by one: they are final the moment they end."""
         policy = self.node.policy
         return (
             self.growth is not None

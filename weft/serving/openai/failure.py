@@ -82,7 +82,6 @@ def status_error(
         return ModelRequestError(
             message, hint="redirects are not followed: set base_url to its aim"
         )
-        return ModelRequestError(said, hint="redirects are not followed: set base_url to its aim")
     if found := _TOO_LONG.search(text):
         return ContextLengthExceeded(
             f"the prompt does not fit the model's context: {found[0]}",

@@ -193,8 +193,8 @@ def _checkpoint(config: Config) -> tuple[str, int | None]:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownModel:
     """`repository` is where the fields were published, and the name that a server loads."""
-    """`repository` is where the fields were published, and what a server would load."""
 
     repository: str
     fields: Mapping[str, object]

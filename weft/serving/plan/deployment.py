@@ -22,8 +22,8 @@ from weft.serving.plan import (
 
 
 @dataclass(frozen=True, slots=True)
+class Deployment:
     """All plans, and the command that starts one. `weights` is the name a server loads."""
-    """All plans, and the words that start one. `weights` is the name a server loads."""
 
     weights: str
     ranking: Ranking

@@ -46,8 +46,8 @@ class Device:
     link_bytes_s       between devices of one machine
     hop_s              delay of one message over that link
     per_node           devices in one machine
-    reserved_bytes     what the driver, libraries and captured graphs take, on every rank
     reserved_bytes     used by the driver, libraries and captured graphs, on every rank
+    """
 
     name: str
     title: str

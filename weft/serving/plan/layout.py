@@ -30,8 +30,8 @@ class RankLayout:
         return self.tp * self.pp * self.dp
 
     @property
+    def expert_ranks(self) -> int:
         """The number of ranks that share one layer's experts."""
-        """Ranks that share one layer's experts."""
         return self.tp * self.dp if self.spread else self.tp
 
     def share(self, model: Architecture, matrix: Matrix) -> float:
@@ -98,8 +98,8 @@ _SAMPLER_BYTES = 16  # for each score of a sampled row: the score, its sorted co
 
 
 @dataclass(frozen=True, slots=True)
+class RankMemory:
     """The memory of the fullest rank, in bytes; `kv_tokens` is the capacity of its KV cache."""
-    """The memory of the fullest rank, in bytes; `kv_tokens` is what fits a replica's KV cache."""
 
     budget_bytes: int
     weight_bytes: int

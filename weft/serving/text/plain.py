@@ -14,10 +14,10 @@ from weft.core.errors import ModelRequestError
 
 
 @dataclass(frozen=True, slots=True)
+class Tokenized:
     """The ids of a text including its special tokens, and the spelling of those.
 
     `unknown`: the token for text that the vocabulary cannot spell, if it has one.
-    """
     """
 
     ids: tuple[int, ...]

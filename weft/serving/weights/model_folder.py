@@ -16,8 +16,8 @@ from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
 
 @dataclass(frozen=True, slots=True)
+class ShippedModel:
     """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model."""
-    """`size` in bytes. `diffuses`: it fills in; else it writes on, token by token."""
 
     name: str
     path: Path

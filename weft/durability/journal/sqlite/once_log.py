@@ -39,7 +39,6 @@ class OnceEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-@dataclass(frozen=True, slots=True)
 class OnceState:
     """The content of a run's file. `seq` and `chain` are those of the last batch it knows of.
 
@@ -328,6 +327,8 @@ def _unrecorded(
             recorded = count
             break
     yield from entries[recorded:]
+
+
 def _unsure(notes: Iterable[str], entries: tuple[OnceEntry, ...] = ()) -> Losses:
     return Losses((*notes, _UNSURE), tuple(entry.record for entry in entries), True)
 
