@@ -222,11 +222,7 @@ def next_attempt(
         return _full(transcript, stop)
     room = _room(transcript, offered)
     by_ids = cuttable and offered.prompt_token_ids and _has_ids(transcript)
-    if (
-        by_ids
-        and room is not None
-        and not (_greedy(transcript.request) and _doubtful(transcript))
-    ):
+    if by_ids and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
         return (
             ResumedStream(transcript, _rest(transcript, room))
             if room > 0

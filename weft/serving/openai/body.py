@@ -266,9 +266,7 @@ def _is_closed(schema: object) -> bool:
 _LONGEST = 200
 
 
-def with_node_name(
-    body: dict[str, Any], request: ModelRequest, server: Server
-) -> dict[str, Any]:
+def with_node_name(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
     """The body with the name of the program's node, for servers that draft."""
     node = request.program.node if request.program is not None else ""
     given = body.get(FIELD, {})

@@ -177,9 +177,7 @@ class StepTime:
             seconds += stage.windowed * within * self._context_s
         return seconds
 
-    def _communication_s(
-        self, stage: _PipelineStage, tokens: float, batch: ForwardBatch
-    ) -> float:
+    def _communication_s(self, stage: _PipelineStage, tokens: float, batch: ForwardBatch) -> float:
         """All-reduces over tensor ranks after attention and MLP; tokens sent to spread experts."""
         layout, size = self._layout, tokens * self._token_bytes
         if layout.tp == 1 and layout.expert_ranks == 1:

@@ -179,6 +179,7 @@ def insert(
         run.progress = after
     run.seq, run.chain = batch.seq, batch.chain
 
+
 @contextmanager
 def synced(db: sqlite3.Connection) -> Iterator[None]:
     """On exit, what was written inside and all before it is on the disk."""

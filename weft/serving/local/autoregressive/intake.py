@@ -28,8 +28,8 @@ from weft.serving.local.request import (
     or_default,
     prompt_of,
     room_after,
-    seed_of,
     sampling_params,
+    seed_of,
 )
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary

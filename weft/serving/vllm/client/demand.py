@@ -92,6 +92,7 @@ async def demand(
         file.release()
     raise StartError(f"servers of {spec.name} were stopped again and again while they started")
 
+
 async def renewed(
     lease: ServerLease, wanted: ServeSpec, *, needed: bool, keep_alive_s: float = 0
 ) -> ServerLease | None:

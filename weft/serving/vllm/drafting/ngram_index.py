@@ -74,6 +74,7 @@ class NgramIndex:
 
     def _places_after(self, run: int) -> list[int]:
         """The places after a run that contain a token, the latest first."""
+
     def _followed(self, run: int) -> list[int]:
         """The places after a run that have a token, the latest first."""
         places = reversed(self._after.get(run, ()))

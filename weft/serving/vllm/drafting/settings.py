@@ -21,6 +21,7 @@ class ProposerSettings:
     memory_mib  bound of the memory for texts of other requests, all labels together
     remember    store these texts in a file for the next server of the same model
     """
+
     depth: int = 16
     least: float = 0.1
     memory_mib: int = 96

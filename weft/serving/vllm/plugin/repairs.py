@@ -191,7 +191,6 @@ class ChunkedSeed:
             return False
         except RuntimeError:
             return True
-            return True
         return False
 
     def apply(self) -> None:
