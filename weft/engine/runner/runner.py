@@ -289,7 +289,7 @@ class Run(RunHost):
             signal = Returned(state, epoch, value)
         if state.epoch == epoch and self._tasks.pop(state, None) is not None:
             self._inbox.append(signal)
-            if not self._tasks and not self._turn_is_due:
+            if not self._tasks and not self._step_is_due:
                 self._step()  # no other signal can come in this step
             else:
                 self._step_soon()
