@@ -37,7 +37,7 @@ class JsonScanner:
 
     def feed(self, text: str) -> int:
         """The number of characters of `text` that belong to the value."""
-        if self.complete or self.broken:
+        if self._over():
             return 0
         try:
             for at, char in enumerate(text):
@@ -48,6 +48,9 @@ class JsonScanner:
             self.broken = True
             return at
         return len(text)
+
+    def _over(self) -> bool:
+        return self.complete or self.broken
 
     def _outermost(self, char: str) -> None:
         if char in _CLOSER:
