@@ -72,6 +72,7 @@ class NgramIndex:
             for at in self._places_after(~end[-1])[:most]:
                 yield Occurrence(self._text, at, 1, self._growing)
 
+    def _places_after(self, run: int) -> list[int]:
         """The places after a run that have a token, the latest first."""
         places = reversed(self._after.get(run, ()))
         return [at for at in places if at < len(self._text) and self._text[at] != _END]
