@@ -18,7 +18,7 @@ from tests.integration.tiny_llama import make_tiny_llama
 from weft.core.ports import ModelRequest, Program, Sampling, complete
 from weft.core.values import Completion
 from weft.serving.vllm.client.model import VllmModel
-from weft.serving.vllm.drafting.shared_texts import tell
+from weft.serving.vllm.drafting.shared_texts import share_text
 from weft.serving.vllm.launch.decoders import parse_speculative
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise.registry import entries, locked
@@ -115,8 +115,8 @@ def test_drafts_from_siblings_earlier_runs_grammars_and_other_programs_change_no
             with locked():
                 (entry,) = entries()
             sockets = drafting_folder(entry.id)
-            assert await tell(sockets, "flow/notes", [*range(100, 130)]) == 1
-            assert await tell(sockets, "flow/notes", [10**9]) == 1  # no token of any model
+            assert await share_text(sockets, "flow/notes", [*range(100, 130)]) == 1
+            assert await share_text(sockets, "flow/notes", [10**9]) == 1  # no token of any model
             last = await complete(model, requests[0])
             assert list(last.token_ids) == expected[0]
 

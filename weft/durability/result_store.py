@@ -29,16 +29,16 @@ CREATE INDEX results_expiry ON results (expires_at) WHERE expires_at IS NOT NULL
 
 
 class SqliteStore:
-    """Implements `ResultStore` in the file `path`, which is made when it is missing (mode 0600).
+    """Implements `ResultStore` in the file `path`, which is created when it is missing (mode 0600).
 
-    Values must come back from JSON as they were: None, booleans, finite numbers, strings, lists and
-    dicts with string keys. Others raise `TypeError`.
+    Values must survive JSON unchanged: None, booleans, finite numbers, strings, lists and dicts
+    with string keys. Others raise `TypeError`.
     """
 
     def __init__(self, path: Path | str, clock: Clock | None = None) -> None:
         self._path = Path(path)
         self._clock = clock or SystemClock()
-        # SQLite blocks, and a connection likes one thread best.
+        # SQLite blocks, and a connection works best in one thread.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="weft-store")
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -150,5 +150,5 @@ def _store_error(path: Path, error: sqlite3.Error | OSError) -> StoreError:
     return StoreError(f"{path}: {error}", hint="is there space, and may this user write there?")
 
 
-def _damaged(path: Path, told: str) -> StoreError:
-    return StoreError(f"{path} is damaged or no store: {told}", hint=_HINT)
+def _damaged(path: Path, reason: str) -> StoreError:
+    return StoreError(f"{path} is damaged or no store: {reason}", hint=_HINT)

@@ -1,4 +1,4 @@
-"""Runs graphs of work."""
+"""The engine: runs graphs of nodes."""
 
 from weft.engine.graph.graph import Graph, RunOptions
 from weft.engine.graph.node import (

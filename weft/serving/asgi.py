@@ -1,7 +1,7 @@
 """An ASGI application on an address of this machine, from socket to end.
 
-uvicorn has no time limits for headers, nor for clients that do not read; both would let a handful
-of clients hold a server's connections and answers for ever: `PatientConnection` has them.
+uvicorn limits neither the time for headers nor that of clients that do not read: a few clients
+could hold a server's connections for ever. `PatientConnection` adds both limits.
 """
 
 from __future__ import annotations
@@ -24,56 +24,56 @@ from weft.core.hosts import is_loopback
 
 
 class PatientConnection(H11Protocol):
-    """Headers take at most `header_timeout_s`; what is written is read within `write_timeout_s`."""
+    """A connection with a time limit for headers, and one for reading what was written."""
 
     def __init__(
         self, *args: Any, header_timeout_s: float, write_timeout_s: float, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._headers_come = _Patience(header_timeout_s)
-        self._client_reads = _Patience(write_timeout_s)
+        self._header_limit = _TimeLimit(header_timeout_s)
+        self._read_limit = _TimeLimit(write_timeout_s)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._headers_come.begin(self.loop, transport.abort)
+        self._header_limit.begin(self.loop, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._headers_come.end()
-        self._client_reads.end()
+        self._header_limit.end()
+        self._read_limit.end()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # What still comes after an early answer is read out, so that the client hears the answer.
-        unheard = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
-        if unheard or self.conn.their_state is h11.IDLE:
-            self._headers_come.begin(self.loop, self.transport.abort)
+        # After an early answer the rest of the request is read, so that the client gets the answer.
+        unread = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if unread or self.conn.their_state is h11.IDLE:
+            self._header_limit.begin(self.loop, self.transport.abort)
         else:
-            self._headers_come.end()
+            self._header_limit.end()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._client_reads.begin(self.loop, self.transport.abort)
+        self._read_limit.begin(self.loop, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._client_reads.end()
+        self._read_limit.end()
 
 
-class _Patience:
+class _TimeLimit:
     """A time limit that begins once and ends."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, loop: asyncio.AbstractEventLoop, out: Callable[[], None]) -> None:
-        """Call `out` when the time is over. No effect when it has begun."""
+    def begin(self, loop: asyncio.AbstractEventLoop, on_timeout: Callable[[], None]) -> None:
+        """Call `on_timeout` when the time is over. No effect when it has begun."""
         if self._timer is None:
-            self._timer = loop.call_later(self._seconds, out)
+            self._timer = loop.call_later(self._seconds, on_timeout)
 
     def end(self) -> None:
-        """It has come in time."""
+        """Stop the time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -83,19 +83,19 @@ _PATH = "/healthz"
 
 
 class HealthEndpoint:
-    """Answers `GET /healthz` before `app`, without a key; everything else is `app`'s."""
+    """Answers `GET /healthz` before `app`, without a key; other requests go to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = scope["type"] == "http" and scope["path"] == _PATH and scope["method"] == "GET"
-        app = JSONResponse({"status": "ok"}) if asked else self._app
+        is_health = scope["type"] == "http" and scope["path"] == _PATH and scope["method"] == "GET"
+        app = JSONResponse({"status": "ok"}) if is_health else self._app
         await app(scope, receive, send)
 
 
-_LONGEST_HEADERS = 64 * 1024
-_MOST_CONNECTIONS = 512
+_MAX_HEADER_BYTES = 64 * 1024
+_MAX_CONNECTIONS = 512
 _HEADERS_S = 20.0
 _WRITE_S = 60.0
 _CLOSING_S = 3
@@ -103,17 +103,17 @@ _LAST_PORT = 65535
 
 
 class LoopbackServer:
-    """Takes the port at once; clients connect once it serves.
+    """A server on a loopback address. Takes the port at once; clients connect once it serves.
 
-    Raises: `SpecError` for an address that others can reach, or no port, `ServeError` when the port
-    is taken.
+    Raises: `SpecError` for an address that others can reach or an invalid port, `ServeError` when
+    the port is taken.
     """
 
     def __init__(self, host: str, port: int) -> None:
         if not is_loopback(host):
             hint = "stay on 127.0.0.1: there are no keys that would keep others out"
             raise SpecError(f"others can reach {host or 'every address'}", hint=hint)
-        if not 0 <= port <= _LAST_PORT:  # the system would count on from 0
+        if not 0 <= port <= _LAST_PORT:  # the system would take it modulo 65536
             raise SpecError(f"there is no port {port}", hint="0 lets the system choose")
         self._host = host
         self._stopped = asyncio.Event()
@@ -121,7 +121,7 @@ class LoopbackServer:
 
     @property
     def port(self) -> int:
-        """The port it has."""
+        """The port."""
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -132,7 +132,7 @@ class LoopbackServer:
         return f"http://{host}:{self.port}"
 
     async def serve(self, app: ASGIApp, ready: Callable[[], None] | None = None) -> None:
-        """Serve `app`, lifespan included, until `stop`; `ready` is called when clients can connect.
+        """Serve `app`, with lifespan, until `stop`; `ready` is called when clients can connect.
 
         Raises: `ServeError` when the application does not start.
         """
@@ -142,7 +142,7 @@ class LoopbackServer:
             write_timeout_s=_WRITE_S,
             lifespan="on",
             timeout_graceful_shutdown=_CLOSING_S,
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=_MAX_CONNECTIONS,
         )
         server = QuietServer(config, ready)
         async with serving(server, self._socket, self._stopped):
@@ -151,12 +151,12 @@ class LoopbackServer:
             raise ServeError("the application did not start")
 
     def stop(self) -> None:
-        """End `serve` soon. In the loop's thread."""
+        """End `serve` soon. Call it in the loop's thread."""
         self._stopped.set()
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A bound socket, which does not listen yet. Raises: `ServeError` when it is taken."""
+    """A bound socket that does not listen yet. Raises: `ServeError` when the port is taken."""
     made: socket.socket | None = None
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(
@@ -177,7 +177,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 def server_config(
     app: ASGIApp, *, header_timeout_s: float, write_timeout_s: float, **more: Any
 ) -> Config:
-    """uvicorn's, quiet, for HTTP alone, over patient connections; `more` are its own settings."""
+    """The quiet uvicorn config for HTTP over patient connections; `more` are uvicorn's settings."""
     connection = partial(
         PatientConnection, header_timeout_s=header_timeout_s, write_timeout_s=write_timeout_s
     )
@@ -190,7 +190,7 @@ def server_config(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        h11_max_incomplete_event_size=_LONGEST_HEADERS,
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         **more,
     )
 
@@ -202,9 +202,9 @@ async def serving(
     stopped: asyncio.Event,
     end: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Enters once the server has ended or `stopped` is set; leaving ends it and closes the socket.
+    """Enters when the server has ended or `stopped` is set; leaving ends it and closes the socket.
 
-    `end` is called first then. Raises: what the server failed with.
+    Leaving calls `end` first. Raises: the error of the server.
     """
     running = asyncio.create_task(server.serve(sockets=[bound]))
     stop = asyncio.create_task(stopped.wait())
@@ -221,7 +221,7 @@ async def serving(
 
 
 class QuietServer(Server):
-    """uvicorn's, which handles no signals and says when it listens."""
+    """A uvicorn server that handles no signals and calls `ready` when it listens."""
 
     def __init__(self, config: Config, ready: Callable[[], None] | None) -> None:
         super().__init__(config)

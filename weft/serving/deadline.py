@@ -1,4 +1,4 @@
-"""The time that one request has."""
+"""The deadline of one request."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """`timeout_s` from now on; None or infinity is all the time there is. `what` is for the error.
+    """`timeout_s` from now; None or infinity: no limit. `what` is for the error message.
 
-    Raises: `ModelTimeout` when no time is given at all.
+    Raises: `ModelTimeout` when no time is left at the start.
     """
 
     def __init__(self, timeout_s: float | None, what: str = "the answer") -> None:
@@ -33,18 +33,18 @@ class Deadline:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that are left; None without a limit."""
+        """Seconds left; None without a limit."""
         return None if self._end is None else max(0.0, self._end - self._loop.time())
 
     @property
     def remaining_ms(self) -> int | None:
-        """Milliseconds that are left, at least 1; None without a limit."""
+        """Milliseconds left, at least 1; None without a limit."""
         return None if self.left_s is None else max(1, math.ceil(self.left_s * 1000))
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """What `awaited` gives; it is cancelled when time is over. Raises: `ModelTimeout`.
+        """The result of `awaited`, which is cancelled at the deadline. Raises: `ModelTimeout`.
 
-        Time that passes between such waits, in its caller's code, interrupts nothing.
+        The caller's own code between two such waits is not interrupted.
         """
         if self._end is None:
             return await awaited
@@ -61,9 +61,9 @@ class Deadline:
             ) from None
 
     async def each(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """What `stream` gives, which is closed at the end. Raises: `ModelTimeout`.
+        """The items of `stream`, which is closed at the end. Raises: `ModelTimeout`.
 
-        Only waiting for `stream` can be interrupted: what its reader does meanwhile cannot.
+        Only waiting for `stream` can be interrupted, not the reader's own code.
         """
         async with aclosing(stream):
             while True:

@@ -1,4 +1,4 @@
-"""Names of what a request tells vLLM's workers in `vllm_xargs`, beside vLLM's own fields."""
+"""Names of weft's fields in a request's `vllm_xargs`, next to vLLM's own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 FIELD: Final = "vllm_xargs"
 NODE: Final = "weft_node"
-"""Which node of a program asks: what proposers draw their drafts by."""
+"""The node of the program that asks; proposers choose their drafts by it."""
 DECODE: Final = "weft_decode"
-"""A diffusion model's decoder, as people write it. In `additional_config`: the default."""
+"""A diffusion model's decoder, as users write it. In `additional_config`: the default."""
 TEMPERATURE: Final = "weft_temperature"
 SEED: Final = "weft_seed"
 """vLLM refuses its own temperature and seed for diffusion models."""

@@ -1,7 +1,6 @@
-"""What a model is sampled with where a request leaves it open. Loads no weights.
+"""The sampling of a model where a request leaves it open. Loads no weights.
 
-Read as vLLM reads it: the temperature, top_p and top_k of `generation_config.json`, whatever its
-`do_sample` says.
+As in vLLM: the temperature, top_p and top_k of `generation_config.json`, whatever its `do_sample`.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ from typing import Any, Final
 from weft.core.ports.model import Sampling
 
 DEFAULT_TEMPERATURE: Final = 1.0
-"""Where neither the request nor the model's generation config says one; vLLM's and OpenAI's."""
+"""Without a temperature in the request and in the generation config; as in vLLM and OpenAI."""
 DIFFUSION_TEMPERATURE: Final = 0.0
-"""The same for diffusion models in this process: decoders that go by confidence are greedy."""
+"""The same for diffusion models in this process: decoders by confidence are greedy."""
 
 
 def default_sampling(folder: Path, temperature: float) -> Sampling:
-    """What stands in for what a request leaves open; `temperature` where the config says none."""
-    said = _read(folder / "generation_config.json")
-    found = _number(said.get("temperature"))
+    """The default sampling of the model in `folder`; `temperature` if its config has none."""
+    config = _read(folder / "generation_config.json")
+    found = _number(config.get("temperature"))
     return Sampling(
         temperature=temperature if found is None else found,
-        top_p=_number(said.get("top_p")),
-        top_k=int(_number(said.get("top_k")) or 0) or None,
+        top_p=_number(config.get("top_p")),
+        top_k=int(_number(config.get("top_k")) or 0) or None,
     )
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def _number(value: object) -> float | None:

@@ -1,5 +1,5 @@
-"""Fakes of every port, for tests of programs: scripted models, tools, a journal in memory, a
-clock that jumps.
+"""Fakes of every port, for tests of programs: scripted models, tools, an in-memory journal, a fake
+clock.
 """
 
 from weft.core.ports.clock import FakeClock

@@ -1,4 +1,4 @@
-"""A journal in memory. It keeps texts, as real ones do, so that nobody shares an object with it."""
+"""A journal in memory. Stores texts, as real journals do, so that it shares no objects."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from weft.core.ports.journal import (
 
 
 @dataclass(slots=True)
-class _Post:
+class _Signal:
     letter: str
     taken: bool = False
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredRun:
     header: str
     progress: RunProgress = field(default_factory=RunProgress)
     ended_wall: str = ""
     lines: list[tuple[int, str]] = field(default_factory=list)
-    post: list[_Post] = field(default_factory=list)
+    signals: list[_Signal] = field(default_factory=list)
     holder: _MemoryClaim | None = None
 
     @property
@@ -50,13 +50,13 @@ class _Kept:
 
 
 class _MemoryClaim:
-    def __init__(self, kept: _Kept) -> None:
-        self._kept = kept
-        kept.holder = self
+    def __init__(self, stored: _StoredRun) -> None:
+        self._stored = stored
+        stored.holder = self
 
     def release(self) -> None:
-        if self._kept.holder is self:
-            self._kept.holder = None
+        if self._stored.holder is self:
+            self._stored.holder = None
 
 
 class MemoryJournal:
@@ -66,7 +66,7 @@ class MemoryJournal:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._runs: dict[RunId, _Kept] = {}
+        self._runs: dict[RunId, _StoredRun] = {}
         self._lock = threading.RLock()
         self._version = 0
 
@@ -74,9 +74,9 @@ class MemoryJournal:
         with self._lock:
             if header.run in self._runs:
                 raise RunExists(f"the journal has a run {header.run!r}")
-            kept = self._runs[header.run] = _Kept(encode(header))
+            stored = self._runs[header.run] = _StoredRun(encode(header))
             self._version += 1
-            return _MemoryClaim(kept)
+            return _MemoryClaim(stored)
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
         with self._lock:
@@ -84,47 +84,48 @@ class MemoryJournal:
 
     def claim(self, run: RunId) -> Claim:
         with self._lock:
-            kept = self._kept(run)
-            if kept.holder is not None:
+            stored = self._stored(run)
+            if stored.holder is not None:
                 raise RunBusy(f"this process has the run {run!r}")
-            for post in kept.post:
-                post.taken = False
-            return _MemoryClaim(kept)
+            for signal in stored.signals:
+                signal.taken = False
+            return _MemoryClaim(stored)
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        del wait  # there is nobody to wait for
+        del wait  # appending never waits
         texts = [encode(record) for record in records]
         with self._lock:
-            kept = self._kept(run)
-            if kept.holder is None:
+            stored = self._stored(run)
+            if stored.holder is None:
                 raise StoreError(f"nobody has claimed the run {run!r}")
             for record, text in zip(records, texts, strict=True):
-                kept.progress.see(record)
-                kept.lines.append((kept.progress.part, text))
-                kept.post = [p for p in kept.post if not settles(record, decode(p.letter))]
+                stored.progress.see(record)
+                stored.lines.append((stored.progress.part, text))
+                open_ = [s for s in stored.signals if not settles(record, decode(s.letter))]
+                stored.signals = open_
                 if isinstance(record, RunFinished):
-                    kept.ended_wall = self._clock.wall().isoformat()
+                    stored.ended_wall = self._clock.wall().isoformat()
             self._version += 1
 
     def header(self, run: RunId) -> RunHeader:
         with self._lock:
-            found: RunHeader = decode(self._kept(run).header)
+            found: RunHeader = decode(self._stored(run).header)
             return found
 
     def summary(self, run: RunId) -> RunSummary:
         with self._lock:
-            return _summary(self._kept(run))
+            return _summary(self._stored(run))
 
     def runs(self, *, flow: str | None = None, limit: int | None = None) -> Sequence[RunSummary]:
         with self._lock:
-            latest = [_summary(kept) for kept in reversed(self._runs.values())]
+            latest = [_summary(stored) for stored in reversed(self._runs.values())]
         return [summary for summary in latest if flow in (None, summary.flow)][:limit]
 
     def records(
         self, run: RunId, after: int = 0, limit: int | None = None
     ) -> Iterator[NumberedRecord]:
         with self._lock:
-            lines = self._kept(run).lines[after : None if limit is None else after + limit]
+            lines = self._stored(run).lines[after : None if limit is None else after + limit]
         return (
             NumberedRecord(seq, part, decode(text))
             for seq, (part, text) in enumerate(lines, after + 1)
@@ -132,7 +133,7 @@ class MemoryJournal:
 
     def losses(self, run: RunId) -> Losses:
         with self._lock:
-            self._kept(run)
+            self._stored(run)
         return Losses()
 
     def lost_runs(self) -> Sequence[LostRun]:
@@ -147,16 +148,16 @@ class MemoryJournal:
     def send(self, run: RunId, letter: Letter) -> None:
         text = encode(letter)
         with self._lock:
-            self._kept(run).post.append(_Post(text))
+            self._stored(run).signals.append(_Signal(text))
             self._version += 1
 
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
         del wait
         with self._lock:
-            waiting = [post for post in self._kept(run).post if not post.taken]
-            for post in waiting:
-                post.taken = True
-            return [decode(post.letter) for post in waiting]
+            waiting = [signal for signal in self._stored(run).signals if not signal.taken]
+            for signal in waiting:
+                signal.taken = True
+            return [decode(signal.letter) for signal in waiting]
 
     def prune(
         self,
@@ -168,7 +169,7 @@ class MemoryJournal:
     ) -> PruneResult:
         with self._lock:
             before = self._size()
-            free = [run for run, kept in self._runs.items() if kept.holder is None]
+            free = [run for run, stored in self._runs.items() if stored.holder is None]
             gone = self._named(runs or ())
             gone += outdated(self.runs(), self._clock.wall(), keep, older_than_s)
             removed = [run for run in dict.fromkeys(gone) if run in free]
@@ -186,33 +187,33 @@ class MemoryJournal:
         return ()
 
     def close(self) -> None:
-        """There is nothing to let go of: the runs are there as long as the object is."""
+        """Do nothing: the runs exist as long as the object."""
 
-    def _kept(self, run: RunId) -> _Kept:
-        kept = self._runs.get(run)
-        if kept is None:
+    def _stored(self, run: RunId) -> _StoredRun:
+        stored = self._runs.get(run)
+        if stored is None:
             raise unknown_run(run, self._runs)
-        return kept
+        return stored
 
     def _named(self, runs: Sequence[RunId]) -> list[RunId]:
         for run in runs:
-            if self._kept(run).holder is not None:
+            if self._stored(run).holder is not None:
                 raise RunBusy(f"this process has the run {run!r}")
         return list(runs)
 
     def _size(self) -> int:
-        return sum(kept.size for kept in self._runs.values())
+        return sum(stored.size for stored in self._runs.values())
 
 
-def _summary(kept: _Kept) -> RunSummary:
-    header: RunHeader = decode(kept.header)
+def _summary(stored: _StoredRun) -> RunSummary:
+    header: RunHeader = decode(stored.header)
     return RunSummary(
         run=header.run,
         flow=header.flow,
-        standing=kept.progress.standing(kept.holder is not None),
+        standing=stored.progress.standing(stored.holder is not None),
         wall=header.wall,
-        ended_wall=kept.ended_wall if kept.progress.status else "",
-        parts=kept.progress.part,
-        records=len(kept.lines),
-        asking=tuple(kept.progress.asking),
+        ended_wall=stored.ended_wall if stored.progress.status else "",
+        parts=stored.progress.part,
+        records=len(stored.lines),
+        asking=tuple(stored.progress.asking),
     )

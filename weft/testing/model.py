@@ -1,4 +1,4 @@
-"""A scripted model and tools from plain functions, on the loop's clock."""
+"""A scripted model, and tools from plain functions, on the loop's clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CAPABILITIES = Capabilities(structured_output=True, tools=True)
 class Reply:
     """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
 
-    `reasoning` comes before the text, in the same way. `prefill_s`: the stream begins with
+    `reasoning` comes before the text, in tokens too. `prefill_s`: the stream begins with
     `Prefilled` after so many seconds, before `first_token_s` begins. `break_after_tokens`: the
     stream breaks off there. `error`: raised before the first token.
     """
@@ -55,12 +55,11 @@ class Reply:
 
 
 class FakeModel:
-    """Implements `ModelClient`. `script` gives replies in turn, or computes one from a request.
+    """Implements `ModelClient`. `script` has the replies in order, or computes one from a request.
 
-    A list that runs out repeats its last reply. `requests` lists what was asked, `cancelled` counts
-    streams that were closed before their end, `running` those now open. A request that needs what
-    `capabilities` lack is refused; what a script says is not held to schemas and grammars, nor does
-    it stop anywhere.
+    A list that runs out repeats its last reply. `requests` lists the requests, `cancelled` counts
+    streams that were closed before their end, `running` those now open. A request that needs
+    missing `capabilities` is refused. Replies do not follow schemas, grammars or stop texts.
     """
 
     def __init__(
@@ -119,8 +118,8 @@ class FakeModel:
         thoughts, words = _tokens(reply.reasoning), _tokens(reply.text)
         deltas: list[ReasoningDelta | TextDelta] = [*map(ReasoningDelta, thoughts)]
         deltas += map(TextDelta, words)
-        kept = deltas[: request.sampling.max_tokens]
-        for count, delta in enumerate(kept):
+        written = deltas[: request.sampling.max_tokens]
+        for count, delta in enumerate(written):
             if count == reply.break_after_tokens:
                 raise ModelUnavailable(f"the stream of {self._model} broke off")
             yield delta
@@ -128,14 +127,14 @@ class FakeModel:
             self._check_open()
         for index, call in enumerate(reply.tool_calls):
             yield ToolCallDelta(index, call.arguments, call.id, call.name)
-        reason: FinishReason = "length" if len(kept) < len(deltas) else "stop"
+        reason: FinishReason = "length" if len(written) < len(deltas) else "stop"
         yield Completion(
-            "".join(delta.text for delta in kept if isinstance(delta, TextDelta)),
+            "".join(delta.text for delta in written if isinstance(delta, TextDelta)),
             "tool_calls" if reply.tool_calls else reason,
             reply.tool_calls,
-            usage=self._usage(request, len(kept)),
+            usage=self._usage(request, len(written)),
             model=self._model,
-            reasoning="".join(delta.text for delta in kept if isinstance(delta, ReasoningDelta)),
+            reasoning="".join(delta.text for delta in written if isinstance(delta, ReasoningDelta)),
         )
 
     def _check(self, request: ModelRequest) -> None:
@@ -170,7 +169,7 @@ class FakeModel:
 
 
 def _end(request: ModelRequest) -> float:
-    """When the time of `request` is over, on the loop's clock."""
+    """The end of the timeout of `request`, on the loop's clock."""
     timeout_s = math.inf if request.timeout_s is None else request.timeout_s
     if timeout_s <= 0:
         raise ModelTimeout("there is no time for an answer")

@@ -1,7 +1,7 @@
-"""A scripted model over token ids: a token is a character, or one of its special tags.
+"""A scripted model over token ids: a token is a character, or a special tag.
 
-Keeps to a request's stops, lengths and cancellation as a server does, on the loop's clock; it also
-keeps a prefix cache, whose hits it reports.
+Follows a request's stops, lengths and cancellation as a server does, on the loop's clock, and has a
+prefix cache, whose hits it reports.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest, Prefil
 from weft.core.values import Completion, FinishReason, Message, Usage
 
 END: Final = 0x110000
-"""The token that ends an answer. Special tokens come after the last character of Unicode."""
+"""The token that ends an answer. Special tokens follow the last character of Unicode."""
 
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenReply:
-    """What the model would write if nothing stopped it; its end comes after the last token.
+    """The answer of the model if nothing stopped it; its end comes after the last token.
 
     `break_after_tokens`: the stream breaks off there. `error`: raised before the first token.
-    `endless`: it repeats its last token for ever. `per_token_s` instead of the model's own.
+    `endless`: it repeats its last token for ever. `per_token_s` replaces the model's own.
     """
 
     tokens: Sequence[int] | str = ()
@@ -37,7 +37,7 @@ class TokenReply:
 
 
 class _Writing:
-    """An answer while it is written. `held` are tokens that may turn out to begin a stop text."""
+    """An answer while it is written. `held` are tokens that may begin a stop text."""
 
     def __init__(self, request: ModelRequest, spell: Callable[[Sequence[int]], str]) -> None:
         self._sampling = request.sampling
@@ -48,7 +48,7 @@ class _Writing:
         self.reason: FinishReason = "length"
 
     def write(self, token: int) -> Sequence[int]:
-        """Take the next token; returns those that are now certain to be part of the answer."""
+        """Add the next token; return those that are now certain to be part of the answer."""
         self.tokens.append(token)
         self.held.append(token)
         if token in self._sampling.stop_token_ids:
@@ -60,12 +60,12 @@ class _Writing:
         if self.stop is not None or token == END:
             self.reason = "stop"
             return ()
-        sure = len(self.held) - self._doubtful()
+        sure = len(self.held) - self._possible_stop()
         shown, self.held = self.held[:sure], self.held[sure:]
         return shown
 
-    def _doubtful(self) -> int:
-        """How many of the held tokens may begin a stop text."""
+    def _possible_stop(self) -> int:
+        """The number of held tokens that may begin a stop text."""
         return next(
             (
                 len(self.held) - at
@@ -82,7 +82,7 @@ class _Writing:
         return self.held[: -len(self.stop)] if isinstance(self.stop, str) else self.held[:-1]
 
     def text(self) -> str:
-        """The text as far as it is written, without a stop text."""
+        """The text so far, without a stop text."""
         text = self._spell(self.tokens)
         return text.removesuffix(self.stop) if isinstance(self.stop, str) else text
 
@@ -91,12 +91,12 @@ Script = Callable[[tuple[int, ...], ModelRequest], "Sequence[int] | str | TokenR
 
 
 class TokenModel:
-    """Implements `ModelClient` and `Tokenizing`. `script` sees the prompt's ids and the request.
+    """Implements `ModelClient` and `Tokenizing`. `script` gets the prompt's ids and the request.
 
     A script's text is read with `tags` as special tokens. A request takes `prefill_s` for each
-    prompt token that is not in the cache, whole blocks of `block_tokens`, and `per_token_s` for
-    each token it writes. `requests` lists what was asked, `generated` counts tokens handed out,
-    `cancelled` streams closed before their end, `running` those now open.
+    uncached prompt token, in whole blocks of `block_tokens`, and `per_token_s` for each token that
+    it writes. `requests` lists the requests, `generated` counts written tokens, `cancelled` streams
+    closed before their end, `running` those now open.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class TokenModel:
         self._context_tokens = context_tokens
         self._block_tokens = block_tokens
         self._hides_token_ids = hides_token_ids
-        spelt = ["<|end|>", *(f"<|{role}|>" for role in _ROLES), *tags]
-        self._ids = {text: END + index for index, text in enumerate(spelt)}
+        names = ["<|end|>", *(f"<|{role}|>" for role in _ROLES), *tags]
+        self._ids = {text: END + index for index, text in enumerate(names)}
         self._texts = {number: text for text, number in self._ids.items()}
         self._capabilities = Capabilities(
             token_ids=not hides_token_ids,
@@ -163,7 +163,7 @@ class TokenModel:
         return self._ids.get(text)
 
     def read(self, text: str) -> tuple[int, ...]:
-        """The ids of `text`, its special tokens read as such; the longest first."""
+        """The ids of `text`, with its special tokens; the longest match counts."""
         ids: list[int] = []
         at = 0
         by_length = sorted(self._ids, key=len, reverse=True)
@@ -174,7 +174,7 @@ class TokenModel:
         return tuple(ids)
 
     def spell(self, token_ids: Sequence[int]) -> str:
-        """The text of `token_ids`, special tokens spelt out."""
+        """The text of `token_ids`, with its special tokens."""
         return "".join(self._texts[i] if i in self._texts else chr(i) for i in token_ids)
 
     # -- answers -----------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class TokenModel:
         yield END
 
     def _text(self, ids: Sequence[int]) -> str:
-        """As servers give it: special tokens are left out."""
+        """The text as servers return it: without special tokens."""
         return "".join(chr(i) for i in ids if i not in self._texts)
 
     def _shown(self, ids: Sequence[int]) -> tuple[int, ...]:
@@ -269,7 +269,7 @@ class TokenModel:
     # -- prefix cache ------------------------------------------------------------------------
 
     def _cached_tokens(self, prompt: tuple[int, ...]) -> int:
-        """How many leading tokens are in the cache: whole blocks, and never the last token."""
+        """The number of leading tokens in the cache: whole blocks, and never the last token."""
         found = 0
         for block in self._blocks(prompt[:-1]):
             if block not in self._cache:

@@ -95,9 +95,9 @@ def test_the_log_is_merged_beside_whoever_writes(
     monkeypatch.setattr(batch_writer, "_PAGES", 40)
     for number in range(39):
         journal.append(RUN, step(number))
-    assert journal._merger._thread is None
+    assert journal._checkpointer._thread is None
     journal.append(RUN, step(39))
-    journal._merger.close()  # waits for what is under way
+    journal._checkpointer.close()  # waits for what is under way
     assert merged(path) == 40
     journal.append(RUN, [line(1)])
     assert len(read(journal)) == 161
@@ -109,7 +109,7 @@ def test_a_journal_that_was_removed_is_not_made_again_by_its_log(
     monkeypatch.setattr(batch_writer, "_PAGES", 1)
     path.unlink()
     journal.append(RUN, step(0))
-    journal._merger.close()
+    journal._checkpointer.close()
     assert not path.exists()
 
 

@@ -270,7 +270,7 @@ def test_the_block_of_a_cancelled_or_failed_worker_is_gone_at_once(
     doomed = watched.playback.batcher.rows[1]
     assert doomed.ticket is heard[1]
     if fails:
-        doomed._choosing = None  # type: ignore[assignment]
+        doomed._chooser = None  # type: ignore[assignment]
         watched.playback.batcher.step()
         with pytest.raises(ModelUnavailable, match="cannot be continued"):
             _ = heard[1].completion

@@ -1,4 +1,4 @@
-"""The I/O boundary of a run: calls of models and tools, recorded, made once, and played again."""
+"""The I/O boundary of a run: model and tool calls, recorded, made once, and replayed."""
 
 from weft.core.redaction import Redactor
 from weft.durability.calls.cassette import Cassette

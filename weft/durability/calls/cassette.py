@@ -1,4 +1,4 @@
-"""A recorded run as a cassette: which recorded call stands for one that is made now."""
+"""A recorded run as a cassette: finds the recorded call that answers a replayed one."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ from weft.durability.calls.once import unknown
 from weft.engine.scheduler.effects import CallSite
 
 _CLOSE_S: Final = 0.05
-_DEEDS: Final = (
+_ACTIONS: Final = (
     *(ModelCalled, ToolCalled, NodeStarted, GraphGrew, JoinDecided),
     *(HumanAsked, NodeRetrying, NodeRerouted, RunFinished),
 )
-"""What a program does; that a node ends well is no more than the end of its call."""
+"""Actions of the program. That a node ends well is not one: it is the end of its call."""
 _Ended = ModelAnswered | ToolReturned
 _Key = tuple[NodeId, int, str]
 
 
 class AnswerGroups:
-    """Takes the records of a run in order; `at_s` is when an answer is to be given.
+    """Groups answers that arrived together; `at_s` is when each is to be given.
 
-    That is when the last of those came that it came together with: at most 50 ms later.
+    That is the time of the last answer of the group, at most 50 ms after the first. Takes the
+    records of a run in order.
     """
 
     def __init__(self) -> None:
@@ -58,18 +59,18 @@ class AnswerGroups:
         self._open: list[_Ended] = []
 
     def take(self, record: Record) -> None:
-        """The next record."""
+        """Add the next record."""
         if isinstance(record, _Ended):
             if self._open and record.at_s - self._open[0].at_s > _CLOSE_S:
                 self._open = []
             self._open.append(record)
             for each in self._open:
                 self._at_s[_key(each)] = record.at_s
-        elif isinstance(record, _DEEDS) or _failed(record):
+        elif isinstance(record, _ACTIONS) or _failed(record):
             self._open = []
 
     def at_s(self, ended: _Ended) -> float:
-        """The second of the run at which `ended` is given."""
+        """The second of the run at which `ended` is to be given."""
         return max(ended.at_s, self._at_s.get(_key(ended), 0.0))
 
 
@@ -82,9 +83,9 @@ def _key(ended: _Ended) -> _Key:
 
 
 class RefusedCalls:
-    """Takes the records of a run in order; `at_s` tells whether a call was refused, and when.
+    """Finds calls that were refused; `at_s` is when. Takes the records of a run in order.
 
-    Nothing is written of a call that is refused: its node began once more, made none, and ended.
+    The record has nothing of a refused call: its node began once more, made none, and ended.
     """
 
     def __init__(self) -> None:
@@ -94,7 +95,7 @@ class RefusedCalls:
         self._called: dict[tuple[NodeId, int, str], int] = {}
 
     def take(self, record: Record) -> None:
-        """Take the next record."""
+        """Add the next record."""
         self._order += 1
         match record:
             case NodeStarted(node=node, attempt=attempt, at_s=at_s):
@@ -105,7 +106,7 @@ class RefusedCalls:
                 self._called[record.node, record.attempt, record.call] = self._order
 
     def at_s(self, place: CallSite, known: RecordedCall) -> float | None:
-        """The second of the run at which `known`, asked for at `place`, was refused; else None."""
+        """The second of the run at which `known`, called at `place`, was refused; else None."""
         called, ended = known.called, known.ended
         order = self._called.get((called.node, called.attempt, called.call))
         begun, begun_s = self._begun.get((place.node, place.attempt), (0, 0.0))
@@ -120,11 +121,11 @@ _MISSING: Final = object()
 
 
 class Cassette:
-    """The calls of a run, to be played once.
+    """The recorded calls of a run, each to be played once.
 
-    strict      a call that differs from its record is a miss; else the next recorded call of the
-                same attempt, tool or model stands for it, and `drifts` tells how they differ
-    on_drift    told of each drift as it is found
+    strict      a call that differs from its record is a miss; otherwise the next recorded call of
+                the same attempt, tool or model answers it, and `drifts` has the differences
+    on_drift    receives each drift as it is found
     """
 
     def __init__(
@@ -143,11 +144,11 @@ class Cassette:
         self._digests = CallDigests(self._redactor)
         self._calls = CallMemory()
         self._once_calls = OnceMemory()
-        self._told: dict[str, Any] = {}
+        self._answers: dict[str, Any] = {}
         self._listed: dict[str, tuple[ToolSpec, ...]] = {}
         self._ids = CallIds()
-        self._together = AnswerGroups()
-        self._refused = RefusedCalls()
+        self._answer_groups = AnswerGroups()
+        self._refused_calls = RefusedCalls()
         self._played: set[tuple[NodeId, int, CallId]] = set()
         for record in records:
             self._take(record)
@@ -182,29 +183,29 @@ class Cassette:
             )
         return self._played_now(found)
 
-    def told(self, model: str, question: tuple[Any, ...]) -> Any:
-        """What the client of `model` said. Raises: `CassetteMiss`."""
-        answer = self._told.get(self._digests.question(model, question), _MISSING)
+    def answer_to(self, model: str, question: tuple[Any, ...]) -> Any:
+        """The recorded answer of the client of `model`. Raises: `CassetteMiss`."""
+        answer = self._answers.get(self._digests.question(model, question), _MISSING)
         if answer is _MISSING:
-            said = f"what the model {model} says to `{question[0]}` is not in the record"
+            text = f"what the model {model} says to `{question[0]}` is not in the record"
             hint = "it was not asked for then, or it held a secret"
-            raise CassetteMiss(said, hint=hint)
+            raise CassetteMiss(text, hint=hint)
         return answer
 
-    def knows(self, model: str, question: tuple[Any, ...]) -> bool:
-        """Whether `told` has an answer."""
-        return self._digests.question(model, question) in self._told
+    def has_answer(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether `answer_to` has an answer."""
+        return self._digests.question(model, question) in self._answers
 
     def listed(self, source: str) -> tuple[ToolSpec, ...] | None:
-        """The tools that the server `source` had; None where nobody asked."""
+        """The recorded tools of the server `source`; None where they were not listed."""
         return self._listed.get(source)
 
-    def given_s(self, ended: ModelAnswered | ToolReturned) -> float:
-        """The second of the run at which the end of a call is given."""
-        return self._together.at_s(ended)
+    def answered_s(self, ended: ModelAnswered | ToolReturned) -> float:
+        """The second of the run at which the end of a call is to be given."""
+        return self._answer_groups.at_s(ended)
 
     def left(self) -> tuple[Drift, ...]:
-        """Recorded calls that came to an end and have not been played: the program makes none."""
+        """Finished recorded calls that have not been played: the program no longer makes them."""
         return tuple(
             Drift(
                 known.called.node, known.called.attempt, _what(known), ("it is not asked any more",)
@@ -214,20 +215,20 @@ class Cassette:
         )
 
     def refused(self, place: CallSite, known: RecordedCall) -> tuple[float, EffectUnknown] | None:
-        """When a call was not made because nobody knew how it had ended before, and the error."""
-        at_s = self._refused.at_s(place, known)
+        """The time and error of a call that was refused, since its earlier end was unknown."""
+        at_s = self._refused_calls.at_s(place, known)
         if at_s is None or not isinstance(known.called, ToolCalled):
             return None
         return at_s, unknown(known, place.node, known.called.tool, self._redactor)
 
     def _take(self, record: Record) -> None:
         self.ended_s = max(self.ended_s, record.at_s)
-        self._together.take(record)
-        self._refused.take(record)
+        self._answer_groups.take(record)
+        self._refused_calls.take(record)
         if isinstance(record, ModelTold):
             question = self._redactor.restore(record.question)
-            asked = self._digests.question(record.model, question)
-            self._told[asked] = self._redactor.restore(record.answer)
+            key = self._digests.question(record.model, question)
+            self._answers[key] = self._redactor.restore(record.answer)
         elif isinstance(record, ToolsListed):
             self._listed[record.source] = record.specs
         elif isinstance(record, get_args(CallEvent)):
@@ -249,7 +250,7 @@ class Cassette:
         same: Callable[[Any], bool],
         changes: Callable[[Any], tuple[str, ...]],
     ) -> RecordedCall:
-        """The next call of the kind that has not been played. Raises: `CassetteMiss`."""
+        """The next unplayed call of the kind. Raises: `CassetteMiss`."""
         left = [
             known
             for known in self._calls.of(place.node, place.attempt)
@@ -281,8 +282,8 @@ class Cassette:
         self._played.add(_place(known))
         if known.is_lost:
             called = known.called.tool if isinstance(known.called, ToolCalled) else ""
-            said = f"the record has no more than a likeness of what {called} returned"
-            raise CassetteMiss(said, hint="have the tool return plain data")
+            text = f"the record has no more than a likeness of what {called} returned"
+            raise CassetteMiss(text, hint="have the tool return plain data")
         return self._redactor.restore(known)
 
 

@@ -1,6 +1,4 @@
-"""A model client whose calls are recorded, continued where they broke off, and not made where
-their answer is known.
-"""
+"""A model client that records its calls, continues interrupted answers, and reuses whole ones."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ from weft.durability.calls.history import Piece, RecordedCall, fitted
 from weft.durability.calls.log import CallLog
 from weft.engine.scheduler.effects import CallSite, current_call_site
 
-_MOST_DROPPED: Final = 8
-_HALF: Final = "\ufffd"
-"""Stands for bytes that are no text: a model that reads it reads something else."""
+_MAX_DROPPED: Final = 8
+_REPLACEMENT: Final = "\ufffd"
+"""Replaces bytes that are no text; a model that reads it reads something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """`pieces` of an answer, `received` tokens, are taken over; `request` asks for the rest.
+    """`pieces` of an answer, of `received` tokens, are reused; `request` asks for the rest.
 
     `whole`: each piece has its token ids.
     """
@@ -49,14 +47,14 @@ class Continuation:
 
     @property
     def text(self) -> str:
-        """What is taken over."""
+        """The reused text."""
         return "".join(delta.text for delta in _deltas(self.pieces))
 
     def completed(self, rest: Completion) -> Completion:
-        """The whole answer, when `rest` came for `request`.
+        """The whole answer, from `rest`, the answer to `request`.
 
-        It has the token ids and log probabilities that all of it has. What was read again counts
-        once, as if the answer had never broken off; the requests were two.
+        It has token ids and log probabilities where every part has them. Tokens that were read
+        again count once, as in an undisturbed answer; the requests are two.
         """
         deltas = _deltas(self.pieces)
         again = Usage(-self.received, self.received, requests=1)
@@ -77,16 +75,16 @@ class Continuation:
 async def find_continuation(
     client: ModelClient, request: ModelRequest, known: RecordedCall | None
 ) -> Continuation | None:
-    """How `client` goes on with what `known` has of the answer to `request`; None: it cannot.
+    """How `client` continues the answer to `request` that `known` contains; None: it cannot.
 
-    It is by token ids where the client takes and tells them, so that greedy decoding comes to the
-    tokens of an undisturbed answer; else by a conversation that ends with the unfinished answer,
-    whose last word may be cut into other tokens. A seeded sample is drawn anew, and so is what is
-    held to a schema or a grammar, calls tools, or thinks before it answers.
+    It continues by token ids where the client takes and returns them, so that greedy decoding
+    writes the tokens of an undisturbed answer. Otherwise it continues a conversation that ends with
+    the unfinished answer, whose last word may be tokenized differently. Not continued is an answer
+    that is sampled with a seed, constrained by a schema or a grammar, calls tools, or reasons.
 
     Raises: `ModelError`.
     """
-    if known is None or known.ended is not None or not _may_go_on(request, known.pieces):
+    if known is None or known.ended is not None or not _may_continue(request, known.pieces):
         return None
     able = await client.capabilities()
     if able.prompt_token_ids and _is_whole(known.pieces):
@@ -96,7 +94,7 @@ async def find_continuation(
     return await _by_messages(client, able, request, known.pieces)
 
 
-def _may_go_on(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
+def _may_continue(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
     sampling = request.sampling
     return (
         (sampling.temperature == 0 or sampling.seed is None)
@@ -111,9 +109,9 @@ def _may_go_on(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
 async def _prompt(
     client: ModelClient, request: ModelRequest, pieces: tuple[Piece, ...]
 ) -> tuple[int, ...]:
-    """The token ids of the prompt; none where nobody can tell."""
-    told = [piece.prompt_token_ids for _, piece in pieces if isinstance(piece, Prefilled)]
-    prompt = request.prompt_token_ids or next(iter(told), ())
+    """The token ids of the prompt; empty where they are unknown."""
+    recorded = [piece.prompt_token_ids for _, piece in pieces if isinstance(piece, Prefilled)]
+    prompt = request.prompt_token_ids or next(iter(recorded), ())
     if prompt or not isinstance(client, Tokenizing):
         return prompt
     return await client.encode_chat(request.messages)
@@ -136,7 +134,7 @@ async def _by_messages(
     client: ModelClient, able: Capabilities, request: ModelRequest, pieces: tuple[Piece, ...]
 ) -> Continuation | None:
     text = "".join(delta.text for delta in _deltas(pieces))
-    if not able.continuation or not request.messages or _HALF in text:
+    if not able.continuation or not request.messages or _REPLACEMENT in text:
         return None
     whole = _is_whole(pieces)
     received = len(_ids(pieces))
@@ -144,29 +142,29 @@ async def _by_messages(
         if isinstance(client, Tokenizing):
             received = len(await client.encode(text))
         elif request.sampling.max_tokens is not None:
-            return None  # nobody can tell how many are left
+            return None  # the number of tokens left is unknown
     sampling = _fewer(request.sampling, received)
     if sampling is None:
         return None
-    messages, begun = request.messages, Message("assistant", text)
+    messages, answer = request.messages, Message("assistant", text)
     if request.continues:
-        begun = replace(messages[-1], content=messages[-1].content + text)
+        answer = replace(messages[-1], content=messages[-1].content + text)
         messages = messages[:-1]
-    rest = replace(request, messages=(*messages, begun), sampling=sampling)
+    rest = replace(request, messages=(*messages, answer), sampling=sampling)
     return Continuation(pieces, rest, received, whole)
 
 
 async def _readable(client: Tokenizing, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """`pieces` without the last ones, whose tokens hold more than their text: half a character."""
-    for dropped in range(min(_MOST_DROPPED, len(pieces))):
-        kept = pieces[: len(pieces) - dropped]
-        if await client.decode(_ids(kept)) == "".join(delta.text for delta in _deltas(kept)):
-            return kept
+    """`pieces` without the last ones whose tokens exceed their text, by half a character."""
+    for dropped in range(min(_MAX_DROPPED, len(pieces))):
+        readable = pieces[: len(pieces) - dropped]
+        if await client.decode(_ids(readable)) == "".join(d.text for d in _deltas(readable)):
+            return readable
     return ()
 
 
 def _fewer(sampling: Sampling, tokens: int) -> Sampling | None:
-    """`sampling` of an answer of which there are `tokens` already; None: there is nothing left."""
+    """`sampling` for an answer that has `tokens` already; None: it is complete."""
     if sampling.max_tokens is None:
         return sampling
     left = sampling.max_tokens - tokens
@@ -191,9 +189,9 @@ T = TypeVar("T")
 class RecordingClient:
     """Implements `ModelClient` over `inner`, and the optional ports that `inner` has.
 
-    `name` is what the program calls the model. Inside a run every call is written to `calls`, with
-    each piece of the answer as it comes. An answer that an earlier part of the run has is not asked
-    for again; one that broke off there goes on where the model can, see `find_continuation`.
+    `name` is the program's name of the model. Inside a run every call is written to `calls`, with
+    each piece of the answer as it comes. An answer from an earlier part of the run is reused; one
+    that was interrupted there is continued where the model can, see `find_continuation`.
     """
 
     def __new__(cls, inner: ModelClient, *_: object, **__: object) -> RecordingClient:
@@ -210,7 +208,7 @@ class RecordingClient:
         return self._inner.model
 
     async def capabilities(self) -> Capabilities:
-        return await self._told(("capabilities",), await self._inner.capabilities())
+        return await self._recorded_answer(("capabilities",), await self._inner.capabilities())
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         place = current_call_site()
@@ -225,29 +223,29 @@ class RecordingClient:
     async def _recorded(
         self, place: CallSite, request: ModelRequest
     ) -> AsyncGenerator[ModelEvent, None]:
-        await self._introduced()
+        await self._record_client()
         call = _ModelCall(self._calls, place, self._name, request)
         known = call.known
         if known is not None and known.succeeded:
             for event in events_of(known):
                 yield event
             return
-        begun = await find_continuation(self._inner, request, known)
-        if begun is None:
+        continuation = await find_continuation(self._inner, request, known)
+        if continuation is None:
             await call.began()
         else:
-            await call.goes_on(begun)
-            for _, piece in begun.pieces:
+            await call.goes_on(continuation)
+            for _, piece in continuation.pieces:
                 yield piece
         try:
-            asked = self._inner.generate(request if begun is None else begun.request)
-            async with aclosing(asked) as stream:
+            sent = request if continuation is None else continuation.request
+            async with aclosing(self._inner.generate(sent)) as stream:
                 async for event in stream:
                     if isinstance(event, Completion):
-                        event = event if begun is None else begun.completed(event)
+                        event = event if continuation is None else continuation.completed(event)
                         await call.answered(event)
-                    elif begun is not None and isinstance(event, Prefilled):
-                        continue  # that of the whole prompt has been told
+                    elif continuation is not None and isinstance(event, Prefilled):
+                        continue  # the whole prompt's was yielded before
                     else:
                         await call.streamed(event)
                     yield event
@@ -255,25 +253,25 @@ class RecordingClient:
             await call.failed(error)
             raise
 
-    async def _told(self, question: tuple[Any, ...], answer: T) -> T:
-        """`answer`, written down where a run asks for the first time."""
-        await self._introduced()
-        await self._write_down(question, answer)
+    async def _recorded_answer(self, question: tuple[Any, ...], answer: T) -> T:
+        """`answer`, recorded where a run asks `question` for the first time."""
+        await self._record_client()
+        await self._record_answer(question, answer)
         return answer
 
-    async def _introduced(self) -> None:
-        """Write down what the client is, where that is not done."""
+    async def _record_client(self) -> None:
+        """Record the client's model and ports, once per run."""
         ports = tuple(name for name, port in OPTIONAL.items() if isinstance(self._inner, port))
-        await self._write_down(("is",), (self._inner.model, *ports))
+        await self._record_answer(("is",), (self._inner.model, *ports))
 
-    async def _write_down(self, question: tuple[Any, ...], answer: Any) -> None:
-        if current_call_site() is not None and not self._calls.told(self._name, question):
+    async def _record_answer(self, question: tuple[Any, ...], answer: Any) -> None:
+        if current_call_site() is not None and not self._calls.is_answered(self._name, question):
             event = ModelTold(self._name, question, answer, self._calls.now_s)
             await self._calls.write(event)
 
 
 class _ModelCall:
-    """One call on its way, and its events."""
+    """One running call, and its events."""
 
     def __init__(
         self, call_log: CallLog, place: CallSite, name: str, request: ModelRequest
@@ -287,21 +285,21 @@ class _ModelCall:
         self.known = call_log.known(place, self._id)
 
     async def began(self, at_s: float | None = None) -> None:
-        """Write that the model is asked."""
+        """Write that the model is called."""
         at_s = self._call_log.now_s if at_s is None else at_s
         await self._call_log.write(ModelCalled(*self._where(), self._name, self._request, at_s))
 
-    async def goes_on(self, begun: Continuation) -> None:
-        """Say so, and take back the pieces that are not taken over."""
+    async def goes_on(self, continuation: Continuation) -> None:
+        """Log the continuation, and take back the pieces that are not reused."""
         assert self.known is not None
-        said = f"the answer of {self._name} goes on after {begun.received} tokens"
-        self._call_log.log(self._place.node, f"{said} that were received before")
-        for _, piece in begun.pieces:
+        text = f"the answer of {self._name} goes on after {continuation.received} tokens"
+        self._call_log.log(self._place.node, f"{text} that were received before")
+        for _, piece in continuation.pieces:
             self._note(piece)
-        if begun.pieces != self.known.pieces:
+        if continuation.pieces != self.known.pieces:
             await self.began(self.known.called.at_s)
             await self._call_log.write(
-                ModelStreamed(*self._where(), begun.pieces, self._call_log.now_s)
+                ModelStreamed(*self._where(), continuation.pieces, self._call_log.now_s)
             )
 
     async def streamed(self, piece: Delta | Prefilled) -> None:
@@ -354,8 +352,8 @@ class _WarmableRecording(RecordingClient):
 class _TokenizingRecording(RecordingClient):
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
         assert isinstance(self._inner, Tokenizing)
-        asked = self._inner.encode(text, special=special)
-        return await self._answer(("encode", text, special), asked)
+        encoding = self._inner.encode(text, special=special)
+        return await self._answer(("encode", text, special), encoding)
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
         assert isinstance(self._inner, Tokenizing)
@@ -369,14 +367,14 @@ class _TokenizingRecording(RecordingClient):
         assert isinstance(self._inner, Tokenizing)
         return await self._answer(("special_token", text), self._inner.special_token(text))
 
-    async def _answer(self, question: tuple[Any, ...], asked: Awaitable[T]) -> T:
-        """What the client says; that it cannot is written down too, for the program goes on."""
+    async def _answer(self, question: tuple[Any, ...], call: Awaitable[T]) -> T:
+        """The client's answer, or its failure; both are recorded."""
         try:
-            answer = await asked
+            answer = await call
         except ModelError as error:
-            await self._told(question, error.failure())
+            await self._recorded_answer(question, error.failure())
             raise
-        return await self._told(question, answer)
+        return await self._recorded_answer(question, answer)
 
 
 _PORTS: Final[Mapping[type, type]] = {
@@ -388,7 +386,7 @@ OPTIONAL: Final = {port.__name__: port for port in _PORTS}
 
 
 def events_of(known: RecordedCall) -> list[ModelEvent]:
-    """What a call that has succeeded gave, in order."""
+    """The events of a call that succeeded, in order."""
     assert isinstance(known.ended, ModelAnswered)
     assert known.ended.completion is not None
     return [*(piece for _, piece in known.pieces), known.ended.completion]

@@ -1,4 +1,4 @@
-"""What makes two calls the same call: a digest of what is asked, not of how urgently."""
+"""Digests of calls: equal for equal requests, whatever their urgency."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from weft.engine.graph.content_digest import DigestFormat, DigestTexts
 _LENGTH: Final = 12
 UNASKED: Final = frozenset({"priority", "cache_prefix", "program", "timeout_s"})
 """Fields of a request that do not change its answer, but where and when it is computed."""
-_SEEN: Final = frozenset({"name", "description", "parameters"})
-"""What a model sees of a tool."""
+_MODEL_VISIBLE: Final = frozenset({"name", "description", "parameters"})
+"""The fields of a tool that a model sees."""
 
 
 class CallDigests:
-    """Digests of the calls of one run: 12 hexadecimal digits, the same for the same content.
+    """Digests of the calls of one run: 12 hexadecimal digits, equal for equal content.
 
-    Whatever the secrets in it are. Of a conversation only what is new is written in each call.
+    Independent of the secrets in it. Of a conversation, each call digests only the new messages.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -32,16 +32,16 @@ class CallDigests:
         self._texts = DigestTexts()
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Of a call of the tool `name`."""
+        """The digest of a call of the tool `name`."""
         text = f'["tool", {encode_basestring(name)}, {canonical_text(arguments, self._texts)}]'
         return self._digest(text)
 
     def model(self, name: str, request: ModelRequest) -> str:
-        """Of a request to the model that the program calls `name`."""
+        """The digest of a request to the model that the program calls `name`."""
         return self._digest(canonical_text(["model", name, request], self._texts))
 
     def question(self, model: str, question: tuple[Any, ...]) -> str:
-        """Of what a client is asked of its model, in full."""
+        """The digest of a question to the client of a model, in full length."""
         text = canonical_text([model, question], self._texts)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -52,7 +52,7 @@ class CallDigests:
 
 
 def identity(*content: Any, texts: DigestTexts | None = None) -> str:
-    """What a node is whose work is made of `content`: for `Node.identity`."""
+    """The identity of a node whose node function is defined by `content`; for `Node.identity`."""
     text = canonical_text(content, texts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -63,9 +63,9 @@ def canonical_text(content: Any, texts: DigestTexts | None = None) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """`value` made of what JSON has, and the same in every process and version of weft.
+    """`value` in JSON types, the same in every process and version of weft.
 
-    A field that has its default is left out: one that is added later changes no digest.
+    A field with its default is left out: a field that is added later changes no digest.
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -76,7 +76,7 @@ def canonical(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(json.dumps(canonical(item), sort_keys=True) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {key: canonical(held) for key, held in _fields(value).items()}
+        return {key: canonical(item) for key, item in _fields(value).items()}
     if hasattr(value, "model_dump"):
         return canonical(value.model_dump(mode="json"))
     return repr(value)
@@ -90,12 +90,12 @@ def _other_text(value: Any, texts: DigestTexts | None) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The name of its class, and what is in it."""
+    """The name of its class, and its fields."""
     found = {"": type(value).__name__}
     for field in dataclasses.fields(value):
         if isinstance(value, ModelRequest) and field.name in UNASKED:
             continue
-        if isinstance(value, ToolSpec) and field.name not in _SEEN:
+        if isinstance(value, ToolSpec) and field.name not in _MODEL_VISIBLE:
             continue
         content = getattr(value, field.name)
         if not _is_default(field, content):

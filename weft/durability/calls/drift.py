@@ -1,6 +1,6 @@
-"""How a call differs from a recorded one, in words.
+"""The differences between a call and its recorded one, in words.
 
-Compares contents; which recorded call is meant is the cassette's business.
+The cassette decides which recorded call that is.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from weft.core.values import Message, ToolSpec
 from weft.durability.calls.digest import UNASKED, canonical_text
 
 _AROUND: Final = 20
-_LONGEST: Final = 60
-_MOST: Final = 8
+_MAX_CHARACTERS: Final = 60
+_MAX_CHANGES: Final = 8
 _APART: Final = frozenset({"messages", "prompt_token_ids", "sampling", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A replayed program asks for something else than its record has. `call`: tool or model."""
+    """A call of a replayed program that differs from its record. `call`: the tool or model."""
 
     node: NodeId
     attempt: int
@@ -36,13 +36,13 @@ class Drift:
 
 
 def tool_changes(recorded: ToolCalled, name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a tool call changes of a recorded one."""
+    """The differences of a tool call from a recorded one."""
     found = [f"it is {name}, not {recorded.tool}"] if recorded.tool != name else []
     return _bounded([*found, *_of_mapping("argument", recorded.arguments, arguments)])
 
 
 def model_changes(recorded: ModelCalled, name: str, request: ModelRequest) -> tuple[str, ...]:
-    """What a model call changes of a recorded one."""
+    """The differences of a model call from a recorded one."""
     before = recorded.request
     found = [f"the model is {name}, not {recorded.model}"] if recorded.model != name else []
     found += _of_messages(before.messages, request.messages)
@@ -60,13 +60,13 @@ def model_changes(recorded: ModelCalled, name: str, request: ModelRequest) -> tu
 
 
 def difference(old: str, new: str) -> str:
-    """Where two texts differ, and how: what goes is in [- -], what comes in {+ +}."""
+    """Where two texts differ, and how: [-removed-] and {+added+}."""
     begin = _common(old, new)
     end = _common(old[begin:][::-1], new[begin:][::-1])
-    gone, come = old[begin : len(old) - end], new[begin : len(new) - end]
+    gone, added = old[begin : len(old) - end], new[begin : len(new) - end]
     before = old[max(0, begin - _AROUND) : begin]
     after = old[len(old) - end : len(old) - end + _AROUND] if end else ""
-    parts = f"[-{_short(gone)}-]" if gone else "", f"{{+{_short(come)}+}}" if come else ""
+    parts = f"[-{_short(gone)}-]" if gone else "", f"{{+{_short(added)}+}}" if added else ""
     lead = "…" if begin > _AROUND else ""
     return f"{lead}{_line(before)}{''.join(parts)}{_line(after)}{'…' if end > _AROUND else ''}"
 
@@ -76,8 +76,8 @@ def _of_messages(old: Sequence[Message], new: Sequence[Message]) -> Iterator[str
         if before.role != after.role:
             yield f"message {number} is the {after.role}'s, not the {before.role}'s"
         elif before.content != after.content:
-            said = difference(before.content, after.content)
-            yield f"message {number} ({after.role}): {said}"
+            text = difference(before.content, after.content)
+            yield f"message {number} ({after.role}): {text}"
         elif before != after:
             yield f"message {number} ({after.role}) has other tool calls"
     if len(old) != len(new):
@@ -105,8 +105,8 @@ def _of_tools(old: Sequence[ToolSpec], new: Sequence[ToolSpec]) -> Iterator[str]
 
 def _of_tool(old: ToolSpec, new: ToolSpec) -> Iterator[str]:
     if old.description != new.description:
-        said = difference(old.description, new.description)
-        yield f"the tool {new.name}: its description: {said}"
+        text = difference(old.description, new.description)
+        yield f"the tool {new.name}: its description: {text}"
     texts = [canonical_text(spec.parameters) for spec in (old, new)]
     if texts[0] != texts[1]:
         yield f"the tool {new.name}: its parameters: {difference(*texts)}"
@@ -128,21 +128,21 @@ def _text(value: Any) -> str:
 
 
 def _common(old: Sequence[Any], new: Sequence[Any]) -> int:
-    """How many items both begin with."""
+    """The length of the common beginning."""
     least = min(len(old), len(new))
     return next((index for index in range(least) if old[index] != new[index]), least)
 
 
 def _short(text: str) -> str:
     line = _line(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
 
 
 def _line(text: str) -> str:
-    """`text` in one line that a terminal shows as it is."""
+    """`text` as one printable line."""
     return json.dumps(text, ensure_ascii=False)[1:-1] if not text.isprintable() else text
 
 
 def _bounded(found: list[str]) -> tuple[str, ...]:
-    more = (f"and {len(found) - _MOST} more",) if len(found) > _MOST else ()
-    return (*found[:_MOST], *more)
+    more = (f"and {len(found) - _MAX_CHANGES} more",) if len(found) > _MAX_CHANGES else ()
+    return (*found[:_MAX_CHANGES], *more)

@@ -1,4 +1,4 @@
-"""What a run knows of its calls: how each began, what came of it, how it ended."""
+"""The recorded calls of a run: how each began, its pieces, and how it ended."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from weft.core.ports.model import Delta, Prefilled
 from weft.engine.scheduler.effects import CallSite
 
 Piece = tuple[float, Delta | Prefilled]
-"""A piece of an answer, and the seconds of the run at which it came."""
+"""A piece of an answer, and the second of the run at which it came."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call that was made before: how it began, what came of it, and its end if that is known."""
+    """A call that was made before: its beginning, its pieces, and its end if that is known."""
 
     called: ToolCalled | ModelCalled
     pieces: tuple[Piece, ...] = ()
@@ -35,12 +35,12 @@ class RecordedCall:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended without a failure, and with a result that the record has as it was."""
+        """Whether it ended without a failure, with a result that is exactly recorded."""
         return self.ended is not None and self.ended.failure is None and not self.is_lost
 
     @property
     def done(self) -> Doneness:
-        """Whether a tool was carried out, as far as the record says."""
+        """Whether a tool was carried out, as far as is recorded."""
         return self.ended.done if isinstance(self.ended, ToolReturned) else "unknown"
 
     @property
@@ -55,33 +55,33 @@ class RecordedCall:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the record has no more than a likeness of its result."""
+        """Whether its result is recorded only in a lossy form."""
         return isinstance(self.ended, ToolReturned) and opaque_in(self.ended.value) is not None
 
     @property
     def where(self) -> str:
-        """`NODE@CALL`, its place in whatever attempt."""
+        """`NODE@CALL`: its place, independent of the attempt."""
         return f"{in_any_attempt(self.called.node)}@{self.called.call}"
 
     @property
     def by_word(self) -> bool:
-        """Whether it was not made, and ended as a person says."""
+        """Whether it was not made, and a person reported its end."""
         return isinstance(self.called, ToolCalled) and bool(self.called.stands_for)
 
     @property
     def stands_in(self) -> bool:
-        """Whether it was never made: a person's word on another call stands for it."""
+        """Whether it was never made: a person's confirmation of another call replaces it."""
         called = self.called
         return isinstance(called, ToolCalled) and called.stands_for not in ("", self.where)
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a person says of a call that nobody knows the end of.
+    """A person's statement on a call with an unknown end.
 
     done     it was carried out; `value` is what it returned
     repeat   it was not, or it may be repeated
-    corrects an earlier word on the same call
+    corrects an earlier statement on the same call
     """
 
     kind: Literal["done", "repeat"]
@@ -90,7 +90,7 @@ class Confirmation:
 
 
 class CallIds:
-    """Numbers the calls of one content within an attempt, in the order in which they are made."""
+    """Numbers the calls of equal content within an attempt, in call order."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[NodeId, int, str], int] = {}
@@ -114,7 +114,7 @@ _MADE: Final[dict[tuple[type, tuple[type, ...]], type]] = {}
 
 
 def fitted(kind: type, ports: Mapping[type, type], inner: object) -> type:
-    """`kind` with the methods that `ports` gives for each port that `inner` has."""
+    """`kind` with the methods in `ports` for each port that `inner` has."""
     return with_ports(kind, tuple(own for port, own in ports.items() if isinstance(inner, port)))
 
 
@@ -138,13 +138,13 @@ class _CallEvents:
 
 
 class CallMemory:
-    """Calls by node, attempt and id. One that is made again, by a later part, begins anew."""
+    """Calls by node, attempt and id. A call that a later part makes again replaces the old one."""
 
     def __init__(self) -> None:
         self._nodes: dict[NodeId, dict[tuple[int, CallId], _CallEvents]] = {}
 
     def add(self, event: CallEvent) -> None:
-        """Take the next event, in order; what belongs to no call is of no interest here."""
+        """Add the next event, in order; ignores events of no call."""
         match event:
             case ToolCalled() | ModelCalled():
                 calls = self._nodes.setdefault(event.node, {})
@@ -157,7 +157,7 @@ class CallMemory:
                     call.ended = event
 
     def find(self, node: NodeId, attempt: int, call: CallId) -> RecordedCall | None:
-        """What is known of a call."""
+        """The record of a call."""
         found = self._nodes.get(node, {}).get((attempt, call))
         return None if found is None else found.known()
 
@@ -182,9 +182,9 @@ class CallMemory:
 
 
 class OnceMemory:
-    """Calls that must not be repeated, each as the last attempt that made it knows it.
+    """Calls that must not be repeated, each as the last attempt that made it recorded it.
 
-    An attempt of what a node is inside is one of the node as well.
+    An attempt of an enclosing node counts as one of the node.
     """
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class OnceMemory:
         self._made = 0
 
     def add(self, event: CallEvent) -> None:
-        """Take the next event, in order."""
+        """Add the next event, in order."""
         if isinstance(event, ToolCalled) and event.effect == "once":
             node = in_any_attempt(event.node)
             if (node, event.call) not in self._calls:
@@ -209,7 +209,7 @@ class OnceMemory:
                 self._settle(known, event)
 
     def _settle(self, known: RecordedCall, ended: ToolReturned) -> None:
-        """The call that `known` stands for was carried out, as a person says."""
+        """Mark the call that `known` stands for as carried out, as a person says."""
         if known.stands_in and isinstance(known.called, ToolCalled):
             node, _, call = known.called.stands_for.rpartition("@")
             place = NodeId(node), CallId(call)
@@ -217,19 +217,19 @@ class OnceMemory:
                 self._calls[place] = replace(self._calls[place], ended=ended)
 
     def find(self, node: NodeId, call: CallId) -> RecordedCall | None:
-        """What is known of a call."""
+        """The record of a call."""
         return self._calls.get((in_any_attempt(node), call))
 
     def at(self, node: NodeId) -> Iterator[RecordedCall]:
-        """Those of a node, in the order in which each was first made."""
+        """The calls of a node, in the order in which each was first made."""
         place = in_any_attempt(node)
         return (self._calls[place, call] for call in self._places.get(place, ()))
 
     def since(self, node: NodeId, call: CallId) -> Iterator[RecordedCall]:
-        """Those that were last made after a call was; all of them where that was never made."""
+        """The calls last made after `call` was; all of them where it was never made."""
         made = self._order.get((in_any_attempt(node), call), -1)
         return (known for place, known in self._calls.items() if self._order[place] > made)
 
     def everything(self) -> Iterator[RecordedCall]:
-        """All of them, in the order in which each was first made."""
+        """All calls, in the order in which each was first made."""
         return iter(self._calls.values())

@@ -1,4 +1,4 @@
-"""The calls of a run under way: those of its earlier parts, and what this part must not repeat."""
+"""The calls of a running run: those of its earlier parts, and those that must not be repeated."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _HIDES_NOTHING: Final = Redactor()
 
 
 class CallLog:
-    """The record of a run's calls over `write`: it takes an event and whether it must be durable.
+    """Writes a run's calls to `write`, which takes an event and whether it must be durable.
 
-    What `write` returns is awaited, unless it is None. Without `write` nothing is kept: what must
-    not be repeated is known to this process alone.
+    The result of `write` is awaited, unless it is None. Without `write` nothing is recorded: only
+    this process remembers the calls that must not be repeated.
 
     now_s      seconds of the run
-    past       the records of its earlier parts, redacted as they are kept
-    confirmed  what a person says of calls that nobody knows the end of, by node or as `NODE@CALL`;
-               by a pattern of nodes, of calls that were made before and have moved there
+    past       the records of its earlier parts, redacted as they are stored
+    confirmed  a person's statements on calls with an unknown end, by node or as `NODE@CALL`; by a
+               pattern of nodes, on earlier calls that have moved there
     gone       nodes that the program had in earlier parts and no longer has, without their counts
-    log        shows people a line about a node
-    unsure     a call that must not be repeated may have been made without being known
-    misfit     why a value does not fit a schema; without it, what people say is not checked
+    log        logs a line about a node for the user
+    unsure     a call that must not be repeated may have been made without being recorded
+    misfit     why a value does not fit a schema; without it, people's statements are not checked
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class CallLog:
         self._now_s = now_s
         self._write = write
         self.kept = write is not None
-        self._confirmed = {_anywhere(where): said for where, said in (confirmed or {}).items()}
-        self._spoken: dict[str, str] = {}
+        self._confirmed = {_anywhere(where): word for where, word in (confirmed or {}).items()}
+        self._used_for: dict[str, str] = {}
         self._gone = gone
         self.redactor = redactor or _HIDES_NOTHING
         self.digests = CallDigests(self.redactor)
@@ -74,27 +74,27 @@ class CallLog:
         self._once = OnceMemory()
         self._past_once = OnceMemory()
         self._asked: dict[CallSite, set[CallId]] = {}
-        self._told: set[str] = set()
+        self._answered: set[str] = set()
         self._unrecalled: set[NodeId] = set()
         self._recalled: set[tuple[NodeId, int, CallId]] = set()
         self._is_later = False
-        """Whether this part of the run has one before it."""
+        """Whether this part of the run has an earlier one."""
         for record in past:
             self._is_later = True
             self._remember(record)
 
     @property
     def now_s(self) -> float:
-        """Seconds of the run, those of its earlier parts included."""
+        """Seconds of the run, including those of its earlier parts."""
         return self._now_s()
 
     @property
     def recalled(self) -> int:
-        """How many calls were not made because their answer is in the record."""
+        """The number of calls that were not made because their answer is in the record."""
         return len(self._recalled)
 
     def known(self, place: CallSite, call: CallId) -> RecordedCall | None:
-        """What an earlier part of the run knows of a call in the same attempt; the latest."""
+        """The latest record, in an earlier part of the run, of a call in the same attempt."""
         found = self._past.find(place.node, place.attempt, call) if self._is_later else None
         if found is None:
             return None
@@ -103,7 +103,7 @@ class CallLog:
         return self.redactor.restore(found)
 
     def once(self, node: NodeId, call: CallId) -> RecordedCall | None:
-        """The latest of all that is known of a call that must not be repeated, in any attempt."""
+        """The latest record of a call that must not be repeated, in any attempt."""
         here = self._once.find(node, call)
         if here is not None:
             return here
@@ -115,11 +115,11 @@ class CallLog:
     def replaced(self, place: CallSite, call: CallId) -> RecordedCall | None:
         """A call that acted here in another attempt or part, and that this attempt has not made.
 
-        It must not be repeated, and `call`, which nobody has made before, may be the same intent.
+        It must not be repeated, and the new `call` may be the same intent.
         """
         asked = self._asked.setdefault(place, set())
         asked.add(call)
-        here = {known.called.call: known for known in self._once.at(place.node)}
+        here = {own.called.call: own for own in self._once.at(place.node)}
         for known in (*self._past_once.at(place.node), *here.values()):
             made = known.called
             again = made.call in asked or known is not here.get(made.call, known)
@@ -129,10 +129,10 @@ class CallLog:
         return self.redactor.restore(self._moved(call))
 
     def superseded(self, place: CallSite, call: CallId) -> bool:
-        """Whether another call has acted since this one did nothing, chosen in its place."""
+        """Whether another call, chosen in its place, has acted since this one did nothing."""
         here = self._once.find(place.node, call)
         if here is not None and here.called.node == place.node:
-            return False  # the node tries again, and nobody has chosen another since
+            return False  # the node tries again, and no other call was chosen since
         past = () if here is not None else self._past_once.since(place.node, call)
         others = (*past, *self._once.since(place.node, call))
         return any(o.has_acted and share_decider(place.node, o.called.node) for o in others)
@@ -149,12 +149,12 @@ class CallLog:
     def confirmed(
         self, node: NodeId, call: CallId, other: RecordedCall | None = None
     ) -> Confirmation | None:
-        """What a person said of a call whose end nobody knows, or of `other`, made in its place.
+        """A person's statement on a call with an unknown end, or on `other`, made in its place.
 
-        A word that a call is done holds for one call.
+        A statement that a call is done holds for one call.
         """
         if self._once.find(node, call) is not None:
-            return None  # what was said is about an earlier call
+            return None  # the statement is on an earlier call
         place = in_any_attempt(node)
         here = f"{place}@{call}"
         wheres = [here, place]
@@ -164,35 +164,35 @@ class CallLog:
         where = next((where for where in wheres if where in self._confirmed), None)
         if where is None:
             return None
-        said, about = self._confirmed[where], where if other is None else other.where
-        first = self._spoken.setdefault(about, here) if said.kind == "done" else here
-        return said if first == here else None
+        word, about = self._confirmed[where], where if other is None else other.where
+        first = self._used_for.setdefault(about, here) if word.kind == "done" else here
+        return word if first == here else None
 
     def misfit(self, value: Any, schema: JsonSchema) -> str | None:
-        """Why what a person says that a call returned cannot be its result; None: it can."""
+        """Why a confirmed `value` cannot be a call's result; None: it can."""
         return None if self._misfit is None else self._misfit(value, schema)
 
-    def told(self, model: str, question: tuple[Any, ...]) -> bool:
-        """Whether an answer to `question` is in the record already; from now on it is."""
-        asked = self.digests.question(model, question)
-        if asked in self._told:
+    def is_answered(self, model: str, question: tuple[Any, ...]) -> bool:
+        """Whether the record has an answer to `question`; from now on it counts as having one."""
+        key = self.digests.question(model, question)
+        if key in self._answered:
             return True
-        self._told.add(asked)
+        self._answered.add(key)
         return False
 
     def log(self, node: NodeId, text: str) -> None:
-        """Show people a line."""
+        """Log a line for the user."""
         if self._log is not None:
             self._log(node, text)
 
     def put(self, event: CallEvent, durable: bool = False) -> Awaitable[None] | None:
-        """As `write`, without a coroutine where there is nothing to wait for: None then."""
-        if durable:  # as all calls that must not be repeated are
+        """As `write`, but returns None instead of a coroutine where nothing is to be awaited."""
+        if durable:  # as all calls are that must not be repeated
             self._once.add(event)
         return None if self._write is None else self._write(event, durable)
 
     async def write(self, event: CallEvent, durable: bool = False) -> None:
-        """Add to the record. `durable`: it is not lost from here on, whatever happens.
+        """Add to the record. `durable`: on return it cannot be lost.
 
         Raises: `StoreError`.
         """
@@ -210,17 +210,17 @@ class CallLog:
             for node in self._unrecalled:
                 self._past.forget(node)
         elif isinstance(record, ModelTold):
-            self.told(record.model, self.redactor.restore(record.question))
+            self.is_answered(record.model, self.redactor.restore(record.question))
         elif isinstance(record, ToolsListed):
-            self.told(f"tools:{record.source}", (record.specs,))
+            self.is_answered(f"tools:{record.source}", (record.specs,))
         elif isinstance(record, get_args(CallEvent)):
             self._past.add(record)
             self._past_once.add(record)
 
     def _ended(self, record: NodeFinished) -> None:
-        # It is recalled as a whole; and where it is worked on again, that is done afresh. But while
-        # the run goes on, what is never recalled is done again as it was done: so is a node with a
-        # value that the record has no more than a likeness of.
+        # An ended node is restored as a whole, or done afresh. But while the run continues, a node
+        # that is never restored repeats its recorded calls: it, and a node whose value is recorded
+        # only in a lossy form, keeps them.
         if opaque_in(record.outcome.value) is not None:
             self._unrecalled.add(record.node)
         if record.node not in self._unrecalled or not record.outcome.ok:

@@ -1,4 +1,4 @@
-"""Calls that must not be repeated: what is known of each, and whether it may be made now."""
+"""Calls that must not be repeated: what is recorded of each, and whether it may be made now."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _NOT_BEGUN: Final = (NotDone, ToolArgumentError, ToolNotFound, BuildError)
 
 
 def doneness(error: BaseException) -> Doneness:
-    """Whether the effect of a tool that ended with `error` has happened."""
+    """Whether a tool that ended with `error` has had its effect."""
     if isinstance(error, _NOT_BEGUN):
         return "not done"
-    return "done" if isinstance(error, ToolResultError) else "unknown"  # it returned, but badly
+    return "done" if isinstance(error, ToolResultError) else "unknown"  # it returned a bad result
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedResult:
-    """A person says that a call was carried out, and returned `value`.
+    """A person's statement that a call was carried out, and returned `value`.
 
     `where`: `NODE@CALL`, that call or the one that was made in its place.
     """
@@ -51,7 +51,7 @@ class ReportedResult:
 
 @dataclass(frozen=True, slots=True)
 class OnceCall:
-    """A call that must not be repeated, as the records of a run know it."""
+    """A call that must not be repeated, as recorded in a run."""
 
     node: NodeId
     attempt: int
@@ -64,27 +64,27 @@ class OnceCall:
 
 
 def once_calls(records: Iterable[Record]) -> tuple[OnceCall, ...]:
-    """All calls of a run that must not be repeated, with what is known of them.
+    """All calls of a run that must not be repeated, with their recorded ends.
 
-    One that was made in several attempts, of its node or of what that is inside, is told once, as
-    the last of them knows it; one that was not made, because another stands for it, is not told. Of
-    a run that is still going on, one that is under way looks as one that nobody knows the end of.
+    A call made in several attempts, of its node or of an enclosing node, appears once, as the last
+    attempt recorded it. A call that was not made, because another replaces it, does not appear. In
+    a running run, a call under way looks like one with an unknown end.
     """
     memory = OnceMemory()
     for record in records:
         if isinstance(record, ToolCalled | ToolReturned):
             memory.add(record)
     made = (known for known in memory.everything() if not known.stands_in)
-    return tuple(sorted(map(_told, made), key=lambda call: call.at_s))
+    return tuple(sorted(map(_once_call, made), key=lambda call: call.at_s))
 
 
 def settled(
     call_log: CallLog, place: CallSite, call: CallId, name: str
 ) -> RecordedCall | ReportedResult | None:
-    """What stands for making the call: its known end, or a person's word; None: it may be made.
+    """What replaces making the call: its known end or a person's statement; None: it may be made.
 
-    Raises: `EffectUnknown` where nobody knows its end, or where another call was made here before
-    and this one would act a second time.
+    Raises: `EffectUnknown` where its end is unknown, or where another call was made here before and
+    this one would act a second time.
     """
     node = place.node
     known, other = call_log.once(node, call), call_log.replaced(place, call)
@@ -96,16 +96,16 @@ def settled(
         return _lost(call_log, node, call, name)
     if other is None:
         return None
-    said = call_log.confirmed(node, call, other)
-    if said is None:
+    word = call_log.confirmed(node, call, other)
+    if word is None:
         raise replaced(node, name)
-    if said.kind == "repeat":
+    if word.kind == "repeat":
         return None
     assert other.ended is None or isinstance(other.ended, ToolReturned)
-    kept = (
-        other.ended.value if said.value is None and other.succeeded and other.ended else said.value
+    value = (
+        other.ended.value if word.value is None and other.succeeded and other.ended else word.value
     )
-    return ReportedResult(kept, other.where)
+    return ReportedResult(value, other.where)
 
 
 def _stands_for(
@@ -114,21 +114,21 @@ def _stands_for(
     if known.done == "not done":
         return None
     final = known.succeeded and not known.by_word
-    said = None if final else call_log.confirmed(node, call)
-    if said is not None and known.succeeded and not said.corrects:
-        said = None  # it is about a call in its place
-    if said is not None:
-        return _word(said, node, call)
+    word = None if final else call_log.confirmed(node, call)
+    if word is not None and known.succeeded and not word.corrects:
+        word = None  # it is about a call in its place
+    if word is not None:
+        return _reported(word, node, call)
     if known.done == "done" and not known.is_lost:
         return known
     raise unknown(known, node, name, call_log.redactor)
 
 
 def check_reported(
-    call_log: CallLog, node: NodeId, name: str, word: ReportedResult, result: JsonSchema
+    call_log: CallLog, node: NodeId, name: str, report: ReportedResult, result: JsonSchema
 ) -> None:
-    """Raises: `EffectUnknown` where what a person says cannot be what the tool returned."""
-    why = call_log.misfit(word.value, result)
+    """Raises: `EffectUnknown` where a person's statement cannot be the result of the tool."""
+    why = call_log.misfit(report.value, result)
     if why is not None:
         raise EffectUnknown(
             f"{name} cannot have returned what was said of its call: {why}",
@@ -138,26 +138,26 @@ def check_reported(
 
 
 def described(result: JsonSchema) -> str:
-    """What a result is, behind a comma; empty where the schema says little."""
+    """The type of a result, after a comma; empty where the schema says little."""
     shown = {key: result[key] for key in ("type", "enum", "anyOf", "oneOf") if key in result}
     return f", of {json.dumps(shown)}" if shown else ""
 
 
 def _lost(call_log: CallLog, node: NodeId, call: CallId, name: str) -> ReportedResult | None:
-    """What stands for a call that the record may have lost. Raises: `EffectUnknown`."""
-    said = call_log.confirmed(node, call)
-    if said is None:
+    """What replaces a call that the record may have lost. Raises: `EffectUnknown`."""
+    word = call_log.confirmed(node, call)
+    if word is None:
         raise unknown_end(node, f"{name} was carried out: the record of the run has lost calls")
-    return _word(said, node, call)
+    return _reported(word, node, call)
 
 
-def _word(said: Confirmation, node: NodeId, call: CallId) -> ReportedResult | None:
+def _reported(word: Confirmation, node: NodeId, call: CallId) -> ReportedResult | None:
     where = f"{in_any_attempt(node)}@{call}"
-    return ReportedResult(said.value, where) if said.kind == "done" else None
+    return ReportedResult(word.value, where) if word.kind == "done" else None
 
 
 def value_of(known: RecordedCall) -> Any:
-    """What the call returned. Raises: what it raised."""
+    """The result of the call. Raises: the error that it raised."""
     assert isinstance(known.ended, ToolReturned)
     if known.ended.failure is not None:
         raise error_of_failure(known.ended.failure)
@@ -165,7 +165,7 @@ def value_of(known: RecordedCall) -> Any:
 
 
 def unknown(known: RecordedCall, node: NodeId, name: str, redactor: Redactor) -> EffectUnknown:
-    """What is said of a call of the tool `name` by `node` whose end nobody knows."""
+    """The error for a call of the tool `name` by `node` with an unknown end."""
     ended = known.ended
     if known.is_lost:
         return carried_out(node, f"{name} was carried out, but what it returned could not be kept")
@@ -175,7 +175,7 @@ def unknown(known: RecordedCall, node: NodeId, name: str, redactor: Redactor) ->
 
 
 def replaced(node: NodeId, name: str) -> EffectUnknown:
-    """What is said where `node` calls `name`, and called otherwise before."""
+    """The error where `node` calls `name`, and made another call before."""
     return EffectUnknown(
         f"a call was made here with other arguments: to call {name} now would act twice",
         hint=f"resume with --confirm {word_for(node, 'done')} to keep what was done, "
@@ -183,7 +183,7 @@ def replaced(node: NodeId, name: str) -> EffectUnknown:
     )
 
 
-def _told(known: RecordedCall) -> OnceCall:
+def _once_call(known: RecordedCall) -> OnceCall:
     called = known.called
     assert isinstance(called, ToolCalled)
     failure = known.ended.failure if known.ended is not None else None

@@ -1,4 +1,4 @@
-"""Models and tools that are played from a cassette, in the time of the record."""
+"""Models and tools that answer from a cassette, in recorded time."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from weft.engine.scheduler.effects import CallSite, MadeCall, current_call_site
 
 
 class CassettePlayer:
-    """Plays `cassette` for one run: what was told at a second of the record comes at that second.
+    """Plays `cassette` for one run: an answer comes at its recorded second.
 
-    `now_s` are the seconds of the run that is played, by `clock`: a `FakeClock`, so that no time is
-    spent. What comes too late comes at once.
+    `now_s` returns the seconds of the replayed run, by `clock`: a `FakeClock`, so that no time is
+    spent. A late answer comes at once.
     """
 
     def __init__(self, cassette: Cassette, now_s: Callable[[], float], clock: Clock) -> None:
@@ -48,15 +48,15 @@ class CassettePlayer:
             await self._clock.sleep(delay_s)
 
     async def cut_off(self, what: str) -> CassetteMiss:
-        """A call has no end in the record: wait for whoever ended it then, else say so."""
+        """The error for a call without a recorded end, after waiting for its cancellation."""
         await self.until(self.cassette.ended_s + 1.0)
         return CassetteMiss(f"the record of {what} has no end: the run was cut off there")
 
 
 class ReplayingTools:
-    """Implements `ToolRunner` and `BatchRunner`: calls are answered by `player`.
+    """Implements `ToolRunner` and `BatchRunner`: `player` answers the calls.
 
-    Its tools are those of `specs`, or those that the server `source` had when it was recorded.
+    The tools are those of `specs`, or the recorded ones of the server `source`.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class ReplayingTools:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         place = _here(f"the tool {name}")
         known = self._player.cassette.tool(place, name, arguments)
-        made = _reported(known)
+        made = _made_call(known)
         if (refused := self._player.cassette.refused(place, known)) is not None:
             await self._player.until(refused[0])
             raise refused[1]
         if not isinstance(known.ended, ToolReturned):
             raise await self._player.cut_off(name)
-        await self._player.until(self._player.cassette.given_s(known.ended))
+        await self._player.until(self._player.cassette.answered_s(known.ended))
         if made is not None and known.ended.done == "done":
             (made.close if known.ended.failure is None else made.carried_out)()
         if known.ended.failure is not None:
@@ -104,13 +104,13 @@ class ReplayingTools:
 
 
 class ReplayingClient:
-    """Implements `ModelClient`, and the optional ports that the recorded client had.
+    """Implements `ModelClient`, and the optional ports of the recorded client.
 
-    `name` is what the program calls the model.
+    `name` is the program's name of the model.
     """
 
     def __new__(cls, player: CassettePlayer, name: str) -> ReplayingClient:
-        _, *ports = _introduction(player.cassette, name)
+        _, *ports = _recorded_client(player.cassette, name)
         own = tuple(kind for port, kind in _PORTS.items() if port.__name__ in ports)
         made: ReplayingClient = object.__new__(with_ports(cls, own))
         return made
@@ -121,10 +121,10 @@ class ReplayingClient:
 
     @property
     def model(self) -> str:
-        return _introduction(self._player.cassette, self._name)[0]
+        return _recorded_client(self._player.cassette, self._name)[0]
 
     async def capabilities(self) -> Capabilities:
-        found: Capabilities = self._player.cassette.told(self._name, ("capabilities",))
+        found: Capabilities = self._player.cassette.answer_to(self._name, ("capabilities",))
         return found
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -141,7 +141,7 @@ class ReplayingClient:
     async def _end(self, known: RecordedCall, what: str) -> ModelEvent:
         if not isinstance(known.ended, ModelAnswered):
             raise await self._player.cut_off(what)
-        await self._player.until(self._player.cassette.given_s(known.ended))
+        await self._player.until(self._player.cassette.answered_s(known.ended))
         if known.ended.failure is not None:
             error = error_of_failure(known.ended.failure)
             if isinstance(error, ModelOverloaded):
@@ -155,12 +155,12 @@ class ReplayingClient:
 
 class _StartableReplay(ReplayingClient):
     async def start(self, show: Callable[[str], None] | None = None) -> None:
-        """Nothing has to be started."""
+        """Do nothing."""
 
 
 class _WarmableReplay(ReplayingClient):
     async def warm(self, request: ModelRequest) -> None:
-        """Nothing is computed."""
+        """Do nothing."""
 
 
 class _TokenizingReplay(ReplayingClient):
@@ -171,19 +171,19 @@ class _TokenizingReplay(ReplayingClient):
         return self._ids(("encode_chat", messages))
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
-        text: str = self._told(("decode", token_ids))
+        text: str = self._answer(("decode", token_ids))
         return text
 
     async def special_token(self, text: str) -> int | None:
-        token: int | None = self._told(("special_token", text))
+        token: int | None = self._answer(("special_token", text))
         return token
 
     def _ids(self, question: tuple[Any, ...]) -> tuple[int, ...]:
-        ids: tuple[int, ...] = self._told(question)
+        ids: tuple[int, ...] = self._answer(question)
         return ids
 
-    def _told(self, question: tuple[Any, ...]) -> Any:
-        answer = self._player.cassette.told(self._name, question)
+    def _answer(self, question: tuple[Any, ...]) -> Any:
+        answer = self._player.cassette.answer_to(self._name, question)
         if isinstance(answer, Failure):
             raise error_of_failure(answer)
         return answer
@@ -196,8 +196,8 @@ _PORTS: Final[Mapping[type, type]] = {
 }
 
 
-def _reported(known: RecordedCall) -> MadeCall | None:
-    """The call as its run knew it while it was made, if it could act and must not be repeated."""
+def _made_call(known: RecordedCall) -> MadeCall | None:
+    """The `MadeCall` of a recorded call that must not be repeated and may have acted."""
     called, ended = known.called, known.ended
     if not isinstance(called, ToolCalled) or called.effect != "once":
         return None
@@ -205,12 +205,12 @@ def _reported(known: RecordedCall) -> MadeCall | None:
     return None if nothing else MadeCall(called.tool)
 
 
-def _introduction(cassette: Cassette, name: str) -> tuple[str, ...]:
+def _recorded_client(cassette: Cassette, name: str) -> tuple[str, ...]:
     """The model's own name, and the names of the ports of its client."""
-    if not cassette.knows(name, ("is",)):
+    if not cassette.has_answer(name, ("is",)):
         return (name,)
-    told: tuple[str, ...] = cassette.told(name, ("is",))
-    return told
+    client: tuple[str, ...] = cassette.answer_to(name, ("is",))
+    return client
 
 
 def _here(what: str) -> CallSite:

@@ -1,4 +1,4 @@
-"""Records as they may be kept: without secrets, also where one comes in several pieces."""
+"""Records without secrets, also where a secret is split over several pieces."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ P = TypeVar("P")
 
 
 class ChannelText(NamedTuple):
-    """The text of a piece, and which of the texts of a stream it goes on with."""
+    """The text of a piece, and the channel of its stream that it continues."""
 
     channel: Hashable
     text: str
 
 
 class StreamRedactor(Generic[P]):
-    """Holds pieces back while their end may be the beginning of a secret; keeps their order.
+    """Holds pieces back while their end may begin a secret; keeps their order.
 
-    `text_of` a piece is None for one without. `with_text` is a piece with another text, of which
-    something is hidden. A secret is told as part of the piece in which it begins.
+    `text_of` a piece is None for one without text. `with_text` returns a piece with another,
+    redacted text. A redacted secret appears in the piece in which it begins.
     """
 
     def __init__(
@@ -61,24 +61,24 @@ class StreamRedactor(Generic[P]):
         self._redactor = redactor
         self._text_of = text_of
         self._with_text = with_text
-        self._held: list[P] = []
+        self._pending: list[P] = []
 
     def take(self, piece: P) -> list[P]:
-        """The pieces, of those that came so far, in which nothing is left to be hidden."""
-        self._held.append(piece)
+        """Add `piece`; return the pieces in which nothing is left to redact."""
+        self._pending.append(piece)
         return self._released(final=False)
 
     def rest(self) -> list[P]:
-        """All others: nothing more comes."""
+        """Return all other pieces: the stream is over."""
         return self._released(final=True)
 
     def _released(self, *, final: bool) -> list[P]:
         channels: dict[Hashable, list[int]] = {}
-        for index, piece in enumerate(self._held):
+        for index, piece in enumerate(self._pending):
             if (text := self._text_of(piece)) is not None:
                 channels.setdefault(text.channel, []).append(index)
         made = {channel: self._channel(where, final) for channel, where in channels.items()}
-        count = len(self._held)
+        count = len(self._pending)
         while not all(
             sum(index < count for index in where) in made[channel].whole
             for channel, where in channels.items()
@@ -89,8 +89,8 @@ class StreamRedactor(Generic[P]):
             for channel, where in channels.items()
             for index, text in zip(where, made[channel].texts, strict=True)
         }
-        released = [self._clean(self._held[index], texts.get(index)) for index in range(count)]
-        del self._held[:count]
+        released = [self._clean(self._pending[index], texts.get(index)) for index in range(count)]
+        del self._pending[:count]
         return released
 
     def _clean(self, piece: P, text: str | None) -> P:
@@ -100,12 +100,12 @@ class StreamRedactor(Generic[P]):
         )
 
     def _channel(self, where: list[int], final: bool) -> _ChannelTexts:
-        texts = [said.text for index in where if (said := self._text_of(self._held[index]))]
+        texts = [piece.text for index in where if (piece := self._text_of(self._pending[index]))]
         return _channel(self._redactor, texts, final)
 
 
 class _ChannelTexts(NamedTuple):
-    """Texts without secrets, and after how many of them nothing is begun that is not ended."""
+    """Redacted texts, and the counts of texts after which no secret is open."""
 
     texts: list[str]
     whole: set[int]
@@ -143,17 +143,17 @@ def _cut(
 R = TypeVar("R")
 _CallKey = tuple[NodeId, int, CallId]
 _WHOLE: Final = frozenset({ToolCalled, ToolReturned})
-"""Records that hold nothing back and whose texts may have secrets anywhere."""
+"""Records that are redacted alone and may contain secrets in any text."""
 _SECRET_TOKEN: Final = 0
 _SHORTEST_IDS: Final = 2
 
 
 class RecordRedactor:
-    """Takes the records of one run in order, and gives those that may be kept.
+    """Redacts the records of one run, in order.
 
-    A piece whose end may be the beginning of a secret comes with one of the next records of its
-    node, the last with the end of the run. Token ids that spell a secret are left out: of answers
-    and prompts that have one, and of whatever a client's tokenizer made of one.
+    A piece whose end may begin a secret comes with one of the next records of its node, the last
+    with the end of the run. Token ids that spell a secret are removed from answers and prompts, and
+    from the answers of a client's tokenizer.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -176,9 +176,9 @@ class RecordRedactor:
         return self._redactor.redact(record, self._unclean)
 
     alone: Final = frozenset({*_WHOLE, NodeStarted})
-    """Kinds of records of which may be kept what is in each alone: they may wait for `redact_all`.
+    """Kinds of records that are redacted independently of others: they may wait for `redact_all`.
 
-    So may the end of a node while nothing is held back.
+    So may the end of a node while no piece is held back.
     """
 
     @property
@@ -187,7 +187,7 @@ class RecordRedactor:
         return bool(self._nodes or self._calls)
 
     def redact_all(self, records: list[Record]) -> list[Record]:
-        """What may be kept of such records, looked through at once."""
+        """The redacted records, all searched at once."""
         texts: list[str] = []
         values: dict[int, Any] = {}
         for record in records:
@@ -211,7 +211,7 @@ class RecordRedactor:
                 if type(part) is str:
                     texts.append(part)
                 elif type(part) not in INERT:
-                    values[id(part)] = part  # once: the result of a call is its node's as well
+                    values[id(part)] = part  # once: a call's result may also be its node's
         if self._are_clean("\n".join(texts), values):
             return records
         return [self._redacted(each) for each in records]
@@ -239,14 +239,14 @@ class RecordRedactor:
             case ModelAnswered():
                 return [*self._rest(_call(record)), self._answered(record)]
             case ModelTold():
-                return self._told(record)
+                return self._answer(record)
             case NodeFinished() | RunFinished():
                 node = record.node if isinstance(record, NodeFinished) else None
                 return [*self._ended(node), self._redacted(record)]
         return [self._redacted(record)]
 
     def _named(self, record: R, names: str) -> R:
-        """A record of which all texts but short ones of weft's own are `names`."""
+        """`record`, in which only `names` may contain secrets."""
         return self._redacted(record) if self._redactor.in_text(names) else record
 
     def _of_node(self, node: NodeId) -> StreamRedactor[NodeStreamed]:
@@ -273,7 +273,7 @@ class RecordRedactor:
         if call not in calls:
             calls[call] = StreamRedactor(self._redactor, _text_of, _with_text)
         pieces = [
-            piece for each in event.deltas for piece in calls[call].take(self._seen(call, each))
+            piece for each in event.deltas for piece in calls[call].take(self._clean(call, each))
         ]
         return [replace(event, deltas=tuple(pieces))] if pieces else []
 
@@ -283,15 +283,15 @@ class RecordRedactor:
         self._hiding.discard(_call(event))
         return made if ids == made.prompt_token_ids else replace(made, prompt_token_ids=ids)
 
-    def _told(self, event: ModelTold) -> list[Record]:
+    def _answer(self, event: ModelTold) -> list[Record]:
         if not self._redactor.hides((event.question, event.answer), self._unclean):
             return [self._redacted(event)]
-        asked = event.question[-1] if event.question[0] == "decode" else event.answer
-        if isinstance(asked, tuple) and len(asked) >= _SHORTEST_IDS:
-            self._ids.append(asked)
+        ids = event.question[-1] if event.question[0] == "decode" else event.answer
+        if isinstance(ids, tuple) and len(ids) >= _SHORTEST_IDS:
+            self._ids.append(ids)
         return []
 
-    def _seen(self, call: _CallKey, piece: Piece) -> Piece:
+    def _clean(self, call: _CallKey, piece: Piece) -> Piece:
         at_s, what = piece
         if not isinstance(what, Prefilled):
             return piece
@@ -299,7 +299,7 @@ class RecordRedactor:
         return at_s, Prefilled(ids)
 
     def _ended(self, node: NodeId | None) -> Iterator[Record]:
-        """What is held back of a node, or of all."""
+        """The pieces held back of a node, or of all."""
         nodes = list(self._calls) if node is None else [node]
         for call in [call for each in nodes for call in self._calls.get(each, ())]:
             yield from self._rest(call)
@@ -307,7 +307,7 @@ class RecordRedactor:
             yield from self._end_of(each)
 
     def _end_of(self, node: NodeId) -> Iterator[Record]:
-        """What is held back of what a node streams: another attempt begins anew."""
+        """The pieces held back of a node's stream: another attempt begins a new one."""
         stream = self._nodes.pop(node, None)
         if stream is not None:
             yield from stream.rest()
@@ -322,7 +322,7 @@ class RecordRedactor:
             yield ModelStreamed(*call, tuple(pieces), pieces[-1][0])
 
     def _blank(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """`ids` with another token in the place of each that is part of a secret."""
+        """`ids` with another token in place of each that is part of a secret."""
         for secret in self._ids:
             size = len(secret)
             for start in range(len(ids) - size + 1):

@@ -1,4 +1,4 @@
-"""Tools whose calls are recorded: made once where that was asked for, and not at all when known."""
+"""Tools whose calls are recorded, made once where they must not be repeated, and reused."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from weft.engine.scheduler.effects import (
 )
 
 GUARDED: Final = ("once", "idempotent")
-"""Effects of calls that need a memory, also where nobody records them."""
+"""Effects of calls that need a call log, also in runs that are not recorded."""
 
 
 class _ToolCall:
-    """One call on its way: what stands for it, and its two events.
+    """One running call: what replaces it, and its two events.
 
-    `key`: its idempotency key, empty for a tool that has no use for one.
-    What writes an event returns what is to be awaited until it is durable, where it has to be.
+    `key`: its idempotency key, empty for a tool without use for one.
+    Methods that write an event return an awaitable where it must become durable.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class _ToolCall:
         self.key = self._key if effect == "idempotent" else ""
 
     def settled(self) -> RecordedCall | ReportedResult | None:
-        """What stands for making it. Raises: `EffectUnknown`."""
+        """What replaces making it. Raises: `EffectUnknown`."""
         if self._effect == "once":
             try:
                 found = settled(self._call_log, self._place, self._id, self._name)
@@ -81,7 +81,7 @@ class _ToolCall:
                     )
                 return found
             except EffectUnknown:
-                # nothing may be tried in its place either
+                # its node may not be replaced either
                 MadeCall(self._name, self._refused_as())
                 raise
         known = self._call_log.known(self._place, self._id)
@@ -94,7 +94,7 @@ class _ToolCall:
         return "lost" if other is None else "repeated"
 
     async def taken(self, settled: RecordedCall | ReportedResult) -> Any:
-        """The value that stands for the call's own. Raises: what the call raised."""
+        """The value that replaces the call's own. Raises: the error of the call."""
         if isinstance(settled, RecordedCall):
             return value_of(settled)
         self._call_log.log(self._place.node, f"{self._name}: a person says that it was carried out")
@@ -121,7 +121,7 @@ class _ToolCall:
     async def _intended(self, event: ToolCalled) -> None:
         try:
             await self._call_log.write(event, True)
-        except asyncio.CancelledError:  # the intent may be written: nobody has acted on it
+        except asyncio.CancelledError:  # the intent may be written, but nothing has acted on it
             stopped = Cancelled("it was cancelled before it was made").failure()
             await _written(self._ended(stopped, "not done"))
             raise
@@ -159,7 +159,7 @@ class _ToolCall:
     async def _kept(self, event: ToolReturned) -> None:
         try:
             await self._call_log.write(event, True)
-        except asyncio.CancelledError:  # it is known now, and will not be known later
+        except asyncio.CancelledError:  # the end is known now, and could not be found out later
             await self._call_log.write(event, True)
             raise
 
@@ -172,13 +172,13 @@ async def _written(event: Awaitable[None] | None) -> None:
 class RecordingTools:
     """Implements `ToolRunner` and `ToolBinder` over `inner`, and `BatchRunner` where `inner` does.
 
-    Inside a run every call is written to `calls`, before it is made and after. A call whose result
-    an earlier part of the run knows is not made again. A tool whose effect is `once` is called once
-    for each call of a node, in all its attempts: where nobody knows how that ended, the next call
-    raises `EffectUnknown`. One whose effect is `idempotent` finds its key with `idempotency_key()`.
-    Where `calls` keeps no record, calls of other tools pass as they are.
+    Inside a run every call is written to `calls`, before it is made and after. A call with a result
+    in an earlier part of the run is not made again. A tool with the effect `once` is called once
+    for each call of a node, in all its attempts: where that call's end is unknown, the next one
+    raises `EffectUnknown`. A tool with the effect `idempotent` gets its key from
+    `idempotency_key()`. Where `calls` keeps no record, calls of other tools pass unchanged.
 
-    `source` is what the program calls the server that the tools come from, if it is one.
+    `source` is the program's name of the server of the tools, if they have one.
     """
 
     def __new__(cls, inner: ToolRunner, *_: object, **__: object) -> RecordingTools:
@@ -195,14 +195,14 @@ class RecordingTools:
         return self._inner.specs()
 
     async def listed(self) -> tuple[ToolSpec, ...]:
-        """All tools, as `specs` has them, written down: a server may not be there another time."""
+        """The specs of all tools, recorded: a server may be unavailable another time."""
         specs = self._inner.specs()
-        if self._calls.kept and not self._calls.told(f"tools:{self._source}", (specs,)):
+        if self._calls.kept and not self._calls.is_answered(f"tools:{self._source}", (specs,)):
             await self._calls.write(ToolsListed(self._source, specs, self._calls.now_s))
         return specs
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes, where `inner` knows it."""
+        """The slot class of a call of the tool, where `inner` has one."""
         resource = getattr(self._inner, "resource", None)
         found: str | None = resource(name) if resource is not None else None
         return found
@@ -241,7 +241,7 @@ class RecordingTools:
         return value
 
     def _here(self, effect: Effect) -> tuple[CallLog, CallSite] | None:
-        """Where a call with `effect` is written down, and its place; None: it passes as it is."""
+        """The log and call site of a call with `effect`; None: it is not recorded."""
         place = current_call_site() if self._calls.kept or effect in GUARDED else None
         return None if place is None else (self._calls, place)
 
@@ -256,7 +256,7 @@ class RecordingTools:
 
 
 class _Batches(RecordingTools):
-    """Calls of one tool that are made together; each is recorded for itself."""
+    """Batches of calls of one tool; each call is recorded by itself."""
 
     async def call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]
@@ -269,7 +269,7 @@ class _Batches(RecordingTools):
         spec = self._spec(name)
         result = None if spec is None else spec.result
         made = [_ToolCall(*here, name, arguments, effect, result) for arguments in calls]
-        outcomes = {index: await _standing(call) for index, call in enumerate(made)}
+        outcomes = {index: await _settled(call) for index, call in enumerate(made)}
         open_ = [index for index, call in enumerate(made) if outcomes[index] is call]
         if open_:
             found = await self._made([made[index] for index in open_], name)
@@ -294,10 +294,10 @@ class _Batches(RecordingTools):
         return found
 
 
-async def _standing(call: _ToolCall) -> Any | WeftError | _ToolCall:
-    """What stands for making the call, as an outcome; or the call itself, where it is to be made.
+async def _settled(call: _ToolCall) -> Any | WeftError | _ToolCall:
+    """What replaces the call, as an outcome; or the call itself, where it is to be made.
 
-    No tool returns a `_ToolCall`, which is why it can be told from a value.
+    No tool returns a `_ToolCall`, so it differs from every value.
     """
     try:
         settled = call.settled()
@@ -312,8 +312,8 @@ _LOGS: Final[WeakKeyDictionary[EffectLedger, CallLog]] = WeakKeyDictionary()
 class GuardedTools(RecordingTools):
     """Implements `ToolRunner` over `inner`, and `BatchRunner` where `inner` does.
 
-    Of whatever run the calls are made in: where its calls pass an I/O boundary (see
-    `weft.workflow.runtime.boundary`), they pass here as they are.
+    Guards calls in runs without an I/O boundary of their own (see
+    `weft.workflow.runtime.boundary`); in other runs they pass unchanged.
     """
 
     def __init__(self, inner: ToolRunner) -> None:
@@ -331,8 +331,8 @@ class GuardedTools(RecordingTools):
 def unrecorded_log(
     name: str, now_s: Callable[[], float] = lambda: 0.0, write: Write | None = None
 ) -> CallLog:
-    """The calls of a run that nobody records; `write` is told of them as they are made.
+    """The calls of a run that is not recorded; `write` receives them as they are made.
 
-    Idempotency keys are its own: another run with the same inputs makes its calls for itself.
+    It has its own idempotency keys: another run with the same inputs makes its own calls.
     """
     return CallLog(RunId(f"{name}-{uuid.uuid4().hex}"), now_s, write)

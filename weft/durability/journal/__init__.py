@@ -1,1 +1,1 @@
-"""Journals: what happened in every run, kept while it happens, each value once."""
+"""Journals: the records of every run, written while it runs, each value stored once."""

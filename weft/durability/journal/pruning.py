@@ -1,4 +1,4 @@
-"""Removing runs, as far as it takes no SQL: which ones go, and which values the others refer to."""
+"""Removing runs, without SQL: which ones go, and which values the others refer to."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from weft.durability.journal.tables import RunRow, Tables
 
 # Inside a JSON string the quotes would be escaped: only the codec writes this.
 _REFERENCE = re.compile(r'\{"~r":"([A-Za-z0-9_-]{32})"\}')
-_ROW_BYTES = 48  # what a row costs beside its body, roughly
+_ROW_BYTES = 48  # the rough cost of a row in addition to its body
 
 
 class ReachableValues:
-    """What is reached from some rows: `digests` of values, and `size_bytes` of all of it."""
+    """The values that some rows refer to: their `digests`, and `size_bytes` of values and rows."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -26,7 +26,7 @@ class ReachableValues:
         self.size_bytes = 0
 
     def follow(self, rows: Sequence[bytes]) -> None:
-        """Mark what sealed rows refer to. Raises: `StoreError` for damaged ones."""
+        """Mark the values that sealed rows refer to. Raises: `StoreError` for damaged rows."""
         self._count(rows)
         waiting = [unsealed(row) for row in rows]
         while waiting:
@@ -43,11 +43,11 @@ class ReachableValues:
 
 
 AT_ONCE = 100
-"""Runs that go at once, and have a lock each while they do."""
+"""Runs removed at once, each under its own lock."""
 
 
 class ReachableRecords:
-    """What is reached from runs, each of which may have grown when it is asked for again."""
+    """The values that runs refer to. Runs may grow between two calls."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -55,7 +55,7 @@ class ReachableRecords:
         self.marks = ReachableValues(tables.fetch)
 
     def add(self, row: RunRow) -> None:
-        """Mark what a run refers to; when repeated, only what has been added to it."""
+        """Mark the values of a run; when repeated, only those of its new records."""
         if row.no not in self._last:
             self._last[row.no] = 0
             self.marks.follow([self._tables.header_of(row)])
@@ -64,7 +64,7 @@ class ReachableRecords:
             self.marks.follow([batch.body])
 
     def add_all(self) -> None:
-        """The same of every run that there is."""
+        """Mark the values of every run."""
         for row in self._tables.rows():
             self.add(row)
 
@@ -77,37 +77,37 @@ def going(
     older_than_s: float | None,
     runs: Sequence[RunId] | None,
 ) -> list[RunRow]:
-    """The runs named, and those beyond what is allowed; one may be there twice.
+    """The named runs, and those beyond the limits, possibly twice.
 
-    Raises: `UnknownReference`, and `RunBusy` when somebody has a named one.
+    Raises: `UnknownReference`, and `RunBusy` when a process has a named run.
     """
     named = [tables.row_of(run) for run in runs or ()]
-    held = tables.holders(named)
+    claimed = tables.holders(named)
     for row in named:
-        if row.no in held:
-            raise busy(row.id, held[row.no])
+        if row.no in claimed:
+            raise busy(row.id, claimed[row.no])
     old = outdated(tables.summaries(tables.rows()), now, keep, older_than_s)
     return named + [tables.row_of(run) for run in old]
 
 
 def beyond(tables: Tables, aim_bytes: int) -> list[RunRow]:
-    """The oldest runs that nobody has, without which the others keep at most `aim_bytes`."""
+    """The oldest unclaimed runs without which the others use at most `aim_bytes`."""
     latest = tables.rows()
-    held = tables.holders(latest)
-    free = [row for row in latest if row.no not in held]
+    claimed = tables.holders(latest)
+    free = [row for row in latest if row.no not in claimed]
     reached = ReachableRecords(tables)
     for row in latest:
-        if row.no in held:
+        if row.no in claimed:
             reached.add(row)
-    for place, row in enumerate(free):
+    for index, row in enumerate(free):
         reached.add(row)
         if reached.marks.size_bytes > aim_bytes:
-            return free[place:]
+            return free[index:]
     return []
 
 
 def lots(rows: Sequence[RunRow], at_once: int = AT_ONCE) -> Iterator[list[RunRow]]:
-    """Each row once, so many at a time."""
+    """`rows` without duplicates, at most `at_once` at a time."""
     once = list({row.no: row for row in rows}.values())
     for start in range(0, len(once), at_once):
         yield once[start : start + at_once]

@@ -1,4 +1,4 @@
-"""What every stored journal refuses, in one wording; and the right to write to a run."""
+"""The errors of every stored journal, in one wording; and the claim on a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weft.core.ports.journal import LostRun
 
 
 class RunLost(StoreError):
-    """The journal had the run, and has lost it."""
+    """The journal once had the run, and has lost it."""
 
 
 def busy(run: RunId, who: str, free_s: int | None = None) -> RunBusy:
-    """Somebody has the run. `free_s`: when it is free if that process has died."""
+    """Another process has the run. `free_s`: when it is free if that process has died."""
     hint = "it can be watched with `weft runs`"
     if free_s is not None:
         hint += f"; if that process has died, the run is free in {max(1, free_s)} s"
@@ -23,7 +23,7 @@ def busy(run: RunId, who: str, free_s: int | None = None) -> RunBusy:
 
 
 def taken_over(run: RunId, who: str | None) -> StoreError:
-    """Another process has claimed the run meanwhile, or removed it: this one must not write."""
+    """Another process has claimed or removed the run meanwhile: this one must not write."""
     if who is None:
         return StoreError(f"the run {run!r} was removed while this process had it")
     hint = "this process was silent for longer than its lease; see `weft runs`"
@@ -37,15 +37,15 @@ def exists(where: str, run: RunId) -> RunExists:
 
 
 def lost(found: LostRun) -> RunLost:
-    """A run that the journal had, and has not any more."""
+    """The journal has lost the run."""
     calls = sum(isinstance(record, ToolCalled) for record in found.calls)
-    told = f"the journal has lost the run {found.run!r}: {found.where} says that it had "
-    told += f"{found.seq:,} records, {calls:,} of them intents of once calls"
+    text = f"the journal has lost the run {found.run!r}: {found.where} says that it had "
+    text += f"{found.seq:,} records, {calls:,} of them intents of once calls"
     hint = (
         f"`weft runs show {found.run}` lists these calls: find out what they did. To begin a run "
         "of this name all the same, move that file away, out of its folder"
     )
-    return RunLost(told, hint=hint)
+    return RunLost(text, hint=hint)
 
 
 def unclaimed(run: RunId) -> StoreError:
@@ -54,41 +54,41 @@ def unclaimed(run: RunId) -> StoreError:
 
 
 def closed(where: str) -> StoreError:
-    """The journal was closed before."""
+    """The journal is closed."""
     return StoreError(f"{where} is closed")
 
 
-def newer(where: str, version: int, known: int) -> StoreError:
-    """Tables of a weft that comes after this one."""
-    told = f"{where} has format {version}, this weft knows {known}"
-    return StoreError(told, hint="use the weft that wrote it, or a newer one")
+def newer(where: str, version: int, supported: int) -> StoreError:
+    """The tables are those of a newer weft."""
+    text = f"{where} has format {version}, this weft knows {supported}"
+    return StoreError(text, hint="use the weft that wrote it, or a newer one")
 
 
 def full(where: str) -> StoreError:
-    """There is no room for more."""
+    """The disk is full."""
     hint = "free some there: `weft runs prune` removes old runs, once it has a few MB for that"
     return StoreError(f"no space is left for {where}", hint=hint, retryable=True)
 
 
 def at_limit(where: str) -> StoreError:
-    """A file may not grow any more."""
-    told = f"{where} has reached the size that the system lets a file have here (`ulimit -f`)"
-    return StoreError(told, hint="raise that limit and resume the run", retryable=True)
+    """A file has reached its size limit."""
+    text = f"{where} has reached the size that the system lets a file have here (`ulimit -f`)"
+    return StoreError(text, hint="raise that limit and resume the run", retryable=True)
 
 
 def too_full_to_prune(where: str, needed_bytes: int) -> StoreError:
-    """There is no room for removing runs either, since that is written down first."""
-    told = f"no space is left for {where}, not even to remove runs from it; nothing is lost"
-    much = f"{-(-needed_bytes // 1_000_000)} MB"
+    """There is no space for removing runs either, which is first written to the log."""
+    text = f"no space is left for {where}, not even to remove runs from it; nothing is lost"
+    megabytes = f"{-(-needed_bytes // 1_000_000)} MB"
     hint = (
-        f"free {much} there and try again; or, while no weft runs, move it and the files beside "
-        "it to another disk, prune it there and move it back"
+        f"free {megabytes} there and try again; or, while no weft runs, move it and the files "
+        "beside it to another disk, prune it there and move it back"
     )
-    return StoreError(told, hint=hint, retryable=True)
+    return StoreError(text, hint=hint, retryable=True)
 
 
 class HeldClaim:
-    """Implements `Claim`. `let_go` ends it, and does no harm when repeated."""
+    """Implements `Claim`. `let_go` ends it, and is harmless when repeated."""
 
     def __init__(self, let_go: Callable[[], None]) -> None:
         self._let_go = let_go

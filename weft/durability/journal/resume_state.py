@@ -1,4 +1,4 @@
-"""What the records of a run say each of its nodes came to, for a part that goes on with it."""
+"""The history of each node in the records of a run, for the part that resumes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Child:
-    """A node that another appended, in which of its attempts, and whether that did without it."""
+    """A node that another appended, in which attempt, and whether that attempt did without it."""
 
     info: NodeInfo
     born: int
@@ -45,12 +45,12 @@ class _Child:
 
 @dataclass(slots=True)
 class _Node:
-    """What is known of one node.
+    """The recorded state of one node.
 
-    `before`: what it and all inside it consumed in attempts that are over, `past` what it appended
-    in them; `own`: what it consumed itself since then; `children`: those that it appended since
-    then, `grown` at last; `items`: how many of them it offered to streaming edges. `by_name`:
-    somebody cancelled it.
+    `before`: its usage, with all inside it, in finished attempts, and `past` the nodes it appended
+    in them; `own`: its own usage since then; `children`: the nodes it has appended since then,
+    `grown` the last expansion; `items`: the number of them offered to streaming edges. `by_name`:
+    the user cancelled it.
     """
 
     parent: NodeId | None = None
@@ -77,15 +77,15 @@ class _Node:
 class RecordedResumeState:
     """Implements `ResumeState` over the records of the earlier parts of a run.
 
-    part     which part comes now; 1 for a new run that builds on the one recorded
-    skip     nodes of which nothing is recalled
-    restore  puts back into a value what was taken out of its record
+    part     the number of the new part; 1 for a new run that builds on the recorded one
+    skip     nodes whose history is ignored
+    restore  puts redacted secrets back into a value
 
-    While the run had not ended, everything that ended is recalled, failures too. When it had, what
-    failed or was cancelled is tried again, with the nodes around it where the run did not get over
-    it. What was cancelled with the whole run is always. A value that the record has only a likeness
-    of is never recalled; `inexact` names such nodes. Nor is a failure by a call whose end nobody
-    knows: a person may have told it since, and until then the call is not made.
+    While the run had not ended, every ended node is restored, failures too. When it had, failed and
+    cancelled nodes are tried again, with the nodes around them where the run did not absorb that.
+    Nodes cancelled with the whole run are always tried again. Never restored are a value that the
+    record has only in a lossy form (`inexact` names such nodes), and a failure by a call with an
+    unknown end: a person may have settled it since, and until then the call is not made.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class RecordedResumeState:
         self.part = last + 1 if part is None else part
         self.elapsed_s = self._last_s if self.part > 1 else 0.0
 
-    # -- what the next part asks ---------------------------------------------------------------
+    # -- queries of the next part --------------------------------------------------------------
 
     def outcome(self, node: NodeId, digest: str) -> RestoredNode | None:
         known = self._nodes.get(node)
@@ -118,7 +118,7 @@ class RecordedResumeState:
             return None
         outcome = known.outcome
         if outcome is not None and outcome.status == "cancelled" and not known.digest:
-            return None if self._ended else self._whole(known, outcome)  # it had not even started
+            return None if self._ended else self._whole(known, outcome)  # it had not started
         if not digest or known.digest != digest:
             return None
         if outcome is None:
@@ -136,8 +136,8 @@ class RecordedResumeState:
         known = self._nodes.get(node)
         if known is None or known.outcome is None or node in self._skip or self._ended:
             return None
-        waited = known.by_name and not known.outcome.attempts
-        return self._restored(known.outcome) if waited else None
+        unstarted = known.by_name and not known.outcome.attempts
+        return self._restored(known.outcome) if unstarted else None
 
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
         known = self._nodes.get(node)
@@ -152,15 +152,15 @@ class RecordedResumeState:
         known = self._nodes.get(node)
         if known is None or node in self._skip or self._ended or self.part == 1:
             return False
-        asked = self._restored(known.questions.get((attempt, number)))
-        return asked is not None and (asked.question, asked.schema) == (question, schema)
+        recorded = self._restored(known.questions.get((attempt, number)))
+        return recorded is not None and (recorded.question, recorded.schema) == (question, schema)
 
     def answer(self, node: NodeId, attempt: int, number: int) -> StoreEntry | None:
         known = self._nodes.get(node)
         answers = [] if known is None or node in self._skip else known.answers.get(attempt, [])
         return StoreEntry(self._restored(answers[number])) if number < len(answers) else None
 
-    # -- what the records say ------------------------------------------------------------------
+    # -- reading the records -------------------------------------------------------------------
 
     def _take(self, record: Record) -> None:
         match record:
@@ -204,7 +204,7 @@ class RecordedResumeState:
                 node.items = len(node.grown.results or ())
 
     def _scopes(self, node: NodeId) -> Iterator[NodeId]:
-        """The nodes that `node` is inside."""
+        """The nodes that enclose `node`."""
         known = self._nodes.get(node)
         while known is not None and known.parent is not None:
             yield known.parent
@@ -222,7 +222,7 @@ class RecordedResumeState:
             self.inexact.append(event.node)
 
     def _attempt_over(self, node: _Node, event: NodeRetrying | NodeRerouted) -> None:
-        if node.gave_up is not None:  # in an earlier part, and its stand-in runs again
+        if node.gave_up is not None:  # in an earlier part, and its substitute runs again
             node.children.clear()
             return
         node.before = self._consumed(node)
@@ -241,14 +241,14 @@ class RecordedResumeState:
         return total
 
     def _whole(self, node: _Node, outcome: Outcome) -> RestoredNode:
-        """What is recalled of a node that had ended."""
+        """The history of an ended node."""
         inside = self._inside(node.past, node.children)
         every = _has_all(node, outcome)
         ended = self._restored(outcome)
         return RestoredNode(ended, node.total, inside=inside, whole=every, by_name=node.by_name)
 
     def _inside(self, *appended: Mapping[NodeId, _Child]) -> tuple[RestoredChild, ...]:
-        """What was appended, and what that had appended in turn, parents first."""
+        """The appended nodes, and what these had appended in turn, parents first."""
         found: list[RestoredChild] = []
         doubtful = [child for children in appended for child in children.values()][::-1]
         while doubtful:
@@ -256,7 +256,7 @@ class RecordedResumeState:
             known = self._nodes.get(child.info.id)
             if known is None or known.outcome is None:
                 continue
-            # Of the others that were cancelled, only what was done without is recalled.
+            # Other cancelled nodes are restored only where a join or a node did without them.
             cancelled = known.outcome.status == "cancelled"
             spared = child.tolerated or (cancelled and not known.by_name)
             outcome = self._restored(known.outcome)
@@ -316,6 +316,6 @@ def _is_unknown(outcome: Outcome) -> bool:
 
 
 def _has_all(node: _Node, outcome: Outcome) -> bool:
-    """Whether the value of a map has a place for each of its items, or is none of its own."""
-    stood_in = outcome.via in ("default", "fallback")
-    return not node.items or not outcome.ok or stood_in or len(outcome.value) == node.items
+    """Whether the value of a map has a place for each of its items, or is a substitute."""
+    replaced = outcome.via in ("default", "fallback")
+    return not node.items or not outcome.ok or replaced or len(outcome.value) == node.items

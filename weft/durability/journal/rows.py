@@ -1,5 +1,5 @@
-"""The rows that every stored journal has: content-addressed values, sealed and chained batches
-of records.
+"""The rows of every stored journal: content-addressed values, and sealed, chained batches of
+records.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from weft.core.events import RunResumed
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter, NumberedRecord, RunHeader
 
-_DIGEST_BYTES = 24  # of SHA-256: what stays is beyond any search for a collision (2^96 steps)
+_DIGEST_BYTES = 24  # of SHA-256: finding a collision takes 2^96 steps
 _CHECKSUM_BYTES = 4
-_WORTH_PACKING = 512
-_ROW_WORTH_PACKING = 2048  # a row is written while a run waits, and packing takes longer than that
+_MIN_PACKED = 512
+_MIN_PACKED_ROW = 2048  # a row is written while a run waits, and packing takes longer than that
 _LARGEST = 1 << 30
-_PACKED = b"x"  # how zlib's streams begin, and no JSON text does
+_PACKED = b"x"  # the first byte of zlib's streams, and of no JSON text
 
 
 class Blobs:
-    """Collects what records keep apart: `bodies` by their digests."""
+    """Collects values that records store separately: `bodies` by their digests."""
 
     def __init__(self) -> None:
         self.bodies: dict[bytes, bytes] = {}
 
     def keep(self, text: str) -> str:
-        """The name of `text`: 32 characters that say what is in it."""
+        """Add `text`; return its name: its digest in 32 characters."""
         body = text.encode("utf-8", "surrogatepass")
         digest = digest_of(body)
         self.bodies[digest] = body
@@ -41,12 +41,12 @@ class Blobs:
 
 
 def digest_of(body: bytes) -> bytes:
-    """What a body is kept under."""
+    """The digest under which a body is stored."""
     return sha256(body).digest()[:_DIGEST_BYTES]
 
 
 def named(name: str) -> bytes:
-    """The digest that a name spells. Raises: `StoreError` for what is no name."""
+    """The digest in a name. Raises: `StoreError` for an invalid name."""
     try:
         digest = urlsafe_b64decode(name)
     except ValueError as error:
@@ -54,9 +54,9 @@ def named(name: str) -> bytes:
     return digest
 
 
-def packed(body: bytes, worth: int = _WORTH_PACKING) -> bytes:
-    """`body` as it is stored: compressed where that pays, from `worth` bytes on."""
-    if len(body) < worth:
+def packed(body: bytes, at_least: int = _MIN_PACKED) -> bytes:
+    """`body` as it is stored: compressed where that pays, from `at_least` bytes on."""
+    if len(body) < at_least:
         return body
     small = zlib.compress(body, 1)
     return small if len(small) * 10 < len(body) * 9 else body
@@ -77,15 +77,15 @@ def unpacked(stored: bytes) -> bytes:
 
 
 def sealed(text: str) -> bytes:
-    """A text as a row holds it: with a checksum, since no name says what has to be in it."""
+    """A text as it is stored in a row: with a checksum, since no digest identifies it."""
     body = text.encode("utf-8", "surrogatepass")
-    if len(body) >= _ROW_WORTH_PACKING:
-        body = packed(body, _ROW_WORTH_PACKING)
+    if len(body) >= _MIN_PACKED_ROW:
+        body = packed(body, _MIN_PACKED_ROW)
     return zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") + body
 
 
 def unsealed(stored: bytes) -> str:
-    """The inverse of `sealed`. Raises: `StoreError` for what is not what it was."""
+    """The inverse of `sealed`. Raises: `StoreError` where the checksum does not fit."""
     body = stored[_CHECKSUM_BYTES:]
     if zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big") != stored[:_CHECKSUM_BYTES]:
         raise StoreError("a row of the journal is damaged: it does not fit its checksum")
@@ -101,7 +101,7 @@ def as_text(body: bytes) -> str:
 
 
 def verified(name: str, stored: bytes | None) -> str:
-    """The text that is stored under a name. Raises: `StoreError` when it is not what it was."""
+    """The text stored under a name. Raises: `StoreError` when it is missing or damaged."""
     if stored is None:
         raise StoreError("a value is missing from the journal", hint="was its run removed?")
     body = unpacked(stored)
@@ -111,22 +111,22 @@ def verified(name: str, stored: bytes | None) -> str:
 
 
 START: Final = b""
-"""Comes before the first batch, and before the first after batches without a chain."""
+"""The chain before the first batch, and before the first after batches without a chain."""
 _BYTES: Final = 16
 
 
 def link(before: bytes, seq: int, part: int, body: bytes) -> bytes:
-    """The chain at a batch: of the chain `before` it, and what its row holds."""
+    """The chain at a batch: a hash of the chain `before` it and its row."""
     return sha256(before + pack(">QI", seq, part) + body).digest()[:_BYTES]
 
 
 Fetch = Callable[[bytes], bytes | None]
-"""What is stored under a digest, if anything is."""
+"""The value stored under a digest, if any."""
 
 A_WORD = ""
-"""Where the row of a letter has its node, if it is a word on a call: no end of a node settles it.
+"""The node in the row of a confirmation: no end of a node settles it.
 
-Nor does the run's, unless it succeeded: it is for whoever resumes the run.
+The end of the run settles it only if the run succeeded: it is for the process that resumes the run.
 """
 
 _CACHED_CHARACTERS = 1 << 23
@@ -136,7 +136,7 @@ _UNCHAINED: Final = "the records from {} to {} do not fit those before them"
 class RecordBatch(NamedTuple):
     """A row of records: the last one's number, the part that wrote the first, the sealed records.
 
-    `chain`: see `weft.durability.journal.rows`; None in a row of a weft that had none.
+    `chain`: see `link`; None in a row of an older weft.
     """
 
     seq: int
@@ -146,7 +146,7 @@ class RecordBatch(NamedTuple):
 
 
 class StoredValues:
-    """Reads what was kept apart. Remembers what it read last: conversations share messages."""
+    """Reads separately stored values. Caches them: conversations share messages."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -154,7 +154,7 @@ class StoredValues:
         self._characters = 0
 
     def get(self, name: str) -> str:
-        """The text of a name. Raises: `StoreError`."""
+        """The text under a name. Raises: `StoreError`."""
         text = self._texts.get(name)
         if text is None:
             text = verified(name, self._fetch(named(name)))
@@ -170,18 +170,18 @@ class StoredValues:
 
 
 def header_in(stored: bytes, get: Get) -> RunHeader:
-    """A header. Raises: `StoreError`."""
+    """The header in a row. Raises: `StoreError`."""
     header: RunHeader = decode(unsealed(stored), get)
     return header
 
 
 def node_of(letter: Letter) -> NodeId | None:
-    """What the row of a letter has as its node."""
+    """The node in the row of a signal."""
     return NodeId(A_WORD) if letter.kind == "confirm" else letter.node
 
 
 def letter_in(stored: bytes) -> Letter:
-    """A letter, which is always in one piece. Raises: `StoreError`."""
+    """The signal in a row; it contains no separate values. Raises: `StoreError`."""
     letter: Letter = decode(unsealed(stored))
     return letter
 
@@ -197,15 +197,15 @@ def records_in(batch: RecordBatch, get: Get) -> Iterator[NumberedRecord]:
 
 
 class BatchReader:
-    """Reads the batches of a run, in order from behind the record `after`, and checks their chain.
+    """Reads the batches of a run in order, after the record `after`, and checks their chain.
 
-    `seq` is the number of the last record that was read.
+    `seq` is the number of the last record read.
     """
 
     def __init__(self, get: Get, after: int = 0) -> None:
         self.seq = after
         self._get = get
-        self._chain: bytes | None = None if after else START  # None: it is not known
+        self._chain: bytes | None = None if after else START  # None: unknown
 
     def problem(self, batch: RecordBatch, records: Sequence[NumberedRecord]) -> str:
         """What is wrong between `batch` and the one before it, in a sentence; empty: nothing."""
@@ -219,10 +219,10 @@ class BatchReader:
         if records[0].seq <= seq:
             return f"the records from {records[0].seq} to {seq} are there twice"
         if batch.chain is None:
-            told = bool(before)
+            broken = bool(before)
         else:
-            told = batch.chain != link(before, batch.seq, batch.part, batch.body)
-        return _UNCHAINED.format(seq + 1, batch.seq) if told else ""
+            broken = batch.chain != link(before, batch.seq, batch.part, batch.body)
+        return _UNCHAINED.format(seq + 1, batch.seq) if broken else ""
 
     def read(self, batch: RecordBatch) -> list[NumberedRecord]:
         """The records of the next batch. Raises: `StoreError`."""
@@ -230,20 +230,20 @@ class BatchReader:
         try:
             records = list(records_in(batch, self._get))
         except StoreError as error:
-            told = f"the records from {first} to {batch.seq} cannot be read: {error.message}"
-            raise StoreError(told, hint=error.hint) from error
+            text = f"the records from {first} to {batch.seq} cannot be read: {error.message}"
+            raise StoreError(text, hint=error.hint) from error
         problem = self.problem(batch, records)
         if problem:
             raise StoreError(problem)
         return records
 
     def salvage(self, batch: RecordBatch, problems: list[str]) -> list[NumberedRecord]:
-        """The records of the next batch that can be read; adds what is wrong to `problems`."""
+        """The readable records of the next batch; adds what is wrong to `problems`."""
         try:
             records = list(records_in(batch, self._get))
         except StoreError as error:
-            told = f"the records from {self.seq + 1} to {batch.seq} cannot be read: {error.message}"
-            problems.append(told)
+            text = f"the records from {self.seq + 1} to {batch.seq} cannot be read: {error.message}"
+            problems.append(text)
             self.seq, self._chain = batch.seq, batch.chain
             return []
         before = self.seq
@@ -253,7 +253,7 @@ class BatchReader:
 
 
 def wrong_values(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
-    """What is wrong with digests and what is stored under them, in sentences."""
+    """The stored values that do not fit their digests, in sentences."""
     for digest, stored in rows:
         try:
             if digest_of(unpacked(stored)) != digest:

@@ -1,4 +1,4 @@
-"""What the tables of a journal say of its runs, in whatever database they are. No SQL."""
+"""The runs in the tables of a journal, in any database. Contains no SQL."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _CLOSEST_OF = 10_000
 
 
 class RunRow(NamedTuple):
-    """A run as its table has it.
+    """The row of a run.
 
-    `end`: the number of its last record, where it has ended; None in a row that does not tell.
-    `logged`: its `once` calls are known beside the database, too.
+    `end`: the number of its last record, where it has ended; None in an older row. `logged`: there
+    is a file of its `once` calls next to the database.
     """
 
     no: int
@@ -50,9 +50,9 @@ class RunRow(NamedTuple):
 
 
 class Tables(ABC):
-    """Reads a journal through one connection. `values`: what was kept apart, by name.
+    """Reads a journal through one connection. `values`: separately stored values, by name.
 
-    `errors`: what the database raises where it cannot read its own pages.
+    `errors`: the exceptions of the database where it cannot read its own pages.
     """
 
     errors: ClassVar[tuple[type[Exception], ...]] = ()
@@ -60,7 +60,7 @@ class Tables(ABC):
     def __init__(self) -> None:
         self.values = StoredValues(self.fetch)
 
-    # -- what each database is asked in its own words ------------------------------------------
+    # -- queries of each database --------------------------------------------------------------
 
     @abstractmethod
     def found(self, run: RunId) -> RunRow | None:
@@ -84,21 +84,21 @@ class Tables(ABC):
 
     @abstractmethod
     def page_of(self, row: RunRow, after: int) -> list[RecordBatch]:
-        """The next batches that end after the record `after`, in order, `PAGE` at most."""
+        """The next batches that end after the record `after`, in order, at most `PAGE`."""
 
     @abstractmethod
     def fetch(self, digest: bytes) -> bytes | None:
-        """What is stored under a digest, if anything is."""
+        """The value stored under a digest, if any."""
 
     @abstractmethod
     def bodies(self) -> Iterable[tuple[bytes, bytes]]:
-        """All digests, and what is stored under them."""
+        """All digests with their stored values."""
 
     @abstractmethod
     def holders(self, rows: Sequence[RunRow]) -> Mapping[int, str]:
-        """Who has which run, by its number; of `rows` at least."""
+        """The holders of claimed runs by run number, at least for `rows`."""
 
-    # -- what follows from that ----------------------------------------------------------------
+    # -- what follows from them ----------------------------------------------------------------
 
     def row_of(self, run: RunId) -> RunRow:
         """The row of a run. Raises: `UnknownReference`."""
@@ -115,17 +115,17 @@ class Tables(ABC):
         return found
 
     def header(self, run: RunId) -> RunHeader:
-        """What a run was. Raises: `UnknownReference`, `StoreError`."""
+        """The header of a run. Raises: `UnknownReference`, `StoreError`."""
         return header_in(self.header_of(self.row_of(run)), self.values.get)
 
     def progress_of(self, row: RunRow) -> RunProgress:
-        """How a run stands."""
+        """The state of a run."""
         return RunProgress(row.part, row.status, self.asking(row))
 
     def summaries(self, rows: Sequence[RunRow]) -> list[RunSummary]:
-        """Each run in one line."""
-        held = self.holders([row for row in rows if row.status is None])
-        return [self._summary(row, row.no in held) for row in rows]
+        """A summary of each run."""
+        claimed = self.holders([row for row in rows if row.status is None])
+        return [self._summary(row, row.no in claimed) for row in rows]
 
     def batches_of(self, row: RunRow, after: int = 0) -> Iterator[RecordBatch]:
         """All batches that end after the record `after`, in order."""
@@ -134,12 +134,12 @@ class Tables(ABC):
             after = page[-1].seq
 
     def check_end(self, row: RunRow, seq: int) -> None:
-        """Raises: `StoreError` where the record `seq` is the last of a run that has more."""
+        """Raises: `StoreError` where the record `seq` is the last one, but the run has more."""
         if row.end is not None and seq < row.end:
             raise StoreError(f"the records from {seq + 1} to {row.end} are missing")
 
     def salvage(self, row: RunRow) -> Salvage:
-        """What is sound of a run. Raises nothing: what keeps it from being read is a problem."""
+        """The sound part of a run. Raises nothing: reports what cannot be read as a problem."""
         problems: list[str] = []
         records: list[NumberedRecord] = []
         header = RunHeader(row.id, row.flow, row.wall, "")
@@ -162,17 +162,17 @@ class Tables(ABC):
         return Salvage(header, tuple(records), tuple(problems))
 
     def complaints(self) -> Iterator[str]:
-        """Reads everything; what is damaged or missing, in sentences."""
+        """Read everything; yield what is damaged or missing, in sentences."""
         yield from wrong_values(self.bodies())
         for row in self.rows():
             yield from (f"run {row.id!r}: {text}" for text in self.salvage(row).problems)
 
-    def _summary(self, row: RunRow, held: bool) -> RunSummary:
+    def _summary(self, row: RunRow, claimed: bool) -> RunSummary:
         progress = self.progress_of(row)
         return RunSummary(
             run=row.id,
             flow=row.flow,
-            standing=progress.standing(held),
+            standing=progress.standing(claimed),
             wall=row.wall,
             ended_wall=row.ended_wall,
             parts=row.part,
@@ -182,16 +182,15 @@ class Tables(ABC):
 
 
 Using = Callable[[], AbstractContextManager[Tables]]
-"""Has a journal's tables for itself for a while."""
+"""Gives exclusive use of a journal's tables for a while."""
 
 
 def iter_records(
     using: Using, row: RunRow, after: int, where: str = "the journal"
 ) -> Iterator[NumberedRecord]:
-    """The records of a run behind the record `after`, in order.
+    """The records of a run after the record `after`, in order.
 
-    Raises: `StoreError` that names `where` they are, the run and the remedy, for what is damaged or
-    missing.
+    Raises: `StoreError`, which names `where`, run and remedy, for damaged or missing records.
     """
     reader: BatchReader | None = None
     full = True
@@ -201,15 +200,15 @@ def iter_records(
             page = tables.page_of(row, reader.seq)
         full = len(page) == PAGE
         for batch in page:
-            with using(), _told(where, row):
+            with using(), _named_errors(where, row):
                 records = reader.read(batch)
             yield from (record for record in records if record.seq > after)
-    with using() as tables, _told(where, row):
+    with using() as tables, _named_errors(where, row):
         tables.check_end(row, reader.seq if reader is not None else after)
 
 
 @contextmanager
-def _told(where: str, row: RunRow) -> Iterator[None]:
+def _named_errors(where: str, row: RunRow) -> Iterator[None]:
     try:
         yield
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""What a recorded run would have come to under other conditions: its own scheduler, no clock."""
+"""Simulation of a recorded run under other conditions: its own scheduler, in virtual time."""
 
 from weft.durability.simulate.change import Change, Fault, Scale
 from weft.durability.simulate.prediction import Advice, Prediction, SimulatedRun, advise, simulate

@@ -1,6 +1,4 @@
-"""What is different in a simulated run: slots, speeds, failures, chance; and the times that
-follow.
-"""
+"""Changes of a simulated run: slots, speeds, failures, random times."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from weft.engine.analysis.critical_path import family
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Times of what `pattern` names become `factor` times as long, or `seconds` (a constant).
+    """Multiplies the times that match `pattern` by `factor`, or sets them to `seconds`.
 
     A pattern is `tool.NAME`, `model.NAME`, `node.FAMILY` or `own.FAMILY` (a node's own code), with
     `*` and `?`; `notes[*]` is the family of `notes[3]`.
@@ -29,17 +27,17 @@ class Scale:
 
     @property
     def is_of_nodes(self) -> bool:
-        """Whether it names nodes, and not what they call."""
+        """Whether it matches nodes, and not their calls."""
         return self.pattern.startswith(("node.", "own."))
 
     def of(self, seconds: float) -> float:
-        """The time that `seconds` becomes."""
+        """The changed time for `seconds`."""
         return self.seconds if self.seconds is not None else seconds * self.factor
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Each attempt of a node that `name` fits fails with `probability`: a family, tool or model."""
+    """Fails each attempt of a node, tool or model that `name` fits with `probability`."""
 
     name: str
     probability: float
@@ -47,13 +45,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A what-if. Nothing given: the run as it was recorded.
+    """A what-if. Without arguments: the run as recorded.
 
-    workers    at most so many nodes at once; None: as recorded, 0: no limit
-    limits     slots of resource classes that differ; 0: no limit
-    scales     times that differ; the last that fits counts
+    workers    the most nodes at once; None: as recorded, 0: no limit
+    limits     changed slots of resource classes; 0: no limit
+    scales     changed times; the last match counts
     faults     attempts that fail
-    resample   each time is drawn from those that the same code took, instead of its own
+    resample   draw each time from those of the same code, instead of taking its own
     seed       of all draws
     """
 
@@ -73,10 +71,10 @@ class Change:
         return general or None, {name: limit for name, limit in limits.items() if limit}
 
     def seconds(self, node: NodeId, stretches: Sequence[TimeSpan]) -> float:
-        """How long `stretches` of `node`, one after another, take."""
+        """The duration of `stretches` of `node`, one after another."""
         if not self.scales:
             return sum([stretch.seconds for stretch in stretches])
-        told_s: dict[Scale, float] = {}
+        constant_s: dict[Scale, float] = {}
         total_s = 0.0
         for stretch in stretches:
             scale = self._scale(family(node), stretch)
@@ -85,8 +83,8 @@ class Change:
             elif scale.seconds is None or not scale.is_of_nodes:
                 total_s += scale.of(stretch.seconds)
             else:
-                told_s[scale] = scale.seconds  # once for all that a node does
-        return total_s + sum(told_s.values())
+                constant_s[scale] = scale.seconds  # once per node
+        return total_s + sum(constant_s.values())
 
     def _scale(self, own: str, stretch: TimeSpan) -> Scale | None:
         names = (f"node.{own}", f"own.{own}" if stretch.kind == "own" else _named(stretch))
@@ -115,45 +113,45 @@ def _named(stretch: TimeSpan) -> str:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """`fnmatch`, where brackets are only brackets: they are part of the names of families."""
+    """`fnmatch` with literal brackets: they are part of the names of families."""
     return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
-_FEWEST = 3
-_Alike = tuple[CallKind, str, str]
+_MIN_SAMPLES = 3
+_TimeKey = tuple[CallKind, str, str]
 
 
 class SimulatedTimes:
-    """The times of one simulated run. Those of the same tool, model or family are alike."""
+    """The times of one simulated run. Resampling draws within a tool, model or node family."""
 
     def __init__(self, scripts: Iterable[NodeScript], change: Change) -> None:
         self._change = change
         self._random = Random(change.seed)  # noqa: S311 - a simulation
-        self._alike: defaultdict[_Alike, list[float]] = defaultdict(list)
+        self._samples: defaultdict[_TimeKey, list[float]] = defaultdict(list)
         if change.resample:
             for script in scripts:
                 for attempt in script.attempts:
                     for step in attempt.steps:
                         if isinstance(step, WorkStep):
-                            self._learn(script.info.id, step)
+                            self._add(script.info.id, step)
 
     def of(self, node: NodeId, work: WorkStep) -> float:
-        """Seconds that `work` of `node` takes."""
-        drawn = work.stretches
+        """The duration of `work` of `node`."""
+        stretches = work.stretches
         if self._change.resample:
-            drawn = tuple(self._drawn(node, stretch) for stretch in drawn)
-        return self._change.seconds(node, drawn)
+            stretches = tuple(self._resampled(node, stretch) for stretch in stretches)
+        return self._change.seconds(node, stretches)
 
-    def _learn(self, node: NodeId, work: WorkStep) -> None:
+    def _add(self, node: NodeId, work: WorkStep) -> None:
         for stretch in work.stretches:
-            self._alike[_alike(node, stretch)].append(stretch.seconds)
+            self._samples[_time_key(node, stretch)].append(stretch.seconds)
 
-    def _drawn(self, node: NodeId, stretch: TimeSpan) -> TimeSpan:
-        known = self._alike[_alike(node, stretch)]
-        if len(known) < _FEWEST:
+    def _resampled(self, node: NodeId, stretch: TimeSpan) -> TimeSpan:
+        samples = self._samples[_time_key(node, stretch)]
+        if len(samples) < _MIN_SAMPLES:
             return stretch
-        return TimeSpan(stretch.kind, stretch.name, self._random.choice(known))
+        return TimeSpan(stretch.kind, stretch.name, self._random.choice(samples))
 
 
-def _alike(node: NodeId, stretch: TimeSpan) -> _Alike:
+def _time_key(node: NodeId, stretch: TimeSpan) -> _TimeKey:
     return stretch.kind, stretch.name, family(node) if stretch.kind == "own" else ""

@@ -1,9 +1,9 @@
-"""What a recorded run's machine did beside waiting: the event loop's share, and processors.
+"""The machine of a recorded run: the load of its event loop and of its processors.
 
-Recorded times hold the waiting behind others, too. Processor seconds were measured, so what is left
-of a time is waiting for the outside where the machine had capacity left, and queueing where it had
-none. Threads share the processors equally (processor sharing, Kleinrock 1967); the loop serves one
-after another, and the scheduler takes in at once what ended meanwhile.
+Recorded times include queueing. Processor seconds were measured, so the rest of a time is waiting
+for the outside where the machine had capacity left, and queueing where it had none. Threads share
+the processors equally (processor sharing, Kleinrock 1967); the loop serves one after another, and
+the scheduler takes in at once what ended meanwhile.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from weft.durability.simulate.script import NodeScript, RecordedRun, WorkStep
 from weft.engine.analysis.critical_path import family
 
 _FULL: Final = 0.75
-"""So much of one processor used by several at once, and the machine counts as full."""
+"""The share of one processor, used by several threads at once, from which the machine is full."""
 _IDLE: Final = 0.1
-"""Less of the machine's processors unused, and it is full in any case: others use it as well."""
+"""The idle share of the processors below which it is full in any case: other processes use it."""
 _LOOP_FULL: Final = 0.7
 _LOOP_BUSY: Final = 0.3
 _MUCH: Final = 0.1
 _STEP: Final = 1.2
-"""What a step of the scheduler costs with its write to the journal, however many nodes it takes in,
-as a multiple of what each of these costs. Measured with 2,000 no-ops, one and eight at once: 0.9 to
-1.7.
+"""The cost of a scheduling step with its write to the journal, however many nodes it takes in, as a
+multiple of the cost of each node. Measured with 2,000 no-ops, one and eight at once: 0.9 to 1.7.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceNeed:
-    """What a stretch of work needs: seconds of waiting, and of a processor."""
+    """The needs of a stretch of work: seconds of waiting, and of a processor."""
 
     wait_s: float
     cpu_s: float = 0.0
@@ -43,7 +42,7 @@ class ResourceNeed:
 class MachineModel:
     """The machine of a recorded run, as far as it was measured.
 
-    `step_s`: seconds of the event loop for each step of the scheduler, whatever it takes in.
+    `step_s`: seconds of the event loop for each scheduling step, whatever it takes in.
     """
 
     def __init__(self, recording: RecordedRun) -> None:
@@ -79,17 +78,17 @@ class MachineModel:
 
     @property
     def processors(self) -> float:
-        """Threads that compute side by side without delay. Python code of one process: one."""
+        """Threads that compute in parallel without delay. For Python code of one process: one."""
         return self._capacity or 1.0
 
     def loop_s(self, node: NodeId) -> float:
-        """Seconds of the event loop for a node: its own code's, and the engine's."""
+        """Seconds of the event loop for a node: of its own code, and of the engine."""
         if self._measured is None:
             return 0.0
         return self._node_s + self._own_s(node)
 
     def need(self, node: NodeId, work: WorkStep) -> ResourceNeed:
-        """What a stretch of recorded `work` of `node` needs."""
+        """The needs of a stretch of recorded `work` of `node`."""
         measured, seconds = self._measured, work.seconds
         if measured is None or seconds <= 0:
             return ResourceNeed(seconds)
@@ -125,7 +124,7 @@ class MachineModel:
         return seconds / max(count, 1) * self._slow
 
     def _fullness(self, work: WorkStep) -> float:
-        """The share of its time in which the machine was full."""
+        """The share of the time of `work` in which the machine was full."""
         end_s = work.begun_s + work.seconds
         shared_s = sum(
             max(0.0, min(end, end_s) - max(begin, work.begun_s)) for begin, end in self._full
@@ -134,30 +133,30 @@ class MachineModel:
 
 
 class Processor:
-    """Jobs that share `capacity` processors equally, none using more than one."""
+    """Jobs that share `capacity` processors equally; none uses more than one."""
 
     def __init__(self, capacity: float) -> None:
         self._capacity = capacity
-        self._served_s = 0.0  # what each job has had that was there from the beginning
+        self._served_s = 0.0  # what a job that was there from the beginning has received
         self._now_s = 0.0
         self._count = 0
         self._jobs: list[tuple[float, int, object]] = []
 
     def add(self, now_s: float, cpu_s: float, job: object) -> None:
-        """A job begins that needs `cpu_s`."""
+        """Begin a job that needs `cpu_s`."""
         self._pass(now_s)
         self._count += 1
         heappush(self._jobs, (self._served_s + cpu_s, self._count, job))
 
     @property
     def next_s(self) -> float | None:
-        """When the next job ends; None where there is none."""
+        """When the next job ends; None without jobs."""
         if not self._jobs:
             return None
         return self._now_s + max(self._jobs[0][0] - self._served_s, 0.0) / self._rate
 
     def ended(self, now_s: float) -> Iterable[object]:
-        """Take out the jobs that have ended."""
+        """Remove the jobs that have ended."""
         self._pass(now_s)
         while self._jobs and self._jobs[0][0] <= self._served_s + 1e-9:
             yield heappop(self._jobs)[2]
@@ -182,7 +181,7 @@ def _usage(
     cpu_s: Mapping[str, float],
     works_s: Mapping[NodeId, float],
 ) -> list[tuple[float, float, float, int]]:
-    """Stretches of time: begin, end, processors used by threads of nodes, and how many of these."""
+    """Stretches of time: begin, end, processors used by threads of nodes, number of threads."""
     changes: list[tuple[float, float, int]] = []
     for node, script in scripts.items():
         if not cpu_s.get(node) or not works_s[node]:

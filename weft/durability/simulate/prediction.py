@@ -1,4 +1,4 @@
-"""What a changed run would come to, and which changes shorten it most: each is tried. Pure."""
+"""Predictions for a changed run, and the changes that shorten it most: each is tried. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SimulatedRun:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Simulated runs of one change, and the run that was recorded: `ended` as in `RecordedRun`.
+    """The simulated runs of one change, and the recorded run: `ended` as in `RecordedRun`.
 
     `notes`: where the model of the machine does not hold, in sentences.
     """
@@ -60,12 +60,12 @@ class Prediction:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as the recorded run."""
+        """The speed relative to the recorded run."""
         return self.recorded_s / self.wall_s if self.wall_s > 0 else 1.0
 
     @property
     def money(self) -> float:
-        """The median of what the runs cost, in US dollars."""
+        """The median of the costs, in US dollars."""
         return median([run.usage.money for run in self.runs])
 
     @property
@@ -75,7 +75,7 @@ class Prediction:
 
     @property
     def statuses(self) -> Counter[str]:
-        """How many runs ended how."""
+        """The number of runs by status."""
         return Counter(run.status for run in self.runs)
 
 
@@ -86,9 +86,9 @@ def simulate(
     seeds: int = 1,
     listeners: Iterable[Listener] = (),
 ) -> Prediction:
-    """Play `recording` under `change`, with so many seeds from `change.seed` on.
+    """Play `recording` under `change`, with `seeds` seeds from `change.seed` on.
 
-    The first seed takes recorded times as they are, so one seed without faults has no chance in it;
+    The first seed takes recorded times as they are, so one seed without faults is deterministic;
     the others draw each time from those of the same code. `listeners` get the events of the first.
     """
     first = change.seed
@@ -126,7 +126,7 @@ _LEAST = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A change in words, the wall time it would lead to, and what part of today's that saves."""
+    """A change in words, its wall time, and the share of the current wall time that it saves."""
 
     change: Change
     words: str
@@ -137,8 +137,8 @@ class Advice:
 def advise(recording: RecordedRun, change: Change, count: int = 3) -> tuple[Advice, ...]:
     """The `count` changes on top of `change` that shorten the run most, the best first.
 
-    Tried are: twice and all the slots, of each kind; each tool and model twice as fast; and each
-    family of nodes on the critical path twice as fast. What saves less than 0.5 % is left out.
+    It tries twice the slots and no limit, for each kind; each tool and model twice as fast; and
+    each family of nodes on the critical path twice as fast. Savings below 0.5 % are left out.
     """
     trace = Trace()
     now_s = simulate(recording, change, listeners=[trace]).wall_s
@@ -153,12 +153,12 @@ def advise(recording: RecordedRun, change: Change, count: int = 3) -> tuple[Advi
 
 
 def _different(found: list[Advice]) -> tuple[Advice, ...]:
-    """Without what is no better than something said before about the same slots."""
-    kept: dict[str, Advice] = {}
+    """Without advice that is no better than earlier advice on the same slots."""
+    best: dict[str, Advice] = {}
     for advice in found:
-        about = advice.words.rpartition(":")[0] or advice.words
-        kept.setdefault(about, advice)
-    return tuple(kept.values())
+        topic = advice.words.rpartition(":")[0] or advice.words
+        best.setdefault(topic, advice)
+    return tuple(best.values())
 
 
 def _candidates(

@@ -1,7 +1,7 @@
-"""From the records of a run to a script of every node. Reads records only; plays nothing.
+"""Builds a script of every node from the records of a run.
 
-What is not recorded is inferred: whom a work waited for (the last node to end before it went on),
-and how long what was cut off would have taken (the median of what is the same code).
+What is not recorded is inferred: the node that a node function waited for (the last to end before
+it continued), and the full duration of interrupted work (the median of the same code).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from weft.durability.simulate.script import (
 from weft.engine.analysis.critical_path import family
 from weft.engine.graph.node import Join
 
-_LONGER_S: Final = 0.001
-"""What was cut off would have gone on at least so long."""
+_MIN_REST_S: Final = 0.001
+"""The least time that interrupted work would have continued."""
 _Call = tuple[CallKind, str, float, float]
 
 
@@ -67,7 +67,7 @@ def recording(records: Iterable[Record]) -> RecordedRun:
 
 @dataclass(slots=True)
 class _NodeLifetime:
-    """Where one node is while its records are read. `since_s`: its own code runs since then."""
+    """The state of one node while its records are read. `since_s`: its own code runs since then."""
 
     script: NodeScript
     since_s: float | None = None
@@ -130,8 +130,8 @@ class _RunReader:
         _complete(scripts.values())
         top = tuple(self._top)
         flow = self._flow
-        told = (flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
-        return RecordedRun(*told, self._measured, len({at_s for at_s, _ in self._ends}))
+        fields = (flow.flow, top, flow.limits, self._wall_s, scripts, self._ended)
+        return RecordedRun(*fields, self._measured, len({at_s for at_s, _ in self._ends}))
 
     # -- events of one node ------------------------------------------------------------------
 
@@ -158,11 +158,11 @@ class _RunReader:
             case NodeRetrying() | NodeRerouted():
                 self._failed(life, record)
             case _:
-                pass  # what it streamed, logged and decoded takes no time of its own
+                pass  # streaming, logging and decoding take no time of their own
 
     def _failed(self, life: _NodeLifetime, record: NodeRetrying | NodeRerouted) -> None:
         if isinstance(record, NodeRerouted) and not record.instead:
-            return  # the work's own doing: it goes on
+            return  # the node function's own doing: it continues
         self._stop(life, record.at_s, ends=True)
         _fail(life.script, record.failure)
         if isinstance(record, NodeRerouted):
@@ -181,8 +181,8 @@ class _RunReader:
             return
         grown, life.parts = whole(life.parts), []
         nodes = tuple(self._born(info) for info in grown.nodes)
-        stand_in = self._rerouted.pop(grown.parent, None)
-        if stand_in is not None and grown.results == (stand_in,):
+        substitute = self._rerouted.pop(grown.parent, None)
+        if substitute is not None and grown.results == (substitute,):
             life.script.fallback = nodes[0]
             life.growth = ExpandStep(nodes, grown.results, Join(), None, items=False)
         elif grown.results is None:
@@ -209,12 +209,12 @@ class _RunReader:
             _fail(script, outcome.failure)
 
     def _stop(self, life: _NodeLifetime, at_s: float, *, ends: bool = False) -> None:
-        """The node's own code ran until `at_s`, unless it was paused; `ends`: it is over then."""
+        """End a stretch of the node's own code at `at_s`, unless it paused. `ends`: for good."""
         if not life.script.attempts:
-            return  # something stands in for a node that never began
+            return  # a substitute runs for a node that never began
         if life.since_s is None and life.paused_s is not None:
-            if ends and self._held_until(life.script.info.id, at_s):
-                pass  # it had done its work before its last child had
+            if ends and self._waited_for_child(life.script.info.id, at_s):
+                pass  # its own work ended before its last child
             elif life.growth is not None:
                 life.since_s = self._joined_s(life.script.info.id, life.growth, at_s)
             else:
@@ -227,20 +227,20 @@ class _RunReader:
         life.since_s, life.paused_s = None, at_s
 
     def _joined_s(self, node: NodeId, growth: ExpandStep, at_s: float) -> float:
-        """When a node that had paused for a growth went on, which was before `at_s`."""
+        """When a node that had paused for an expansion continued, before `at_s`."""
         ends = [self._lives[result].ended_s for result in growth.results]
         latest = max((end for end in ends if end is not None and end <= at_s), default=at_s)
         return self._decided.pop(node, latest)
 
-    def _held_until(self, node: NodeId, at_s: float) -> bool:
-        """Whether a child of `node` ended last of all, at that very moment."""
+    def _waited_for_child(self, node: NodeId, at_s: float) -> bool:
+        """Whether the last node to end was a child of `node`, at `at_s`."""
         ended = self._ends[-1] if self._ends else None
         if ended is None or ended[0] != at_s:
             return False
         return self._lives[ended[1]].script.info.parent == node
 
     def _awaited(self, life: _NodeLifetime, paused_s: float, at_s: float) -> None:
-        """Whom a node waited for that paused in its work: the last to end before it went on."""
+        """Add what a node function waited for: the last node to end before it continued."""
         for ended_s, node in reversed(self._ends):
             if ended_s < paused_s:
                 break
@@ -251,7 +251,7 @@ class _RunReader:
         life.since_s = paused_s
 
     def _judge_values(self) -> None:
-        """A value that a join for valid ones passed over, while it waited, is none for it."""
+        """Reject the values that a `first_valid` join passed over while it waited."""
         for node, life in self._lives.items():
             for branches in _doubtful(life.script):
                 decided = [join for join in self._joins[node] if join[1].issubset(branches)]
@@ -281,7 +281,7 @@ class _RunReader:
 
 
 def _stretches(life: _NodeLifetime, begun_s: float, ended_s: float) -> WorkStep:
-    """The time from `begun_s` to `ended_s` by who spent it; of calls side by side the first."""
+    """The time from `begun_s` to `ended_s` by call; of parallel calls the first counts."""
     calls = list(life.calls)
     calls += [(kind, name, at_s, ended_s) for kind, name, at_s in life.open.values()]
     found: list[TimeSpan] = []
@@ -300,15 +300,15 @@ def _stretches(life: _NodeLifetime, begun_s: float, ended_s: float) -> WorkStep:
 
 
 def _complete(scripts: Iterable[NodeScript]) -> None:
-    """Give what was cut off the time that the same code usually takes, when it takes longer."""
-    known: defaultdict[str, list[float]] = defaultdict(list)
+    """Extend interrupted work to the usual time of the same code, where that is longer."""
+    samples: defaultdict[str, list[float]] = defaultdict(list)
     for script in scripts:
         if script.whole and (work := _leaf(script)) is not None:
-            known[family(script.info.id)].append(work.seconds)
+            samples[family(script.info.id)].append(work.seconds)
     for script in scripts:
         if script.whole:
             continue
-        usual = known[family(script.info.id)]
+        usual = samples[family(script.info.id)]
         if not script.attempts:
             seconds = median(usual) if usual else 0.0
             script.attempts.append(Attempt([WorkStep((TimeSpan("own", "", seconds),))]))
@@ -316,14 +316,14 @@ def _complete(scripts: Iterable[NodeScript]) -> None:
         work = _leaf(script)
         done_s = work.seconds if work is not None else 0.0
         longer = [seconds - done_s for seconds in usual if seconds > done_s]
-        more_s = median(longer) if work is not None and longer else _LONGER_S
+        more_s = median(longer) if work is not None and longer else _MIN_REST_S
         last = work.stretches[-1] if work is not None else TimeSpan("own", "", 0.0)
         rest = TimeSpan(last.kind, last.name, more_s)
         script.attempts[-1].steps.append(WorkStep((rest,)))
 
 
 def _fail(script: NodeScript, failure: Failure) -> None:
-    """The last attempt failed, unless that was a join: the player decides joins itself."""
+    """Fail the last attempt, unless a join failed: the simulator decides joins itself."""
     if not script.attempts:
         return
     attempt = script.attempts[-1]
@@ -333,7 +333,7 @@ def _fail(script: NodeScript, failure: Failure) -> None:
 
 
 def _doubtful(script: NodeScript) -> list[tuple[NodeId, ...]]:
-    """The branches of each join for valid values that a node has."""
+    """The branches of each `first_valid` join of a node."""
     own = [script.info.sources] if script.info.join == "first_valid" else []
     steps = [step for attempt in script.attempts for step in attempt.steps]
     grown = [step for step in steps if isinstance(step, ExpandStep)]
@@ -341,7 +341,7 @@ def _doubtful(script: NodeScript) -> list[tuple[NodeId, ...]]:
 
 
 def _leaf(script: NodeScript) -> WorkStep | None:
-    """What a node did that did nothing but work."""
+    """The work of a node that did nothing else."""
     steps = script.attempts[-1].steps if script.attempts else []
     only = steps[0] if len(steps) == 1 else None
     return only if isinstance(only, WorkStep) else None

@@ -1,4 +1,4 @@
-"""What each node of a recorded run did, as steps that can be played again. Data only."""
+"""The steps of each node of a recorded run, which can be played again. Data only."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ class TimeSpan:
 
 @dataclass(frozen=True, slots=True)
 class WorkStep:
-    """The node's work ran for so long, in these stretches, from `begun_s` of the run on."""
+    """The node's function ran, in these stretches, from `begun_s` of the run on."""
 
     stretches: tuple[TimeSpan, ...]
     begun_s: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Their sum."""
+        """The sum of the stretches."""
         return sum(stretch.seconds for stretch in self.stretches)
 
 
 @dataclass(frozen=True, slots=True)
 class AppendStep:
-    """The work appended nodes and went on."""
+    """The node's function appended nodes and continued."""
 
     nodes: tuple[NodeScript, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitStep:
-    """The work waited for the end of a node."""
+    """The node's function waited for the end of `node`."""
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandStep:
-    """The node appended `nodes`, gone through once, and paused until `results` were joined."""
+    """The node appended `nodes`, iterated once, and paused until `results` were joined."""
 
     nodes: Iterable[NodeScript]
     results: tuple[NodeId, ...]
@@ -65,7 +65,7 @@ class ExpandStep:
 
 @dataclass(frozen=True, slots=True)
 class HumanStep:
-    """The node waited so long for a person."""
+    """The node waited for a person."""
 
     seconds: float
 
@@ -75,7 +75,7 @@ Step = WorkStep | AppendStep | AwaitStep | ExpandStep | HumanStep
 
 @dataclass(slots=True)
 class Attempt:
-    """The steps of one attempt, and how it failed, if so."""
+    """The steps of one attempt, and its failure, if any."""
 
     steps: list[Step] = field(default_factory=list)
     failure: Failure | None = None
@@ -83,10 +83,10 @@ class Attempt:
 
 @dataclass(slots=True)
 class NodeScript:
-    """One node. `whole` is False for one that was cut off: its times are lower bounds.
+    """The script of one node. `whole` is false if it was cut off: its times are lower bounds.
 
-    `rejects`: branches whose values its join for valid ones did not take. `skipped`: it left itself
-    out on purpose. `default`: a default stood in for its failure. `fallback` ran in its place.
+    `rejects`: branches whose values its `first_valid` join did not accept. `skipped`: it left
+    itself out on purpose. `default`: a default replaced its failure. `fallback` ran in its place.
     """
 
     info: NodeInfo
@@ -102,11 +102,10 @@ class NodeScript:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run that can be played again: its nodes in declared order, limits, and what it came to.
+    """A run that can be played again: its nodes in declared order, its limits and its end.
 
-    `every` are all its nodes, those appended on the way too. `ended`: it came to its own end; else
-    what it had still to do is not in its times. `steps`: how often the scheduler took in that nodes
-    had ended, one or several at once.
+    `every`: all its nodes, appended ones too. `ended`: it was not cut off; otherwise its times lack
+    the work that was left. `steps`: the scheduling steps in which nodes had ended.
     """
 
     flow: str

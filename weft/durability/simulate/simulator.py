@@ -1,4 +1,4 @@
-"""Plays scripts: the run's own scheduler, in virtual time, with a heap in the place of a clock."""
+"""Plays scripts with the run's own scheduler, in virtual time, with a heap for a clock."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from weft.engine.scheduler.state import NodePhase, NodeState
 
 
 class ScriptedFn:
-    """The `work` of a scripted node. It is never called: the player knows what it would do.
+    """The node function of a scripted node. It is never called: the simulator plays its script.
 
-    `prefix`: what ids inside it begin with in the record, and what they begin with here.
+    `prefix`: the beginning of ids inside it in the record, and the one that replaces it here.
     """
 
     __slots__ = ("prefix", "script")
@@ -60,26 +60,25 @@ class ScriptedFn:
         raise InternalError("a script is played, not run")
 
     def named(self, node: NodeId) -> NodeId:
-        """What a recorded node is called here."""
+        """The id here of a recorded node."""
         before, now = self.prefix
         return NodeId(now + node[len(before) :]) if before and node.startswith(before) else node
 
 
 async def continues(_context: object, _value: object) -> Any:
-    """Stands for what a node does after it paused. It is never called, either."""
+    """A placeholder for what a node does after a pause. It is never called."""
     raise InternalError("a script is played, not run")
 
 
 def scripted_fn(state: NodeState) -> ScriptedFn:
-    """What `state` plays."""
+    """The script function of `state`."""
     work = state.node.work
     assert isinstance(work, ScriptedFn)
     return work
 
 
 def inside(state: NodeState) -> ScriptedFn:
-    """How what `state` appends now is called: as recorded, or as the engine calls it in an attempt
-    that the record does not have."""
+    """The names of what `state` appends: as recorded, or those of an attempt without a record."""
     own = scripted_fn(state)
     if state.attempt <= max(len(own.script.attempts), 1):
         return own
@@ -87,10 +86,10 @@ def inside(state: NodeState) -> ScriptedFn:
 
 
 class ScriptedNodes:
-    """Makes nodes of scripts. `every`: all of the record, by their ids.
+    """Makes nodes of scripts. `every`: all recorded scripts, by id.
 
-    The value of a played node is its id in the record, so that a join for valid values can tell
-    whose it is; that of a map is the list of its items' values.
+    The value of a played node is its recorded id, so that a `first_valid` join can identify it; the
+    value of a map is the list of its items' values.
     """
 
     def __init__(self, every: Mapping[NodeId, NodeScript]) -> None:
@@ -108,11 +107,11 @@ class ScriptedNodes:
         return Node(own.named(info.id), own, edges, {}, join, self._policy(script, own), info.kind)
 
     def join(self, script: NodeScript, mode: JoinMode, k: int, *, cancels: bool = False) -> Join:
-        """A join of `script`: its own, or that of what it grew."""
+        """A join of `script`: its own, or that of its expansion."""
         if mode != "first_valid":
             return Join(mode, k, default=MISSING, cancel_rest=cancels)
         rejects = script.rejects
-        return Join(mode, k, lambda value: self._whose(value) not in rejects, None, cancels)
+        return Join(mode, k, lambda value: self._node_of(value) not in rejects, None, cancels)
 
     def _policy(self, script: NodeScript, own: ScriptedFn) -> Policy:
         info = script.info
@@ -132,10 +131,10 @@ class ScriptedNodes:
             weight=info.weight,
         )
 
-    def _whose(self, value: object) -> NodeId | None:
+    def _node_of(self, value: object) -> NodeId | None:
         if isinstance(value, str):
             return NodeId(value)
-        first = self._whose(value[0]) if isinstance(value, list) and value else None
+        first = self._node_of(value[0]) if isinstance(value, list) and value else None
         return None if first is None else self._every[first].info.parent
 
 
@@ -143,14 +142,14 @@ _Due = tuple[float, int, "NodeState | None", int, Any]
 
 
 class Injected(RunError):
-    """A failure that the simulation was asked for."""
+    """An injected failure."""
 
     retryable = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """A node's code that computes, and waits for the outside afterwards."""
+    """Code of a node that computes, and then waits for `wait_s`."""
 
     state: NodeState
     epoch: int
@@ -158,7 +157,7 @@ class _Computed:
 
 
 class RunSimulator:
-    """One simulated run of a recorded one under `change`; `listeners` get its events."""
+    """Simulates a recorded run under `change`; `listeners` get its events."""
 
     def __init__(
         self,
@@ -189,23 +188,23 @@ class RunSimulator:
         self._waiting: defaultdict[NodeId, list[tuple[NodeState, int]]] = defaultdict(list)
 
     def play(self) -> float:
-        """Play to the end; the seconds that the run took."""
+        """Play to the end; return the seconds that the run took."""
         self._perform(self.scheduler.begin())
         while not self.scheduler.done and (next_s := self._next_s()) is not None:
-            self._turn(max(next_s, self.now_s))
+            self._step(max(next_s, self.now_s))
         if not self.scheduler.done:
             raise InternalError("the simulated run has nothing left to wait for, and is not done")
         return self.now_s
 
     def _next_s(self) -> float | None:
-        """When something happens next."""
+        """The time of the next event."""
         moments = [self._due[0][0]] if self._due else []
         if (ended_s := self._processor.next_s) is not None:
             moments.append(ended_s)
         return min(moments, default=None)
 
-    def _turn(self, now_s: float) -> None:
-        """What is due at `now_s` or before, in declared order; then the loop is busy with it."""
+    def _step(self, now_s: float) -> None:
+        """Process all that is due at `now_s`, in declared order; then the loop is busy with it."""
         self.now_s = now_s
         signals: list[Signal] = []
         for computed in self._processor.ended(now_s):
@@ -264,7 +263,7 @@ class RunSimulator:
         state, epoch = start.state, start.epoch
         if start.work is state.node.work:
             self._steps[state] = deque(self._attempt(state).steps)
-        elif start.work is not continues:  # the engine's own: what stood in for the node has ended
+        elif start.work is not continues:  # the engine's own: the node's substitute has ended
             value = _value(state) if start.argument else Skip()
             return [Returned(state, epoch, value)]
         return self._go_on(state, epoch)
@@ -289,13 +288,13 @@ class RunSimulator:
             step = steps.popleft()
             match step:
                 case WorkStep():
-                    if self._works(state, epoch, step):
+                    if self._begins_work(state, epoch, step):
                         return []
                 case AppendStep(nodes=nodes):
                     appended = self._children(state, nodes)
                     self._perform(self.scheduler.append(state, appended, self.now_s))
                 case AwaitStep(node=node):
-                    if self._rests(state, epoch, node):
+                    if self._begins_wait(state, epoch, node):
                         return []
                 case ExpandStep():
                     return [Returned(state, epoch, self._grow(state, step))]
@@ -304,8 +303,8 @@ class RunSimulator:
                     return [Returned(state, epoch, AskHuman("", then=continues))]
         return [self._end(state, epoch)]
 
-    def _works(self, state: NodeState, epoch: int, work: WorkStep) -> bool:
-        """Whether `work` takes any time: then it has begun."""
+    def _begins_work(self, state: NodeState, epoch: int, work: WorkStep) -> bool:
+        """Begin `work`, if it takes any time; whether it does."""
         seconds = self._times.of(state.node.id, work)
         if seconds <= 0:
             return False
@@ -319,12 +318,12 @@ class RunSimulator:
             self._at(self.now_s + wait_s, state, epoch, None)
         return True
 
-    def _rests(self, state: NodeState, epoch: int, node: NodeId) -> bool:
+    def _begins_wait(self, state: NodeState, epoch: int, node: NodeId) -> bool:
         other = self.scheduler.states.get(scripted_fn(state).named(node))
         if other is None or other.phase is NodePhase.ENDED:
             return False
         self._waiting[other.node.id].append((state, epoch))
-        self._perform(self.scheduler.rest(state, other, self.now_s))
+        self._perform(self.scheduler.wait_for(state, other, self.now_s))
         return True
 
     def _grow(self, state: NodeState, growth: ExpandStep) -> Expand:
@@ -339,7 +338,7 @@ class RunSimulator:
         )
 
     def _goes_on(self, state: NodeState) -> bool:
-        """Whether a node does anything after the growth that it pauses for."""
+        """Whether a node continues after the expansion that it pauses for."""
         ends_otherwise = (
             scripted_fn(state).script.skipped or self._attempt(state).failure is not None
         )
@@ -360,7 +359,7 @@ class RunSimulator:
 
 
 def _value(state: NodeState) -> NodeId:
-    """A value that tells whose it is: the node's name in the record."""
+    """The value of a node: its recorded id."""
     return scripted_fn(state).script.info.id
 
 

@@ -26,9 +26,9 @@ PathDoing = Doing | Literal["slot"]
 
 @dataclass(frozen=True, slots=True)
 class PathSegment:
-    """A stretch of the critical path: what `node` did from `start_s` to `end_s`.
+    """A segment of the critical path: what `node` did from `start_s` to `end_s`.
 
-    "slot": it could have gone on, and waited for a free slot.
+    "slot": it was ready, and waited for a free slot.
     """
 
     node: NodeId
@@ -38,13 +38,13 @@ class PathSegment:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length of the segment."""
         return self.end_s - self.start_s
 
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """Part of the critical path, with what is the same code taken together.
+    """The part of the critical path that one family of nodes, or one resource, takes.
 
     For "work", "delay" and "person", `target` is the node's family (see `family`), for "slot" the
     resource class ("" for the general limit). `fraction` is of the run's wall time.
@@ -57,7 +57,7 @@ class PathShare:
 
 
 def family(node: NodeId) -> str:
-    """The node as it is written in the program: `notes[3]/draft` is one of `notes[*]/draft`."""
+    """The node as the program names it: `notes[3]/draft` is one of `notes[*]/draft`."""
     if node.isidentifier():
         return node
     return _ATTEMPT.sub("", _ROUND.sub("#*", _INDEX.sub("[*]", node)))
@@ -66,8 +66,8 @@ def family(node: NodeId) -> str:
 def critical_path(trace: Trace, now_s: float | None = None) -> tuple[PathSegment, ...]:
     """The segments of the critical path in order of time, without gaps, from 0 to the last end.
 
-    Starts at the node that ended last (in a run under way: the one that has been at it longest,
-    until `now_s`) and walks back to what released it last: an input, a child, or the parent that
+    Starts at the node that ended last (in an unfinished run: the one at work longest, until
+    `now_s`) and walks back to what released it last: an input, a child, or the parent that
     appended it. Cost: linear in the length of the path and the inputs along it.
     """
     now = Moment(_OPEN_END, trace.wall_s if now_s is None else now_s)
@@ -81,7 +81,7 @@ def critical_path(trace: Trace, now_s: float | None = None) -> tuple[PathSegment
 
 
 def shares(trace: Trace, path: Sequence[PathSegment]) -> tuple[PathShare, ...]:
-    """The critical path by family and by kind of waiting, largest first."""
+    """The critical path by family and by kind of waiting, largest share first."""
     wall_s = trace.wall_s
     if wall_s <= 0:
         return ()
@@ -112,7 +112,7 @@ def _last(trace: Trace, now: Moment) -> tuple[NodeId, Moment] | None:
 def _walk(
     trace: Trace, node: NodeTrace, until: Moment, segments: list[PathSegment]
 ) -> tuple[NodeId, Moment] | None:
-    """Add what `node` did before `until`, latest first; return whom it had waited for, and when."""
+    """Add what `node` did before `until`, latest first; return what it had waited for, and when."""
     for phase in reversed(node.phases):
         if phase.begun.seq >= until.seq:
             continue
@@ -134,9 +134,9 @@ def _walk(
 
 
 def released_by(trace: Trace, node: NodeTrace, started: Moment) -> tuple[Moment, NodeId | None]:
-    """When `node`, which started then, had all it needed, and who provided the last of it.
+    """When `node`, which started at `started`, was ready, and the provider of its last input.
 
-    None: the run itself, by starting.
+    None: the start of the run.
     """
     parent = node.info.parent
     latest = node.born.at_s, True, node.born.seq
@@ -166,9 +166,9 @@ BarDoing = Doing | Literal["slot", "failed"]
 
 
 class Bar(NamedTuple):
-    """A stretch of time. "failed": work of an attempt that came to nothing; "slot": a wait for one.
+    """A stretch of time of a node. "failed": work of a failed attempt; "slot": a wait for a slot.
 
-    The rest is as in `TracePhase`, but work after the last child is work.
+    Otherwise as in `TracePhase`, but work after the last child counts as work.
     """
 
     doing: BarDoing
@@ -177,7 +177,7 @@ class Bar(NamedTuple):
 
 
 def bars(trace: Trace, node: NodeTrace) -> tuple[Bar, ...]:
-    """Everything that `node` did, in order, waiting for slots included."""
+    """All that `node` did, in order, with its waits for slots."""
     began = node.phases[0].begun if node.phases else node.ended
     if began is None:
         return ()
@@ -210,14 +210,14 @@ def _of_phase(trace: Trace, node: NodeTrace, phase: TracePhase) -> Iterator[Bar]
 def least_wall_s(trace: Trace, free: str = "") -> float:
     """Seconds to the last end, if the own work of the nodes of family `free` took no time.
 
-    Without slots in short supply, and with nothing free, this is the run's wall time. Cost: linear
-    in nodes and edges, but for sorting.
+    With enough slots and nothing free, this is the run's wall time. Cost: linear in nodes and
+    edges, apart from sorting.
     """
     return _Bound(trace, free).seconds()
 
 
 class _Bound:
-    """Walks through the run in order. `_at`: when each node is where it is, at the earliest."""
+    """Walks through the run in order. `_at`: the earliest time of each node's current position."""
 
     def __init__(self, trace: Trace, free: str) -> None:
         self._trace = trace
@@ -230,9 +230,9 @@ class _Bound:
         """The latest of all earliest ends."""
         for moment, node, phase in sorted(self._steps(), key=lambda step: step[0]):
             if phase is not None:
-                self._go_through(node, phase)
+                self._pass_phase(node, phase)
             elif moment == node.born:
-                self._be_born(node)
+                self._append(node)
             else:
                 self._at[node.info.id] = self._start(node, moment)
         return max(self._at.values(), default=0.0)
@@ -246,7 +246,7 @@ class _Bound:
             if node.ended is not None and not node.phases:
                 yield node.ended, node, None
 
-    def _be_born(self, node: NodeTrace) -> None:
+    def _append(self, node: NodeTrace) -> None:
         parent = None if node.info.parent is None else self._trace.nodes.get(node.info.parent)
         if parent is None:
             self._born[node.info.id] = 0.0
@@ -259,11 +259,11 @@ class _Bound:
         self._grew.setdefault(parent.info.id, at_s)
 
     def _before(self, node: NodeTrace, phase: TracePhase) -> float:
-        """Where `node` is as `phase` begins."""
+        """The earliest time at which `phase` of `node` begins."""
         known = self._at.get(node.info.id)
         return self._start(node, phase.begun) if known is None else known
 
-    def _go_through(self, node: NodeTrace, phase: TracePhase) -> None:
+    def _pass_phase(self, node: NodeTrace, phase: TracePhase) -> None:
         name = node.info.id
         at_s = self._before(node, phase)
         until = phase.ended or self._trace.now
@@ -281,7 +281,7 @@ class _Bound:
         self._at[name] = at_s
 
     def _start(self, node: NodeTrace, began: Moment) -> float:
-        """When `node`, which began then, had all it needed."""
+        """The earliest time at which `node`, which began at `began`, was ready."""
         at_s = self._born[node.info.id]
         for source in node.info.sources:
             provider = self._trace.nodes.get(source)
@@ -298,7 +298,7 @@ class _Bound:
 
 
 WORTH_A_WORD = 0.05
-"""The part of the wall time from which on something is worth telling."""
+"""The least part of the wall time that is worth reporting."""
 _MOST_TRIED = 10
 
 
@@ -306,7 +306,7 @@ _MOST_TRIED = 10
 class SpeedAdvice:
     """What the run would save if the nodes of the family `target` took no time.
 
-    `fraction` is that of the wall time; `at_least_s` is what the run would need even so.
+    `fraction` is of the wall time; `at_least_s` is what the run would still need.
     """
 
     target: str
@@ -318,7 +318,7 @@ class SpeedAdvice:
 def speed_advice(trace: Trace, found: Sequence[PathShare]) -> SpeedAdvice | None:
     """The family of nodes, of the shares `found`, that would save most.
 
-    None where no family would save a twentieth, and where one is as good as the whole run.
+    None where no family would save a twentieth, or one would save almost the whole run.
     """
     if sum(trace.busy_s(node) > 0 for node in trace.nodes.values()) < 2:
         return None

@@ -1,6 +1,6 @@
 """What happened in a run, node by node, folded from its events in constant time each.
 
-Reads events and nothing else: it knows neither graph nor clock, and works on a run half done.
+Reads only events, without graph or clock, and also works on an unfinished run.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Doing = Literal["work", "children", "delay", "person"]
 
 
 class Moment(NamedTuple):
-    """A point of the run: its place in the order of events, and when that was.
+    """A point of the run: its index in the order of events, and its time.
 
-    Two events may carry the same time; their order still tells cause from effect.
+    Two events may carry the same time; their order still separates cause from effect.
     """
 
     seq: int
@@ -54,11 +54,11 @@ class TracePhase:
     """What a node did from `begun` to `ended` (None: it still does).
 
     work      its own code ran
-    children  it waited for nodes it appended, and then went on with what they gave
+    children  it waited for nodes it appended, and then continued with their values
     delay     it waited until `until_s` before its next attempt, and then for a slot
     person    it waited for an answer
 
-    `failed`: the attempt that this was part of came to nothing.
+    `failed`: this was part of an attempt that failed.
     """
 
     doing: Doing
@@ -68,13 +68,13 @@ class TracePhase:
     failed: bool = False
 
     def seconds(self, now_s: float) -> float:
-        """How long it lasted, or has lasted at `now_s`."""
+        """Its duration, until `now_s` if it has not ended."""
         return (now_s if self.ended is None else self.ended.at_s) - self.begun.at_s
 
 
 @dataclass(slots=True)
 class NodeTrace:
-    """The life of one node. `born` is when it joined the graph, `grew` when it first appended."""
+    """The history of one node. `born`: it joined the graph; `grew`: it first appended nodes."""
 
     info: NodeInfo
     born: Moment
@@ -92,7 +92,7 @@ class NodeTrace:
 
     @property
     def phase(self) -> TracePhase | None:
-        """What it does now; None before it starts and after it ends."""
+        """Its current phase; None before it starts and after it ends."""
         return self.phases[-1] if self.phases and self.ended is None else None
 
     @property
@@ -114,14 +114,14 @@ class NodeTrace:
 
     @property
     def cancelled(self) -> bool:
-        """True when it ended by being cancelled."""
+        """Whether it ended by being cancelled."""
         return self.outcome is not None and self.outcome.status == "cancelled"
 
     @property
     def end_rank(self) -> tuple[float, bool, int]:
-        """Orders ends: by time, then the cancelled before the others, then as they came.
+        """Orders ends: by time, then the cancelled before the others, then by event.
 
-        A join's losers are cancelled in the same turn as its winner ends; the winner counts.
+        A join's losers are cancelled in the same step as its winner ends; the winner counts.
         """
         assert self.ended is not None
         return self.ended.at_s, not self.cancelled, self.ended.seq
@@ -130,12 +130,11 @@ class NodeTrace:
 class Trace:
     """A listener: call it with each event of one run, in order.
 
-    `active` and `waiting` hold the nodes that started and have not ended, longest at it first:
-    those that work or wait for time or a person, and those that wait for nodes they appended.
-    `ended` counts ends by status, `running` the works under way and `max_running` the most ever.
-    `parts`: so many processes had the run, one after another. What an earlier part told, if it was
-    listened to, stays; what is recalled from it is not counted again. `recalled`: so many nodes
-    ended in this part as they had before.
+    `active` and `waiting` contain the nodes that started and have not ended, oldest first: those
+    that work or wait for time or a person, and those that wait for nodes they appended. `ended`
+    counts ends by status, `running` the nodes at work and `max_running` the most ever. `parts`: the
+    number of processes that the run has had. Events of an earlier part stay; what is restored from
+    it is not counted again. `recalled`: the nodes of this part that ended by their history.
     """
 
     def __init__(self) -> None:
@@ -157,10 +156,10 @@ class Trace:
         self.now = Moment(0, 0.0)
         self.parts = 1
         self.recalled = 0
-        self._told: set[NodeId] = set()
+        self._past_ends: set[NodeId] = set()
 
     def __call__(self, event: Event) -> None:
-        """Take in one event. Nodes that no event announced are ignored."""
+        """Add one event. Events of unknown nodes are ignored."""
         self.now = Moment(self.now.seq + 1, max(self.now.at_s, event.at_s))
         self.recalled += isinstance(event, NodeFinished) and event.recalled
         match event:
@@ -174,16 +173,16 @@ class Trace:
                     parent.children += len(event.nodes)
             case RunResumed():
                 self.parts, self.recalled = event.part, 0
-                self._told = {name for name, node in self.nodes.items() if node.ended is not None}
+                self._past_ends = {name for name, n in self.nodes.items() if n.ended is not None}
             case BudgetReached():
                 self.budgets.append(event)
             case RunFinished():
                 self.status, self.reasons = event.status, event.reasons
                 self.leaked = event.leaked
             case RunMeasured():
-                pass  # of the machine, and not of any node
-            case NodeFinished() | NodeSpent() if event.recalled and event.node in self._told:
-                pass  # an earlier part told it
+                pass  # describes the machine
+            case NodeFinished() | NodeSpent() if event.recalled and event.node in self._past_ends:
+                pass  # counted in an earlier part
             case _:
                 if node := self.nodes.get(event.node):
                     self._node_event(node, event)
@@ -220,7 +219,7 @@ class Trace:
                 self.nodes[info.id] = NodeTrace(info, self.now)
 
     def _reopen(self, node: NodeTrace) -> None:
-        """A later part of the run does again what had not come to a good end."""
+        """Drop the end of a node that runs again in a later part of the run."""
         if node.outcome is not None:
             self.ended[node.outcome.status] -= 1
             node.ended = node.outcome = None
@@ -257,7 +256,7 @@ class Trace:
         return self.now.at_s
 
     def waited_for(self, node: NodeTrace, phase: TracePhase, until: Moment) -> NodeTrace | None:
-        """What `node` waited for last in `phase`, before `until`: a child, or a streamed item."""
+        """What `node` last waited for in `phase`, before `until`: a child, or a streamed item."""
         if phase.doing == "children":
             return self._child_ended(node, phase.begun, until)
         if phase.doing == "work":
@@ -265,7 +264,7 @@ class Trace:
         return None
 
     def all_waited_for(self, node: NodeTrace, phase: TracePhase, until: Moment) -> list[NodeTrace]:
-        """Everything that `node` waited for in `phase`, before `until`: children or items."""
+        """All that `node` waited for in `phase`, before `until`: children or streamed items."""
         scopes = [node] if phase.doing == "children" else self._streams_into(node, phase.begun)
         ended = [
             self.nodes[child]
@@ -275,7 +274,7 @@ class Trace:
         return [child for child in ended if not child.cancelled] or ended
 
     def _child_ended(self, node: NodeTrace, after: Moment, before: Moment) -> NodeTrace | None:
-        """The child of `node` that ended last within the two moments."""
+        """The child of `node` that ended last between the two moments."""
         latest: NodeTrace | None = None
         for moment, child in reversed(node.ended_between(after, before)):
             if latest is not None and moment.at_s < latest.end_rank[0]:
@@ -285,14 +284,14 @@ class Trace:
         return latest
 
     def _item_ended(self, node: NodeTrace, after: Moment, before: Moment) -> NodeTrace | None:
-        """The streamed item that `node`, at work between the moments, received last."""
+        """The last streamed item that `node`, at work between the two moments, received."""
         items = (
             self._child_ended(source, after, before) for source in self._streams_into(node, after)
         )
         return max(filter(None, items), key=lambda item: item.end_rank, default=None)
 
     def _streams_into(self, node: NodeTrace, began: Moment) -> list[NodeTrace]:
-        """The sources that had appended their items but not ended when the work of `node` began."""
+        """The sources that had appended their items but not ended when `node` began to work."""
         return [
             source
             for source in map(self.nodes.get, node.info.sources)
@@ -306,7 +305,7 @@ class Trace:
         """Seconds of the node's own work, in all attempts.
 
         While items stream in, waiting and working look the same, so only the time after the last
-        item counts: the sum of all nodes never claims more parallel work than was done.
+        item counts: the sum over all nodes never exceeds the parallel work that was done.
         """
         total = 0.0
         for phase in node.phases:
@@ -319,14 +318,14 @@ class Trace:
         return total
 
     def all_busy_s(self) -> float:
-        """The sum of all nodes' own work: what the run would take one after another."""
+        """The sum of all nodes' own work: the duration of the run without parallelism."""
         return sum(map(self.busy_s, self.nodes.values()))
 
     def speed_up(self) -> float | None:
-        """How many times faster the run was than its work one after another.
+        """The duration of the run's work one after another, divided by that of the run.
 
-        None where that says nothing: no two nodes worked at once, the run waited for longer than
-        they worked beside one another, or its times are those of several parts.
+        None where that says nothing: no two nodes worked at once, the run waited longer than they
+        worked in parallel, or its times are those of several parts.
         """
         if self.parts > 1 or self.max_running < 2 or self.wall_s <= 0:
             return None

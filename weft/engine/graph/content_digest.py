@@ -1,8 +1,8 @@
-"""Canonical texts of values, and the keys made of them. What is stored rests on them: never
-changed.
+"""Canonical texts of values, and the keys made from them. Stored data depends on both forms: they
+never change.
 
-Two forms: a cache must not confuse a number with its text; a recorded call should survive
-that a list becomes a tuple. Of a list that grew only what is new is written.
+The tagged form, for caches, tells a number from its text. The plain form, for recorded calls,
+stays the same when a list becomes a tuple. Of a list that grew, only the new items are written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from weft.engine.graph.node import NodeCache, StreamedItems
 
 _second: Final = itemgetter(1)
 DigestTexts = ListPrefixCache[str]
-"""For each list that was written the texts of its items, each with what stands before it."""
+"""The texts of the items of each list written before, each with the text that precedes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestFormat:
-    """How values are written. `other`: writes what is no text, integer, list or plain mapping.
+    """How values are written. `other` writes all but texts, integers, lists and plain mappings.
 
-    `tagged`: a container says what it is, and keys are sorted as they are written.
+    `tagged`: a container names its type, and keys are sorted as they are written.
     """
 
     quoted: Callable[[str], str]
@@ -37,7 +37,7 @@ class DigestFormat:
     other: Callable[[Any, DigestTexts | None], str]
 
     def text(self, value: Any, texts: DigestTexts | None = None) -> str:
-        """`value` as JSON text; `texts` knows the lists that were written before."""
+        """`value` as JSON text; `texts` caches the lists that were written before."""
         kind = type(value)
         if kind is str:
             return self.quoted(value)
@@ -60,7 +60,7 @@ class DigestFormat:
         return whole
 
     def _mapping(self, value: Mapping[Any, Any], texts: DigestTexts | None) -> str | None:
-        """The text of a mapping whose keys are plain texts; None of another."""
+        """The text of a mapping with plain text keys; None for other mappings."""
         quoted, tagged = self.quoted, self.tagged
         pairs: list[tuple[str, str]] = []
         for key, item in value.items():
@@ -85,20 +85,20 @@ _PLAIN = (str, int, float)
 def key(cache: NodeCache, inputs: Mapping[str, Any]) -> str | None:
     """SHA-256 in hex over identity and inputs; None when an input has no stable content.
 
-    Equal keys mean equal contents: a list and a tuple of the same items are equal, a number and
-    its text, or the key 1 and the key "1", are not.
+    Equal keys mean equal contents. A list equals a tuple of the same items; a number does not equal
+    its text, nor the key 1 the key "1".
     """
     try:
         text = f"[{_FORM.quoted(cache.identity)}, {content_text(inputs)}]"
-    except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is read
         return None
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def content(value: Any) -> Any:
-    """`value` as JSON in which every container says what it is, so that nothing is confused.
+    """`value` as JSON in which every container names its type, so that nothing is confused.
 
-    Raises whatever a foreign class raises when it is looked at; `TypeError` where it has none.
+    Raises: whatever a foreign class raises when it is read; `TypeError` for one without content.
     """
     if value is None or type(value) in _PLAIN or type(value) is bool:
         return value
@@ -129,9 +129,7 @@ def _key(key: Any) -> str:
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
-    """What a record holds. A `StreamedItems` names nodes of one run, so it has no stable
-    content.
-    """
+    """The fields of a record. `StreamedItems` names nodes of one run: it has no stable content."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type | StreamedItems):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):

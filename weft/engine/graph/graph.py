@@ -1,4 +1,4 @@
-"""A graph: checked before any node runs, immutable; and the options of its runs."""
+"""A graph: immutable and checked before any node runs; and the options of its runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def checking(
     inner = False
     for part in slices(nodes):
         for node in part:
-            for each in (node, *_stand_ins(node)):
+            for each in (node, *_substitutes(node)):
                 _check_edges(each, batch, known)
                 check_join(each.join, len({edge.source for edge in each.edges}), each.id)
                 inner = inner or any(edge.source in batch for edge in each.edges)
@@ -54,7 +54,7 @@ def checking(
 
 
 def check_growth(grow: Expand, node: NodeId) -> None:
-    """Raise `BuildError` when the children that `node` asks for can never be joined."""
+    """Raise `BuildError` when the children that `node` appends can never be joined."""
     if grow.results or grow.join.mode != "best_effort":
         check_join(grow.join, len(grow.results), node)
     if grow.width is not None and grow.width < 1:
@@ -75,7 +75,7 @@ def check_growth(grow: Expand, node: NodeId) -> None:
 
 
 def check_join(join: Join, branches: int, node: NodeId) -> None:
-    """Raise `JoinError` when `join` over so many branches can never be satisfied."""
+    """Raise `JoinError` when `join` over that many branches can never be satisfied."""
     if join.mode == "all":
         return
     if join.mode not in _MODES:
@@ -131,7 +131,7 @@ def _order(batch: Mapping[NodeId, Node]) -> list[NodeId]:
     sources = {
         node.id: [
             edge.source
-            for part in (node, *_stand_ins(node))
+            for part in (node, *_substitutes(node))
             for edge in part.edges
             if edge.source in batch
         ]
@@ -148,12 +148,12 @@ def _order(batch: Mapping[NodeId, Node]) -> list[NodeId]:
         ) from None
 
 
-def _stand_ins(node: Node) -> Iterator[Node]:
-    """The nodes that may run in the place of `node`, and in theirs."""
-    for stand_in in (node.policy.fallback, node.policy.degrade):
-        if stand_in is not None:
-            yield stand_in
-            yield from _stand_ins(stand_in)
+def _substitutes(node: Node) -> Iterator[Node]:
+    """The nodes that may run in place of `node`, and their own substitutes."""
+    for substitute in (node.policy.fallback, node.policy.degrade):
+        if substitute is not None:
+            yield substitute
+            yield from _substitutes(substitute)
 
 
 _node_info = constructor(NodeInfo)
@@ -162,8 +162,8 @@ _node_info = constructor(NodeInfo)
 class Graph:
     """The nodes of a program, in declared order.
 
-    `keep` names nodes whose values are wanted for themselves, so that no join cancels them.
-    `ranks` gives each node's remaining critical path: its weight plus the longest way to a sink.
+    `keep` names nodes whose values are results in themselves: no join cancels them. `ranks` gives
+    each node's remaining critical path: its weight plus the longest path to a sink.
 
     Raises: `DuplicateName`, `UnknownReference`, `JoinError`, `CycleError`.
     """
@@ -183,23 +183,23 @@ class Graph:
         self.ranks = ranks(self.nodes, self.order)
 
     def rebound(self, nodes: Mapping[int, Node]) -> Graph:
-        """The same graph with other `nodes` at these places of `self.nodes`.
+        """The same graph with the `nodes` given by their index in `self.nodes`.
 
-        They differ from those in their work and in what they are given only: nothing is checked.
+        They may differ only in their node function and constants: nothing is checked.
         """
         if not nodes:
             return self
-        made = list(self.nodes)
-        for place, node in nodes.items():
-            made[place] = node
+        replaced = list(self.nodes)
+        for index, node in nodes.items():
+            replaced[index] = node
         other = object.__new__(Graph)
         other.name, other.keep, other.order = self.name, self.keep, self.order
-        other.infos, other.ranks, other.nodes = self.infos, self.ranks, tuple(made)
+        other.infos, other.ranks, other.nodes = self.infos, self.ranks, tuple(replaced)
         return other
 
 
 def ranks(nodes: Sequence[Node], order: Sequence[NodeId], base: float = 0.0) -> dict[NodeId, float]:
-    """Each node's weight plus the heaviest way from it to a sink, plus `base`.
+    """Each node's weight plus the heaviest path from it to a sink, plus `base`.
 
     `order` is a topological order of `nodes`. Edges from outside are ignored.
     """
@@ -225,7 +225,7 @@ def ranking(
 
 
 def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
-    """What readers of events need to know of `node`."""
+    """The description of `node` in events."""
     edges, policy, join = node.edges, node.policy, node.join
     return _node_info(
         node.id,
@@ -247,9 +247,9 @@ def info(node: Node, parent: NodeId | None = None) -> NodeInfo:
 def grew(
     parent: NodeId, nodes: Sequence[Node], grow: Expand | None, now_s: float, start: int = 0
 ) -> GraphGrew:
-    """The event of nodes that `parent` appended: by `grow`, or while its work goes on.
+    """The event for nodes that `parent` appended, by `grow` or while its node function runs.
 
-    The nodes of a large `grow` are told in parts: `nodes` are those from number `start` on.
+    A large `grow` is announced in parts: `nodes` are those from number `start` on.
     """
     infos = tuple([info(node, parent) for node in nodes])
     if grow is None:
@@ -267,11 +267,11 @@ MAX_NODES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`max_concurrency`: works that run at once (None: no limit); `limits`: per resource class.
+    """`max_concurrency`: node functions that run at once (None: no limit); `limits`: per resource.
 
-    `deadline_s`: the run ends then, with what it has. `limit`: the run's budget. `seed`: retry
-    jitter is drawn from it. `grace_s`: how long the end of the run waits for cancelled code.
-    `max_nodes`: so many nodes the run has at most, all expansions included (None: no limit).
+    `deadline_s`: the run ends then, with what it has. `limit`: the run's budget. `seed`: seeds the
+    retry jitter. `grace_s`: how long the end of the run waits for cancelled code. `max_nodes`: the
+    most nodes of the run, all expansions included (None: no limit).
     """
 
     max_concurrency: int | None = None
@@ -284,6 +284,6 @@ class RunOptions:
 
     @property
     def slots(self) -> dict[str, int]:
-        """The slots of each resource class, and under "" those of all works together."""
+        """The slots of each resource class, and under "" those of all node functions together."""
         general = {} if self.max_concurrency is None else {"": self.max_concurrency}
         return {**self.limits, **general}

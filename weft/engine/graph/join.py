@@ -1,4 +1,4 @@
-"""When enough branches have ended: one join's running count. Pure; cancels nothing itself."""
+"""When enough branches have ended: the running count of one join. Pure; cancels nothing."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ class Verdict:
     left_out: bool = False
 
     def error(self) -> JoinUnsatisfied:
-        """The failure of a join that can never be satisfied, to be raised in its node."""
+        """The failure of an unsatisfiable join, to be raised in its node."""
         assert self.failure is not None
         return JoinUnsatisfied(self.failure.message, retryable=self.failure.retryable)
 
 
-_MOST_TOLD: Final = 3
+_MAX_REASONS: Final = 3
 LOSSES: Final = "Incomplete"
-"""The failure of a join that went on without some of its branches."""
+"""The failure of a join that continued without some of its branches."""
 DECIDED_EARLY: Final = frozenset(("any", "quorum", "first_valid"))
 
 
 class JoinCount:
     """Counts the branches of one join as they end. Each branch arrives exactly once.
 
-    `winners`: the join was decided for these before. While they all can win, no other does.
+    `winners`: the branches for which an earlier part of the run decided the join. While all of them
+    can still win, no other branch does.
     """
 
     __slots__ = (
@@ -71,25 +72,25 @@ class JoinCount:
 
     @property
     def lost(self) -> Failure | None:
-        """What a join whose losses count went on without, and why."""
+        """The branches that a join with counted losses continued without, and why."""
         if self._join.mode != "best_effort" or not (self._join.counts and self._bad):
             return None
         total, skipped = len(self.sources), self._skipped
         failed = len(self._bad) - skipped
         of_all = f"of {total} {self._join.counts}"
-        told = f"{failed} {of_all} failed" if failed else f"{skipped} {of_all} were skipped"
-        told += f", {skipped} were skipped" if failed and skipped else ""
+        text = f"{failed} {of_all} failed" if failed else f"{skipped} {of_all} were skipped"
+        text += f", {skipped} were skipped" if failed and skipped else ""
         failures = self._failures()
         shared = len({failure.message for failure in failures}) == 1
         why = failures[0].message if shared else _reasons(failures, self._join.counts)
-        return self._unmet(f"{told}: {why}", LOSSES)
+        return self._unmet(f"{text}: {why}", LOSSES)
 
     def start(self) -> Verdict | None:
-        """The verdict before any branch ended: only a join of no branches has one."""
+        """The verdict before any branch ended: only a join without branches has one."""
         return None if self._open else self._final()
 
     def arrive(self, source: NodeId, outcome: Outcome) -> Verdict | None:
-        """Count the end of branch `source`; the verdict, once this arrival decides the join."""
+        """Count the end of branch `source`; return the verdict once the join is decided."""
         self._open -= 1
         if outcome.ok:
             self._won_or_not(source, outcome)
@@ -101,7 +102,7 @@ class JoinCount:
         if self._join.mode not in DECIDED_EARLY:
             return None if self._open else self._final()
         if source in self._awaited and source not in self._won:
-            self._won += self._spared  # those that it was decided for cannot all win any more
+            self._won += self._spared  # the earlier winners cannot all win any more
             self._awaited = frozenset()
         if len(self._won) >= self._needed:
             return Verdict(self._in_order()[: self._needed])
@@ -165,9 +166,9 @@ class JoinCount:
 
 
 def _reasons(failures: Sequence[Failure], branches: str = "branches") -> str:
-    """Why branches failed, in their order; a reason that several share is said once."""
+    """Why branches failed, in their order; a shared reason appears once."""
     counts = Counter(failure.message for failure in failures)
-    told = list(counts.items())[:_MOST_TOLD]
-    texts = [why if times == 1 else f"{times} {branches}: {why}" for why, times in told]
-    rest = len(failures) - sum(times for _, times in told)
+    top = list(counts.items())[:_MAX_REASONS]
+    texts = [why if times == 1 else f"{times} {branches}: {why}" for why, times in top]
+    rest = len(failures) - sum(times for _, times in top)
     return "; ".join(texts) + (f" and {rest} more" if rest else "")

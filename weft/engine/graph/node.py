@@ -1,13 +1,14 @@
-"""What a program is to the engine: nodes, edges, joins and policies. Immutable; runs nothing.
+"""The engine's model of a program: nodes, edges, joins and policies. Immutable; runs nothing.
 
-A node's work is an async function. It returns the node's value, or one of these:
+A node function is async. It returns the node's value, or one of these:
 
     Skip      leave this node and what depends on it out, on purpose
-    AskHuman  pause until a person answers, then go on with `then`
-    Expand    append nodes, pause until they are joined, then go on with `then`
-    Partial   a value that is not all of it
+    AskHuman  pause until a person answers, then continue with `then`
+    Expand    append nodes, pause until they are joined, then continue with `then`
+    Partial   a value of which something is missing
 
-Map, loop, branch and sub-workflow are all works that return `Expand` (see `weft.engine.kinds`).
+The node functions of map, loop, branch and sub-workflow all return `Expand` (see
+`weft.engine.kinds`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from weft.core.values import Denoised, Speculated, Usage, constructor
 
 
 class Missing(Enum):
-    """The type of `MISSING`, which tells "not given" from None."""
+    """The type of `MISSING`, which distinguishes "no value" from None."""
 
     MISSING = "missing"
 
@@ -35,7 +36,7 @@ MISSING: Final = Missing.MISSING
 
 
 class NodeContext(Protocol):
-    """What a node's work may ask of the run it is part of."""
+    """The run as a node function sees it."""
 
     @property
     def node(self) -> NodeId:
@@ -43,15 +44,15 @@ class NodeContext(Protocol):
 
     @property
     def scope(self) -> NodeId:
-        """The prefix for ids of nodes this work appends; differs from `node` in a later attempt."""
+        """The prefix for ids of appended nodes; differs from `node` in a later attempt."""
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1."""
+        """The number of this attempt, from 1."""
 
     @property
     def priority(self) -> int:
-        """How urgent the node is: its remaining critical path, in thousandths of a weight unit."""
+        """The node's urgency: its remaining critical path, in thousandths of a weight unit."""
 
     @property
     def program(self) -> Program:
@@ -59,25 +60,25 @@ class NodeContext(Protocol):
 
     @property
     def services(self) -> Any:
-        """What `Run` was given for the works of this run: nodes are shared between runs."""
+        """The `services` of the `Run`, for all its node functions; nodes are shared by runs."""
 
     def log(self, text: str) -> None:
-        """Show people a line (event `NodeLogged`)."""
+        """Log a line for the user (event `NodeLogged`)."""
 
     def stream(self, text: str, tokens: int = 0) -> None:
         """Show output while it is produced (event `NodeStreamed`)."""
 
     def reroute(self, to: NodeId, failure: Failure) -> None:
-        """Say that `to` goes on in the place of what failed here (event `NodeRerouted`).
+        """Announce that `to` replaces what failed here (event `NodeRerouted`).
 
-        For a work that waits for nodes it appended.
+        For a node function that waits for nodes it appended.
         """
 
     def spend(self, usage: Usage) -> None:
         """Report consumption; the budgets of the node, its scopes and the run are charged."""
 
     def decoded(self, how: Speculated | Denoised | None) -> None:
-        """Show how an answer came several tokens a step, `NodeDecoded` or `NodeDenoised`, if so."""
+        """Emit `NodeDecoded` or `NodeDenoised` for an answer that came several tokens a step."""
 
     def tokens_left(self) -> int | None:
         """The smallest token allowance left in the budgets that this node is charged to."""
@@ -86,7 +87,7 @@ class NodeContext(Protocol):
         """Seconds until a timeout, a budget or the deadline ends this node; None: nothing does."""
 
     def append(self, nodes: Sequence[Node]) -> None:
-        """Add nodes now, while this work goes on. They end before this node does.
+        """Add nodes now, while this node function runs. They end before this node does.
 
         All are taken in at once: to append more than a few hundred, return `Expand`.
 
@@ -94,21 +95,21 @@ class NodeContext(Protocol):
         """
 
     async def make_room(self, count: int, left: int | None = None) -> None:
-        """Wait until `count` nodes may be made for an `Expand`, of the `left` that are to come.
+        """Wait until `count` nodes may be made for an `Expand`; `left` are still to come in all.
 
-        So that a large expansion holds up neither the run nor its end.
+        This keeps a large expansion from blocking the run.
 
-        Raises: `NodeLimit` when the run may not have `left` nodes more.
+        Raises: `NodeLimit` when the run may not have `left` more nodes.
         """
 
     def cancel(self, node: NodeId, reason: str) -> None:
-        """End `node`, which this work appended, and all inside it; what has ended stays as it is.
+        """End `node`, which this node appended, and all inside it; ended nodes stay as they are.
 
-        Raises: `UnknownReference` when this work did not append it.
+        Raises: `UnknownReference` when this node did not append it.
         """
 
     async def outcome(self, node: NodeId) -> Outcome:
-        """Wait until `node` has ended. The work gives its slot back, and goes on without one.
+        """Wait until `node` has ended. This node gives its slot back and continues without one.
 
         Raises: `UnknownReference`, or `CycleError` when `node` cannot end before this one.
         """
@@ -126,7 +127,7 @@ NodeFn = Callable[[NodeContext, Inputs], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class StreamedItems:
-    """What a streaming edge delivers: the item nodes of a map that is still running, in order."""
+    """The value of a streaming edge: the item nodes of a map that is still running, in order."""
 
     nodes: tuple[NodeId, ...]
 
@@ -135,8 +136,8 @@ class StreamedItems:
 class Edge:
     """The node waits for `source`; its value arrives as `inputs[name]`. No name: order only.
 
-    `stream`: wait only until `source` has grown its items, and receive `StreamedItems` instead of
-    the list (or the list itself, when the source turns out to be complete or not a map).
+    `stream`: wait only until `source` has appended its items, and receive `StreamedItems` instead
+    of the list (or the list itself, when the source is already complete or not a map).
     """
 
     source: NodeId
@@ -146,22 +147,22 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """When a node has enough of its inputs, or a growing node enough of its children.
+    """When a node has enough of its inputs, or an expanding node enough of its children.
 
     all           every branch succeeded; a child left out on purpose is dropped, an input left
                   out on purpose leaves the node out too (a failed input counts more than that)
     any           one branch succeeded
     quorum        `k` branches succeeded
     first_valid   one branch succeeded with a value that `valid` accepts
-    best_effort   every branch ended; `default` stands in for those that failed (MISSING: they are
+    best_effort   every branch ended; `default` replaces those that failed (MISSING: they are
                   dropped)
 
     `cancel_rest`: branches that are no longer needed are cancelled as soon as the join is decided,
-    unless somebody else needs them. Branches decided in the same turn count in declared order.
-    `valid` must be a fast, pure function; when it raises, the value is not valid.
-    `counts` is for best_effort: what its branches are called where their losses count. What is
-    dropped then makes the value partial, and a failure where nothing succeeded; what `default`
-    stands in for is told.
+    unless another node needs them. Branches that end in the same scheduling step count in declared
+    order. `valid` must be a fast, pure function; when it raises, the value is not valid.
+    `counts` is for best_effort: what its branches are called where their losses count. A dropped
+    branch then makes the value partial, and a failure where no branch succeeded; a branch replaced
+    by `default` is reported.
     """
 
     mode: JoinMode = "all"
@@ -187,7 +188,7 @@ def first_valid(valid: Callable[[Any], bool] | None = None) -> Join:
 
 
 def best_effort(default: Any = MISSING, *, counts: str = "") -> Join:
-    """Whatever succeeded, with `default` for what failed; without a default that is dropped."""
+    """Every branch that succeeded; `default` replaces a failed one, else it is dropped."""
     return Join("best_effort", default=default, counts=counts)
 
 
@@ -209,7 +210,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class NodeCache:
-    """Reuse a result for equal inputs. `identity` names the definition of the work itself."""
+    """Reuse a result for equal inputs. `identity` names the definition of the node function."""
 
     identity: str
     ttl_s: float | None = None
@@ -220,8 +221,8 @@ class BudgetLimit:
     """A budget and what happens when it is spent.
 
     stop      nothing that it pays for starts any more, what runs is cancelled
-    degrade   what runs goes on; nodes that spend take their `degrade` node, their default, or are
-              left out; nodes that do not spend go on
+    degrade   what runs continues; nodes that spend take their `degrade` node, their default, or are
+              left out; nodes that do not spend run
     """
 
     budget: Budget
@@ -230,14 +231,14 @@ class BudgetLimit:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What happens around a node's work.
+    """What happens around a node function.
 
     `timeout_s` bounds one attempt, with everything the node appends. When the last attempt fails:
     `fallback` runs in the node's place; else `default` becomes its value; else the node fails, and
     what depends on it is skipped. `on_failure`: "fail" also marks the run as failed, "skip" not.
 
-    `resource` is the class of slot the work takes while it runs (None: only a general slot).
-    `spends` marks work that costs tokens or money. `degrade` runs instead once a budget is spent.
+    `resource` is the class of slot the node takes while it runs (None: only a general slot).
+    `spends` marks a node that costs tokens or money. `degrade` runs instead once a budget is spent.
     `weight` is the expected duration in any unit; it only orders nodes that wait for slots.
     """
 
@@ -261,12 +262,12 @@ DEFAULT_POLICY: Final = Policy()
 class Node:
     """One unit of the program.
 
-    `work` receives the values of `edges` under their names, and `given` (constants) beside them.
-    With a join other than "all", only the branches that won are among the inputs.
+    `work`, the node function, receives the values of `edges` under their names, and the constants
+    `given`. With a join other than "all", only the branches that won are among the inputs.
     `kind` is a word for people: "tool", "model", "map" and so on. `identity` names the definition
-    of the work itself: what an earlier part of a run came to holds while it is the same. It never
-    does for a work that tells what it came to by other ways than its value: not `recallable`, nor
-    what it appends without an identity.
+    of the node function: an earlier part's outcome is reused only while it is the same.
+    `recallable` is false for a node function with results other than its value; its outcome, and
+    that of nodes it appends without an identity, is never reused.
     """
 
     id: NodeId
@@ -281,19 +282,19 @@ class Node:
 
 
 make_node: Final = constructor(Node)
-"""A `Node`, for who makes very many."""
+"""A fast constructor of `Node`, for callers that make very many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Returned by a work: leave this node out on purpose; not a failure."""
+    """Returned by a node function: leave this node out on purpose; not a failure."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Returned by a work: a value of which something is missing, and what that is.
+    """Returned by a node function: a value of which something is missing, and what that is.
 
     The node succeeds with the value; the run is partial, and the value is not cached.
     """
@@ -307,7 +308,7 @@ Then = Callable[[NodeContext, Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class AskHuman:
-    """Returned by a work: wait for a person. `then` gets the answer, else it is the value."""
+    """Returned by a node function: ask a person. The value is `then(answer)`, or the answer."""
 
     question: str
     schema: Mapping[str, Any] = field(default_factory=dict)
@@ -316,12 +317,12 @@ class AskHuman:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Returned by a work: append `nodes`, join `results` (ids among them, in order), go on.
+    """Returned by a node function: append `nodes`, join `results` (ids among them), continue.
 
-    With the modes any, quorum and first_valid, the children left over are cancelled. `then` gets
+    With the modes any, quorum and first_valid, the remaining children are cancelled. `then` gets
     the list of the joined values in declared order; without it the list is the value.
-    "any" and "first_valid" deliver a list of one. At most `width` of `results` are under way at
-    once. `items` offers `results` to streaming consumers.
+    "any" and "first_valid" deliver a list of one. At most `width` of `results` run at once. `items`
+    offers `results` to streaming consumers.
     """
 
     nodes: tuple[Node, ...]

@@ -1,7 +1,7 @@
-"""Work on many nodes in slices, so that none of it holds up a run. Counts, and measures no time.
+"""Work on many nodes in slices, so that it does not block the run.
 
-One scheduling step takes in, ends and starts at most `SLICE` nodes each; node functions make
-at most `SLICE` nodes in one pass of the event loop.
+One scheduling step takes in, ends and starts at most `SLICE` nodes each. Node functions make at
+most `SLICE` nodes in one pass of the event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNLIMITED: Final = float("inf")
 
 
 def slices(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """`items` in order, at most `SLICE` at a time; all at once where they are so few."""
+    """`items` in order, at most `SLICE` at a time."""
     if len(items) <= SLICE:
         yield items
         return
@@ -26,7 +26,7 @@ def slices(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def finish(steps: Generator[None, None, T]) -> T:
-    """What `steps` come to, without a pause."""
+    """The result of `steps`, without a pause."""
     while True:
         try:
             next(steps)
@@ -36,9 +36,9 @@ def finish(steps: Generator[None, None, T]) -> T:
 
 
 class ExpansionPacer:
-    """At most `SLICE` nodes are made in one pass of the event loop, by all node functions of a run.
+    """Limits the node functions of a run to `SLICE` new nodes per pass of the event loop.
 
-    Those that come too late wait in the order in which they came.
+    Callers beyond the limit wait in order of arrival.
     """
 
     def __init__(self) -> None:

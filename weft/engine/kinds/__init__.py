@@ -1,7 +1,7 @@
-"""Node functions that pause and expand: map, loop, branch, sub-workflow, reduce, approval.
+"""Node functions that expand or pause: map, reduce, fold, loop, branch, sub-workflow, ask a person.
 
-Each is a function that makes a `NodeFn`. Bodies are templates: given a scope and its bindings they
-make the nodes of one instance.
+Each function here makes a `NodeFn`. A body is a template: from a scope and bindings it makes the
+nodes of one instance.
 """
 
 from weft.engine.kinds.body import Body, Fragment, instances, subgraph

@@ -1,4 +1,4 @@
-"""Templates of nodes, instantiated once per map item, loop iteration, branch or call."""
+"""Templates of nodes: one instance per map item, loop iteration, branch or call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One instance of a body. `result`, one of `nodes` or a node outside, carries its value."""
+    """One instance of a body. `result`, one of `nodes` or an outer node, carries its value."""
 
     nodes: tuple[Node, ...]
     result: NodeId
@@ -35,17 +35,16 @@ class Fragment:
 Body = Callable[[NodeId, Mapping[str, Any]], Fragment]
 """(scope, bindings) -> nodes whose ids lie inside `scope`.
 
-A single node may be `scope` itself, but for a sub-workflow, whose scope is the growing node.
-
-A binding is a plain value, or an `Edge` that the nodes that use it must take: the value is then
-still being computed.
+A single node may have the id `scope` itself, except in a sub-workflow: there it is the expanding
+node. A binding is a plain value, or an `Edge` to a value that is still being computed; the nodes
+that use it must take that edge.
 """
 
 
 async def instances(
     context: NodeContext, items: Sequence[T], make: Callable[[int, T], Node]
 ) -> tuple[Node, ...]:
-    """The nodes that `make` makes of each item and its index; between slices the run goes on.
+    """The nodes that `make` builds from each item and its index; yields to the run between slices.
 
     Raises: `NodeLimit` when the run would have too many nodes.
     """
@@ -64,9 +63,9 @@ async def grow_one(
     bindings: Mapping[str, Any],
     then: Then | None = None,
 ) -> Expand:
-    """Append an instance of `body` and go on with its value (as it is, without `then`).
+    """Append an instance of `body` and continue with its value, through `then` if there is one.
 
-    A result that was left out on purpose leaves the growing node out, or gives `then` no value.
+    A result that was left out on purpose leaves the expanding node out, or gives `then` no value.
 
     Raises: `NodeLimit` when the run would have too many nodes.
     """
@@ -93,7 +92,7 @@ async def _only(_: NodeContext, values: list[Any]) -> Any:
 def subgraph(
     body: Body, bindings: Callable[[Inputs], Mapping[str, Any]] = lambda inputs: inputs
 ) -> NodeFn:
-    """A work that runs `body` once, with `bindings(inputs)`; the body's value is the value."""
+    """A node function that runs `body` once, with `bindings(inputs)`, and returns its value."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Expand:
         return await grow_one(context, context.scope, body, bindings(inputs))
@@ -102,7 +101,7 @@ def subgraph(
 
 
 def map_result(result: Any, convert: Callable[[Any], Any]) -> Any:
-    """`convert` of a work's value, also where the work grows nodes or asks before it has one."""
+    """Apply `convert` to a node's value, also where the node first expands or asks a person."""
     if isinstance(result, (Expand, AskHuman)):
         return replace(result, then=_then(result.then, convert))
     if isinstance(result, Partial):

@@ -34,12 +34,12 @@ def map_over(
     width: int | None = None,
     bound: Mapping[str, str] | None = None,
 ) -> NodeFn:
-    """A work that runs `body` for every item of the list `inputs[over]`, at most `width` at once.
+    """A node function that runs `body` for each item of the list `inputs[over]`.
 
-    The body gets the bindings "item" and "index"; `bound` renames them. The value is the list of
-    results in the order of the items, whatever order they finish in; `join` decides how many are
-    needed. When the list is itself a running map on a streaming edge, each item starts as soon as
-    its own source is done.
+    At most `width` items run at once. The body gets the bindings "item" and "index"; `bound`
+    renames them. The value is the list of results in the order of the items; `join` decides how
+    many are needed. When the list is itself a running map on a streaming edge, each item starts as
+    soon as its own source is done.
 
     Raises, in the node: `TypeMismatch` when the input is not a list.
     """
@@ -65,8 +65,8 @@ def _item_node(body: Body, node: NodeId, bindings: Mapping[str, Any]) -> Node:
     if len(fragment.nodes) == 1 and fragment.nodes[0].id == node:
         return fragment.nodes[0]
     edges = tuple(Edge(v.source, k) for k, v in bindings.items() if isinstance(v, Edge))
-    given = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
-    return Node(node, subgraph(body), edges, given, kind="item")
+    constants = {k: v for k, v in bindings.items() if not isinstance(v, Edge)}
+    return Node(node, subgraph(body), edges, constants, kind="item")
 
 
 def _items(value: object, node: NodeId) -> Sequence[Any]:
@@ -82,7 +82,7 @@ def _items(value: object, node: NodeId) -> Sequence[Any]:
 
 
 def reduce_with(function: Callable[[list[Any]], Any], over: str) -> NodeFn:
-    """A work whose value is `function` of the complete list `inputs[over]`."""
+    """A node function that applies `function` to the complete list `inputs[over]`."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         async with aclosing(_values(context, inputs[over])) as source:
@@ -94,10 +94,10 @@ def reduce_with(function: Callable[[list[Any]], Any], over: str) -> NodeFn:
 
 
 def fold(step: Callable[[Any, Any], Any], initial: Any, over: str) -> NodeFn:
-    """A work that folds `step(accumulated, item)` over `inputs[over]`, item by item.
+    """A node function that folds `step(accumulated, item)` over `inputs[over]`, item by item.
 
-    On a streaming edge it takes each item as soon as that item and those before it are done, so
-    that folding and producing overlap; the order, and so the result, is that of the items.
+    On a streaming edge it takes each item as soon as that item and those before it are done. The
+    result is the same: the order is that of the items.
     """
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
@@ -134,11 +134,12 @@ def loop(
     on_limit: str = "last",
     bound: Mapping[str, str] | None = None,
 ) -> NodeFn:
-    """A work that repeats `body` until `until(value, iteration)` is true (iterations from 1).
+    """A node function that repeats `body` until `until(value, iteration)` is true.
 
-    The body gets the bindings "value", first `start(inputs)` or None, then what the iteration
-    before came to, and "iteration"; `bound` renames them. The value is that of the last iteration.
-    `on_limit`: after `max_iterations`, "last" takes the last value, "fail" raises `LoopLimit`.
+    The body gets the bindings "value" (first `start(inputs)` or None, then the value of the
+    iteration before) and "iteration" (from 1); `bound` renames them. The value is that of the last
+    iteration. `on_limit`: after `max_iterations`, "last" takes the last value, "fail" raises
+    `LoopLimit`.
     """
     if max_iterations < 1:
         raise ValueError(f"a loop runs at least once, got {max_iterations}")
@@ -176,18 +177,18 @@ def branch(
     otherwise: Body | None = None,
     skip_unmatched: bool = False,
 ) -> NodeFn:
-    """A work that runs the body of the case that `choose(inputs)` names; its value is the value.
+    """A node function that runs the case that `choose(inputs)` names, and returns its value.
 
-    Without a matching case `otherwise` runs; without that the node is left out on purpose when
-    `skip_unmatched`, else it fails with `UnknownReference`, which lists the cases.
+    Without a matching case it runs `otherwise`. Without that it leaves the node out on purpose when
+    `skip_unmatched` is set, else fails with `UnknownReference`, which lists the cases.
     """
-    places = {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
+    names = {case: case if is_name(case) else f"case{i}" for i, case in enumerate(cases)}
 
     async def work(context: NodeContext, inputs: Inputs) -> Expand | Skip:
         chosen = choose(inputs)
         body = cases.get(chosen, otherwise)
         if body is not None:
-            scope = inside(context.scope, places.get(chosen, "otherwise"))
+            scope = inside(context.scope, names.get(chosen, "otherwise"))
             return await grow_one(context, scope, body, {})
         if skip_unmatched:
             return Skip(f"no case for {chosen!r}")
@@ -205,10 +206,10 @@ def ask(
     schema: Mapping[str, Any] | None = None,
     then: Then | None = None,
 ) -> NodeFn:
-    """A work that asks `question(inputs)`; the answer, through `then` if given, is the value.
+    """A node function that asks a person `question(inputs)` and returns `then(answer)`.
 
-    `schema` is the JSON Schema of an answer. The engine hands on what it is given: whoever takes
-    the answer from a person checks it.
+    Without `then` the answer is the value. `schema` is the JSON Schema of an answer. The engine
+    does not check it; the component that collects the answer does.
     """
 
     async def work(_: NodeContext, inputs: Inputs) -> AskHuman:

@@ -1,4 +1,4 @@
-"""What a running node sees of its run; implements `NodeContext`."""
+"""The `NodeContext` of a running node."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from weft.engine.scheduler.state import NodeState
 
 
 class AttemptContext:
-    """Use it in the event loop's thread only, and only while the node's work runs.
+    """The context of one attempt: code that ignores its cancellation cannot act for the next one.
 
-    It belongs to one attempt: code that refuses to be cancelled cannot act for the next.
+    For the event loop's thread only, while the node function runs.
     """
 
     __slots__ = ("_attempt", "_epoch", "_run", "_state")
@@ -122,7 +122,7 @@ class AttemptContext:
 
 
 class RunHost(ABC):
-    """The part of a run that its node functions reach."""
+    """The part of a run that its node functions can use."""
 
     def __init__(
         self, run: RunId, flow: str, scheduler: Scheduler, services: object = None
@@ -141,7 +141,7 @@ class RunHost(ABC):
 
     @abstractmethod
     def emit(self, event: Event) -> None:
-        """Tell every listener."""
+        """Pass `event` to every listener."""
 
     @abstractmethod
     def _perform(self, commands: Sequence[Command]) -> None:
@@ -149,10 +149,10 @@ class RunHost(ABC):
 
     @abstractmethod
     def _signal(self, signal: Signal) -> None:
-        """Have the scheduler told in the next turn."""
+        """Pass `signal` to the scheduler in the next step."""
 
     def append(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Add nodes to a node that is running, all of them at once."""
+        """Add nodes to a running node, all of them at once."""
         self._perform(self._scheduler.append(parent, nodes, self.elapsed_s))
 
     async def make_room(self, parent: NodeState, count: int, left: int) -> None:
@@ -169,7 +169,7 @@ class RunHost(ABC):
         self._signal(CancelRequested(reason, node))
 
     def spend(self, state: NodeState, usage: Usage) -> None:
-        """Charge consumption."""
+        """Charge `usage` to the budgets of `state`."""
         self._perform(self._scheduler.spend(state, usage, self.elapsed_s))
 
     def tokens_left(self, state: NodeState) -> int | None:
@@ -181,21 +181,21 @@ class RunHost(ABC):
         return self._scheduler.time_left(state, self.elapsed_s)
 
     def program(self, state: NodeState) -> Program:
-        """Where a node stands in this run."""
+        """The position of a node in this run."""
         path, work = self._scheduler.remaining()
         place = f"{self._flow}/{stem(state.node.id)}"
         return Program(self.id, state.rank, max(state.rank, path), work, place)
 
     async def outcome(self, waiting: NodeState, node: NodeId) -> Outcome:
-        """Wait, in the work of `waiting`, for the end of a node."""
+        """Wait, in the node function of `waiting`, for the end of a node."""
         state = self._scheduler.states.get(node)
         if state is None:
             raise UnknownReference(f"there is no node {node!r}", node=waiting.node.id)
         if state.outcome is not None:
             return state.outcome
-        self._perform(self._scheduler.rest(waiting, state, self.elapsed_s))
+        self._perform(self._scheduler.wait_for(waiting, state, self.elapsed_s))
         ended: Outcome | None = self._scheduler.states[node].outcome
-        if ended is not None:  # with the slot given back it was recalled at once
+        if ended is not None:  # the slot it gave back let that node start, and be restored, at once
             return ended
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(node, []).append(waiter)

@@ -1,6 +1,6 @@
-"""Words that other processes left in the journal for a run under way: answers and cancellations.
+"""Signals that other processes leave in the journal for a running run: answers, cancellations.
 
-Reads the journal when it is told to; knows no clock and no thread.
+Reads the journal only in `read`; uses no clock and no thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.engine.graph.node import AskHuman
 
 
 class SignalTarget(Protocol):
-    """The run, as far as a letter may reach it."""
+    """The run, as far as a signal may reach it."""
 
     @property
     def questions(self) -> Mapping[NodeId, AskHuman]:
@@ -30,11 +30,11 @@ class SignalTarget(Protocol):
 
 
 class SignalInbox:
-    """Those of one run. What comes too early waits: an answer for its question, the cancellation
-    of a node for the node.
+    """The signals of one run. An early one waits: an answer for its question, the cancellation of a
+    node for the node.
 
-    `taken` are those that whoever resumes the run has taken from the journal. Confirmations are for
-    them alone: the journal gives them out again.
+    `taken` are signals that the resuming process has already taken from the journal. Confirmations
+    are for that process alone: the journal delivers them again.
     """
 
     def __init__(self, journal: Journal, run: RunId, taken: Iterable[Letter] = ()) -> None:
@@ -42,7 +42,7 @@ class SignalInbox:
         self._run = run
         self._version: int | None = None
         self._early: dict[NodeId, Any] = {}
-        self._called_off: dict[NodeId, str] = {}
+        self._cancellations: dict[NodeId, str] = {}
         self._taken: list[Letter] = []
         for letter in taken:
             if letter.kind == "answer" and letter.node is not None:
@@ -50,10 +50,10 @@ class SignalInbox:
             else:
                 self._taken.append(letter)
 
-    def look(self, *, wait: bool = True) -> Sequence[Letter]:
-        """What has come since the last look. Blocks; see `Journal.letters`. Raises: `StoreError`.
+    def read(self, *, wait: bool = True) -> Sequence[Letter]:
+        """The signals since the last read. Blocks; see `Journal.letters`. Raises: `StoreError`.
 
-        What a look that failed did not see, the next one does.
+        A read that fails loses nothing: the next one returns it.
         """
         version = self._journal.version()
         if version == self._version:
@@ -64,21 +64,21 @@ class SignalInbox:
         return [*taken, *letters]
 
     def deliver(self, letters: Sequence[Letter], run: SignalTarget) -> None:
-        """Tell `run` what they say, and what earlier ones said of nodes that are there now."""
+        """Pass `letters` to `run`, and earlier ones for nodes that exist by now."""
         for letter in letters:
             if letter.kind == "cancel" and letter.node is not None:
-                self._called_off[letter.node] = str(letter.value or "cancelled")
+                self._cancellations[letter.node] = str(letter.value or "cancelled")
             elif letter.kind == "cancel":
                 run.cancel(str(letter.value or "cancelled"))
             elif letter.kind == "answer" and letter.node is not None:
                 self._early[letter.node] = letter.value
-                self.asked(letter.node, run)
-        for node, reason in list(self._called_off.items()):
+                self.answer_early(letter.node, run)
+        for node, reason in list(self._cancellations.items()):
             with suppress(UnknownReference):
                 run.cancel(reason, node)
-                del self._called_off[node]
+                del self._cancellations[node]
 
-    def asked(self, node: NodeId, run: SignalTarget) -> None:
-        """Answer `node` if it asks, and its answer is here."""
+    def answer_early(self, node: NodeId, run: SignalTarget) -> None:
+        """Answer `node` if it asks and its answer is here."""
         if node in self._early and node in run.questions:
             run.answer(node, self._early.pop(node))

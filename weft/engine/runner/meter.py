@@ -1,7 +1,7 @@
-"""What a run takes of its machine: processor seconds on the event loop, and in threads.
+"""What a run takes of its machine: processor seconds on the event loop and in threads.
 
-Waiting behind others and waiting for the outside look the same in recorded times; this tells them
-apart (see `weft.durability.simulate.machine`). Used where a run is recorded in real time.
+In recorded times, waiting for the processor and waiting for the outside look the same; these counts
+separate them (see `weft.durability.simulate.machine`). Used where a run is recorded in real time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from weft.engine.analysis.critical_path import family
 COMPUTED: Final[ContextVar[Callable[[float], None] | None]] = ContextVar(
     "weft_computed", default=None
 )
-"""Told, in the event loop, how many processor seconds a thread took for the node that runs."""
-_WORTH_S: Final = 0.0005
+"""Receives, in the event loop, the processor seconds that a thread took for the running node."""
+_MIN_S: Final = 0.0005
 _SCHEDULED: Final = "/proc/thread-self/schedstat"
 _MACHINE: Final = "/proc/stat"
-_BEGINNING: Final = 512
+_READ_BYTES: Final = 512
 
 
 class Meter:
-    """Counts of one run, from here on. Made in the thread of its event loop."""
+    """Processor time of one run, from now on. Made in the thread of its event loop."""
 
     def __init__(self) -> None:
         self._began_s, self._late_s = time.thread_time(), _late_s()
@@ -39,7 +39,7 @@ class Meter:
 
     @types.coroutine
     def run(self, node: NodeId, work: Awaitable[Any]) -> Generator[Any, Any, Any]:
-        """What `work`, an attempt of `node`, returns. Its time on the loop is counted."""
+        """Run `work`, an attempt of `node`, and count its time on the loop."""
         COMPUTED.set(partial(self._computed, node))
         steps, clock, taken_s = work.__await__(), time.thread_time, 0.0
         sent: Any = None
@@ -64,13 +64,13 @@ class Meter:
             self._loop_s[name] = (count + 1, before_s + taken_s)
 
     def measured(self, at_s: float) -> RunMeasured:
-        """Everything until now."""
+        """The counts until now."""
         loop_cpu_s = time.thread_time() - self._began_s
         late_s = _late_s() - self._late_s
         idle, total = (
             now - before for now, before in zip(_processors(), self._processors, strict=True)
         )
-        computed = {node: cpu_s for node, cpu_s in self._cpu_s.items() if cpu_s >= _WORTH_S}
+        computed = {node: cpu_s for node, cpu_s in self._cpu_s.items() if cpu_s >= _MIN_S}
         free = idle / total if total > 0 else None
         loop_s = dict(self._loop_s)
         return RunMeasured(loop_cpu_s, late_s, _cores(), free, loop_s, computed, at_s)
@@ -80,27 +80,27 @@ class Meter:
 
 
 def _late_s() -> float:
-    """Seconds for which this thread has waited for a processor since it began. Linux only."""
+    """Seconds this thread has waited for a processor since it began. Linux only."""
     try:
-        return int(_beginning(_SCHEDULED).split()[1]) / 1e9
+        return int(_head(_SCHEDULED).split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 
 
 def _processors() -> tuple[float, float]:
-    """What the machine's processors have been idle, and all of their time. Linux only."""
+    """The idle time and the whole time of the machine's processors, in ticks. Linux only."""
     try:
-        ticks = [int(word) for word in _beginning(_MACHINE).splitlines()[0].split()[1:9]]
+        ticks = [int(word) for word in _head(_MACHINE).splitlines()[0].split()[1:9]]
         return float(ticks[3] + ticks[4]), float(sum(ticks))
     except (OSError, ValueError, IndexError):
         return 0.0, 0.0
 
 
-def _beginning(path: str) -> bytes:
-    """The first line of a file of the system, and more. Raises: `OSError`."""
+def _head(path: str) -> bytes:
+    """The first bytes of a system file. Raises: `OSError`."""
     file = os.open(path, os.O_RDONLY)
     try:
-        return os.read(file, _BEGINNING)
+        return os.read(file, _READ_BYTES)
     finally:
         os.close(file)
 

@@ -1,4 +1,4 @@
-"""Writes what happens in one run to its journal, as soon as its durability asks for."""
+"""Writes the events of one run to its journal, as soon as its durability asks for."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from weft.engine.runner.meter import Meter
 from weft.engine.scheduler.commands import Start
 
 _PIECES = (NodeStreamed, ModelStreamed)
-_LARGEST = 256  # pieces that become one: a text that grew by one piece each time would be copied
+_MAX_PIECES = 256  # pieces joined into one: joining one by one would copy the text each time
 
 
 class PendingRecords:
-    """Records in order. Those that `hold` takes pass `redact`, all together, before they leave."""
+    """Records in order. Deferred ones pass `redact`, all together, before they leave."""
 
     def __init__(self, redact: Callable[[list[Record]], list[Record]] | None = None) -> None:
         self.records: list[Record] = []
         self._redact = redact
-        self._held: list[Record] = []
-        self.hold = self._held.append
+        self._deferred: list[Record] = []
+        self.defer = self._deferred.append
         self._streams: dict[tuple[str, str], tuple[int, list[NodeStreamed | ModelStreamed]]] = {}
 
     def __len__(self) -> int:
-        return len(self.records) + len(self._held)
+        return len(self.records) + len(self._deferred)
 
     def add(self, record: Record) -> None:
-        """Take the next record."""
-        if self._held:
-            self._let_go()
+        """Add the next record."""
+        if self._deferred:
+            self._redact_deferred()
         if isinstance(record, _PIECES):
             self._add_piece(record)
         else:
@@ -59,33 +59,33 @@ class PendingRecords:
             self.records.append(record)
 
     def take(self) -> list[Record]:
-        """Everything, in order; nothing waits any more."""
-        if self._held and not self.records:
-            records, self._held = self._held, []
-            self.hold = self._held.append
+        """Remove and return all records, in order."""
+        if self._deferred and not self.records:
+            records, self._deferred = self._deferred, []
+            self.defer = self._deferred.append
             return records if self._redact is None else self._redact(records)
-        if self._held:
-            self._let_go()
+        if self._deferred:
+            self._redact_deferred()
         elif self._streams:
             self._join_pieces()
         records, self.records = self.records, []
         return records
 
-    def _let_go(self) -> None:
+    def _redact_deferred(self) -> None:
         if self._streams:
             self._join_pieces()
-        held, self._held = self._held, []
-        self.hold = self._held.append
-        self.records += held if self._redact is None else self._redact(held)
+        deferred, self._deferred = self._deferred, []
+        self.defer = self._deferred.append
+        self.records += deferred if self._redact is None else self._redact(deferred)
 
     def _add_piece(self, piece: NodeStreamed | ModelStreamed) -> None:
         stream = piece.node, piece.call if isinstance(piece, ModelStreamed) else ""
-        known = self._streams.get(stream)
-        if known is None or len(known[1]) >= _LARGEST:
+        open_stream = self._streams.get(stream)
+        if open_stream is None or len(open_stream[1]) >= _MAX_PIECES:
             self._streams[stream] = len(self.records), [piece]
             self.records.append(piece)
         else:
-            known[1].append(piece)
+            open_stream[1].append(piece)
 
     def _join_pieces(self) -> None:
         for place, pieces in self._streams.values():
@@ -97,9 +97,9 @@ class PendingRecords:
 def _joined(pieces: list[NodeStreamed | ModelStreamed]) -> Record:
     first = pieces[0]
     if isinstance(first, NodeStreamed):
-        told = [piece for piece in pieces if isinstance(piece, NodeStreamed)]
-        text = "".join(piece.text for piece in told)
-        return replace(first, text=text, tokens=sum(piece.tokens for piece in told))
+        nodes = [piece for piece in pieces if isinstance(piece, NodeStreamed)]
+        text = "".join(piece.text for piece in nodes)
+        return replace(first, text=text, tokens=sum(piece.tokens for piece in nodes))
     deltas = [d for piece in pieces if isinstance(piece, ModelStreamed) for d in piece.deltas]
     return replace(first, deltas=tuple(deltas))
 
@@ -107,31 +107,29 @@ def _joined(pieces: list[NodeStreamed | ModelStreamed]) -> Record:
 _logger = logging.getLogger("weft")
 T = TypeVar("T")
 Durability = Literal["none", "exit", "async", "sync"]
-"""When what happened is in the journal.
+"""When events are in the journal.
 
-sync    before anything is started that builds on it
+sync    before anything is started that builds on them
 async   soon: within some 20 ms
 exit    at the end of the run, when a person is asked, and around calls that must not be repeated
 none    never
 """
 
 PATIENCE_S: Final = 300.0
-"""How long a run waits for a journal that cannot be written to for the moment."""
+"""How long a run waits for a journal that cannot be written for the moment."""
 _FIRST_DELAY_S: Final = 0.1
 _LONGEST_DELAY_S: Final = 10.0
 _SOON_S: Final = 0.02
-_LOOK_S: Final = 0.25
+_POLL_S: Final = 0.25
 _CROWDED: Final = 20_000
-_WEIGHTY: Final = frozenset(
+_DURABLE_EVENTS: Final = frozenset(
     (RunStarted, RunResumed, NodeFinished, JoinDecided, HumanAsked, HumanAnswered, RunFinished)
 )
-
-
 _KEPT_EVENTS: Final = frozenset((NodeStarted, NodeFinished))
 
 
 class Redactions(Protocol):
-    """Takes secrets out of records."""
+    """Removes secrets from records."""
 
     @property
     def alone(self) -> Container[type]:
@@ -142,7 +140,7 @@ class Redactions(Protocol):
         """Whether the end of a node has to be redacted at once."""
 
     def redact_all(self, records: list[Record]) -> list[Record]:
-        """What may be kept of such records."""
+        """The records without their secrets."""
 
 
 class RecorderHost(SignalTarget, Protocol):
@@ -153,24 +151,24 @@ class RecorderHost(SignalTarget, Protocol):
         """Seconds since the run started, in all its parts."""
 
     def start(self, starts: Sequence[Start]) -> None:
-        """Start what had to wait until it was recorded why."""
+        """Start what had to wait for the record of its cause."""
 
     def journal_lost(self, failure: Failure) -> None:
-        """Nothing can be recorded any more."""
+        """End the run: nothing can be recorded any more."""
 
 
 class RunRecorder:
-    """The record of one run, whose right to write (see `Journal.begin`, `claim`) its maker has.
+    """The record of one run. The caller holds the right to write (see `Journal.begin`, `claim`).
 
-    A `quick` journal is written to in the event loop; while somebody else is writing to it, in a
-    thread that waits, as other journals always are. What it takes has no secrets in it any more.
-    `letters` have been taken from the journal already. `redactions` take secrets out of what `hold`
-    takes.
+    A `quick` journal is written in the event loop; while another process writes to it, in a thread
+    that waits, as other journals always are. Records that it takes are already redacted, except
+    those that `defer` takes: `redactions` redact these. `letters` have been taken from the journal
+    already.
 
-    What can be tried again, such as a journal that others have locked or that cannot be reached, is
-    tried again for `patience_s` seconds of the run's clock: what runs goes on, what would follow
-    from it waits. After that the run is `suspended`: it is told to end here, and in its record it
-    has not ended. Where the journal cannot be written to for good, it is told to end, failed.
+    A failure that may pass, such as a journal that is locked or cannot be reached, is retried for
+    `patience_s` seconds of the run's clock: running nodes continue, what would follow from them
+    waits. After that the run is `suspended`: it ends here, but its record has no end. Where the
+    journal cannot be written for good, the run ends, failed.
     """
 
     def __init__(
@@ -191,14 +189,14 @@ class RunRecorder:
         self._durability = durability
         self._left = False
         self._in_loop = journal.quick
-        self._letters = SignalInbox(journal, run, letters)
+        self._inbox = SignalInbox(journal, run, letters)
         self._takes = durability != "none"
         self._redactions = redactions
         self._alone: Container[type] = () if redactions is None else redactions.alone
         self._waiting = PendingRecords(None if redactions is None else redactions.redact_all)
-        self._weighty = False
-        self._weighty_kinds = _WEIGHTY if durability == "sync" else frozenset((HumanAsked,))
-        self._held: list[Start] = []
+        self._flush_due = False
+        self._durable_kinds = _DURABLE_EVENTS if durability == "sync" else frozenset((HumanAsked,))
+        self._deferred_starts: list[Start] = []
         self._writing: asyncio.Future[None] | None = None
         self._timers: dict[float, Timer] = {}
         self._thread: ThreadPoolExecutor | None = None
@@ -206,7 +204,7 @@ class RunRecorder:
         self._clock: Clock | None = None
         self._meter: Meter | None = None
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------
 
     def begin(self, host: RecorderHost, clock: Clock) -> None:
         """The run begins."""
@@ -214,7 +212,7 @@ class RunRecorder:
         if isinstance(clock, SystemClock):
             self._meter = Meter()
         if self._durability != "none":
-            self._later(_LOOK_S, self._look)
+            self._later(_POLL_S, self._poll)
 
     @property
     def now_s(self) -> float:
@@ -222,29 +220,29 @@ class RunRecorder:
         return self.seconds()
 
     def seconds(self) -> float:
-        """`now_s` as a function, for a component that is given a clock."""
+        """`now_s` as a function, for a component that takes a clock."""
         return 0.0 if self._host is None else self._host.elapsed_s
 
     def metered(self, node: NodeId, work: Awaitable[Any]) -> Awaitable[Any]:
-        """`work`, an attempt of `node`; in real time it is measured what it takes."""
+        """`work`, an attempt of `node`, measured where the run is in real time."""
         return work if self._meter is None else self._meter.run(node, work)
 
-    def hear(self, event: Record) -> None:
-        """Take the next event of the run."""
+    def record(self, event: Record) -> None:
+        """Add the next event of the run."""
         if self._left:
             return
         if self._meter is not None and type(event) is RunFinished:
             self.add(self._meter.measured(event.at_s))
         self.add(event)
-        if type(event) in self._weighty_kinds:
-            self._weighty = True
+        if type(event) in self._durable_kinds:
+            self._flush_due = True
             if isinstance(event, HumanAsked) and self._host is not None:
-                self._letters.asked(event.node, self._host)
+                self._inbox.answer_early(event.node, self._host)
 
-    def hold(self, record: Record) -> bool:
-        """Take the next event or call as it is: it is redacted when its batch is written.
+    def defer(self, record: Record) -> bool:
+        """Add the next event or call unredacted: it is redacted when its batch is written.
 
-        False where it has to be redacted now, and `hear` or `add` takes what is left of it.
+        False where it has to be redacted now, and then goes to `record` or `add`.
         """
         kind, redactions = type(record), self._redactions
         if redactions is None or (
@@ -252,22 +250,22 @@ class RunRecorder:
         ):
             return False
         if self._takes and not (self._left and kind in _KEPT_EVENTS):
-            self._waiting.hold(record)
-            if kind in self._weighty_kinds:
-                self._weighty = True
+            self._waiting.defer(record)
+            if kind in self._durable_kinds:
+                self._flush_due = True
             if self._durability == "async":
                 self._write_soon()
         return True
 
     def add(self, record: Record) -> None:
-        """Take what passes the I/O boundary, to be written with what follows it."""
+        """Add a call across the I/O boundary, to be written with what follows it."""
         if self._takes:
             self._waiting.add(record)
             if self._durability == "async":
                 self._write_soon()
 
     async def write(self, event: Record, durable: bool = False) -> None:
-        """Take what passes the I/O boundary. `durable`: it is in the journal when this returns.
+        """Add a call across the I/O boundary. `durable`: it is in the journal on return.
 
         Raises: `StoreError` where it cannot be.
         """
@@ -276,30 +274,30 @@ class RunRecorder:
             await self.settle()
 
     async def settle(self) -> None:
-        """Wait until everything that was taken is in the journal.
+        """Wait until all records taken so far are in the journal.
 
-        Raises: `StoreError` where it cannot be.
+        Raises: `StoreError` where they cannot be.
         """
         await self.flush()
         if self.lost is not None:
             raise self.lost
 
     def commit(self, starts: Sequence[Start]) -> None:
-        """A turn of the run is over: let `starts` start, as soon as it is durable enough."""
+        """End a scheduling step: let `starts` start, as soon as the step is durable enough."""
         if self.lost is not None:
             return
-        if not self._weighty and not self._held:
+        if not self._flush_due and not self._deferred_starts:
             self._release(starts)
         else:
-            self._held += starts
+            self._deferred_starts += starts
             self._write()
 
     def leave(self) -> None:
-        """Keep no event from now on: in the journal the run has not ended. Calls are kept."""
+        """Record no more events: in the journal the run has not ended. Calls are recorded."""
         self._left = True
 
     async def flush(self) -> None:
-        """Write everything that has happened until now."""
+        """Write all records taken so far."""
         for _ in range(2):  # what is being written now, and what waits
             self._write()
             if self._writing is None:
@@ -307,7 +305,7 @@ class RunRecorder:
             await asyncio.wait([self._writing])
 
     async def close(self) -> StoreError | None:
-        """Write the rest; what kept it from that, if anything did. Nothing is heard any more."""
+        """Write the rest, and stop; the error that prevented it, if any."""
         for timer in self._timers.values():
             timer.cancel()
         await self.flush()
@@ -316,25 +314,25 @@ class RunRecorder:
             self._thread.shutdown(wait=False)
         return self.lost
 
-    # -- how it is written -------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------
 
     def _write_soon(self) -> None:
         self._later(_SOON_S, self._write)
-        self._weighty |= len(self._waiting) > _CROWDED
+        self._flush_due |= len(self._waiting) > _CROWDED
 
     def _release(self, starts: Sequence[Start]) -> None:
         if starts and self.lost is None and self._host is not None:
             self._host.start(starts)
 
     def _write(self) -> None:
-        """Write what waits: one batch at a time, the next when it is done."""
+        """Write the waiting records: one batch at a time, the next when it is done."""
         if self.lost is not None:
             return
         if self._writing is not None:
-            self._weighty = True
+            self._flush_due = True
             return
-        self._weighty = False
-        starts, self._held = self._held, []
+        self._flush_due = False
+        starts, self._deferred_starts = self._deferred_starts, []
         if self._waiting:
             self._writing = self._appending()
         if self._writing is None:
@@ -343,7 +341,7 @@ class RunRecorder:
             self._writing.add_done_callback(lambda done: self._written(done, starts))
 
     def _appending(self) -> asyncio.Future[None] | None:
-        """Write the records that wait; where that goes on in the thread, its end."""
+        """Write the waiting records; where a thread has to, return its future."""
         try:
             records = self._waiting.take()
             if not self._in_loop:
@@ -363,11 +361,11 @@ class RunRecorder:
         if (error := done.exception()) is not None:
             self._lose(error)
         self._release(starts)
-        if self._weighty or self._held:
+        if self._flush_due or self._deferred_starts:
             self._write()
 
     async def _persist(self, records: Sequence[Record]) -> None:
-        """Append, in the thread, however often it takes. Raises: what the last try raised."""
+        """Append in the thread, with retries. Raises: the error of the last try."""
         clock, delay_s = self._clock, _FIRST_DELAY_S
         began_s = clock.now() if clock is not None else 0.0
         while True:
@@ -387,52 +385,52 @@ class RunRecorder:
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
 
     def _lose(self, error: BaseException) -> None:
-        told = error if isinstance(error, StoreError) else StoreError(repr(error))
+        cause = error if isinstance(error, StoreError) else StoreError(repr(error))
         if self.lost is not None:
             return
         if self.suspended:
             hint = f"`weft resume {self._run}` goes on with it once its journal can be written"
             waited = f"its journal could not be written for {self._patience_s:g} s"
-            self.lost = StoreError(f"the run is suspended: {waited}: {told.message}", hint=hint)
+            self.lost = StoreError(f"the run is suspended: {waited}: {cause.message}", hint=hint)
             failure = Cancelled(self.lost.message, hint=hint).failure()
         else:
-            self.lost = StoreError(f"the run cannot be recorded: {told.message}", hint=told.hint)
+            self.lost = StoreError(f"the run cannot be recorded: {cause.message}", hint=cause.hint)
             failure = self.lost.failure()
         self.lost.__cause__ = error
         self._takes = False
         if self._host is not None:
             self._host.journal_lost(failure)
 
-    # -- what happens in time ----------------------------------------------------------------
+    # -- timers --------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Let those who watch see what happened; see what they wrote."""
+    def _poll(self) -> None:
+        """Write what waits, for observers in other processes, and read their signals."""
         if self._durability != "exit":
             self._write()
         if self._in_loop:
             try:
-                self._deliver(self._letters.look(wait=False))
+                self._deliver(self._inbox.read(wait=False))
             except StoreError as error:
                 if error.retryable:
-                    self._later(_LOOK_S, self._look)
+                    self._later(_POLL_S, self._poll)
                 else:
                     self._lose(error)
             return
-        self._in_thread(self._letters.look).add_done_callback(self._looked)
+        self._in_thread(self._inbox.read).add_done_callback(self._polled)
 
-    def _looked(self, done: asyncio.Future[Sequence[Letter]]) -> None:
+    def _polled(self, done: asyncio.Future[Sequence[Letter]]) -> None:
         error = done.exception()
         if error is None:
             self._deliver(done.result())
         elif isinstance(error, StoreError) and error.retryable:
-            self._later(_LOOK_S, self._look)
+            self._later(_POLL_S, self._poll)
         else:
             self._lose(error)
 
     def _deliver(self, letters: Sequence[Letter]) -> None:
         if self._host is not None and self.lost is None:
-            self._letters.deliver(letters, self._host)
-            self._later(_LOOK_S, self._look)
+            self._inbox.deliver(letters, self._host)
+            self._later(_POLL_S, self._poll)
 
     def _later(self, delay_s: float, act: Callable[[], None]) -> None:
         if delay_s in self._timers or self._clock is None:

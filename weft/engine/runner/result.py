@@ -1,4 +1,4 @@
-"""The result of a run: an outcome for every node, and a verdict in sentences. Pure."""
+"""The result of a run: an outcome for every node, and its status with reasons. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from weft.engine.scheduler.state import NodeState
 
 
 def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> set[NodeState]:
-    """The nodes without a value that nobody missed.
+    """The nodes without a value that no result missed.
 
     A node is absorbed when an enclosing node succeeded without it (by its join, in a later attempt,
-    or because something stood in), or when all that needs it was satisfied without it: joins that
-    tolerate losses, or nodes that are absorbed themselves. What is inside a node that is absorbed
-    is absorbed with it. Nodes in `keep` are always missed.
+    or through a substitute), or when everything that needs it was satisfied without it: joins that
+    tolerate losses, or nodes that are absorbed themselves. Nodes inside an absorbed node are
+    absorbed too. Nodes in `keep` are always missed.
     """
     ended = [(state, state.outcome) for state in states.values() if state.outcome is not None]
     lost = {state for state, outcome in ended if outcome.status != "succeeded"}
@@ -36,7 +36,7 @@ def absorbed(states: Mapping[NodeId, NodeState], keep: Collection[NodeId]) -> se
 
 
 def redone(state: NodeState) -> bool:
-    """Whether a node that `state` is inside did its work again in a later attempt."""
+    """Whether a node that encloses `state` ran again in a later attempt."""
     return any(
         scope.parent is not None and scope.born != scope.parent.attempt for scope in state.scopes()
     )
@@ -57,7 +57,7 @@ def _scope_did_without(state: NodeState) -> bool:
 def _consumers_did_without(
     states: Mapping[NodeId, NodeState], lost: set[NodeState]
 ) -> set[NodeState]:
-    """Walk from satisfied tolerant joins back over lost nodes that nobody else misses."""
+    """Walk from satisfied tolerant joins back over lost nodes that no other node misses."""
     missing = Counter(edge.source for state in states.values() for edge in state.node.edges)
     for state in states.values():
         if state.growth is not None:
@@ -83,18 +83,18 @@ _ENDINGS: Final[Mapping[str, RunStatus]] = {"Cancelled": "cancelled", "StoreErro
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The end of a run. `outcomes` holds every node, those appended on the way too.
+    """The end of a run. `outcomes` contains every node, appended ones too.
 
-    status      succeeded   nothing is missed; what failed was stood in for or tolerated by a join
+    status      succeeded   nothing is missed; failures were replaced or tolerated by a join
                 partial     a deadline or a budget ended it, something that may fail did fail, or
                             something is missing of a node's value, such as items of a map that
-                            nothing stands in for
+                            nothing replaces
                 failed      a node failed whose policy says so, or the run could not be recorded
-                cancelled   somebody cancelled it
+                cancelled   a caller cancelled it
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
-    code did not react to its cancellation within the grace period, `missed` those that failed, or
-    that somebody cancelled by name, and that the run did not get over. `unsettled`: calls that must
-    not be repeated and that a person has to judge, also of nodes that something stood in for.
+    code did not react to its cancellation within the grace period, `missed` those whose failure, or
+    cancellation by name, the run did not absorb. `unsettled`: calls that must not be repeated and
+    that a person has to judge, also of nodes that were replaced.
     """
 
     run: RunId
@@ -121,11 +121,11 @@ class RunResult:
 def verdict(
     states: Mapping[NodeId, NodeState], keep: Collection[NodeId], ended_by: Failure | None
 ) -> tuple[RunStatus, list[str], list[NodeId]]:
-    """The status of a run, a sentence for its end and for each failure that it did not get over,
-    and whose failures these were."""
+    """The status of a run, a sentence for its end and for each failure that it did not absorb, and
+    the nodes that failed so."""
     over = absorbed(states, keep)
     status: RunStatus = "succeeded"
-    said = [ended_by.message] if ended_by is not None else []
+    reasons = [ended_by.message] if ended_by is not None else []
     missed = []
     unpaid: Counter[str] = Counter()
     for state in states.values():
@@ -133,31 +133,32 @@ def verdict(
         if outcome is None or outcome.failure is None:
             continue
         if outcome.ok:
-            told = None if redone(state) else _loss(state.node.id, outcome)
-            said += [told] if told else []
-            status = "partial" if outcome.partial and told and status == "succeeded" else status
+            loss = None if redone(state) else _loss(state.node.id, outcome)
+            reasons += [loss] if loss else []
+            status = "partial" if outcome.partial and loss and status == "succeeded" else status
         elif state in over:
             missed += [state.node.id] if _is_lacking(state) else []
         else:
-            missed += [state.node.id] if outcome.status == "failed" or _is_called_off(state) else []
-            said += [f"{state.node.id} failed: {outcome.failure}"] * (outcome.status == "failed")
+            by_name = _is_cancelled_by_name(state)
+            missed += [state.node.id] if outcome.status == "failed" or by_name else []
+            reasons += [f"{state.node.id} failed: {outcome.failure}"] * (outcome.status == "failed")
             unpaid[outcome.failure.message] += _is_unpaid(outcome, outcome.failure)
             status = _worse(status, state, outcome)
     if ended_by is not None:
-        return _ENDINGS.get(ended_by.error, "partial"), said, missed
-    said += [f"{count} nodes were left out: {why}" for why, count in (+unpaid).items()]
-    return status, said, missed
+        return _ENDINGS.get(ended_by.error, "partial"), reasons, missed
+    reasons += [f"{count} nodes were left out: {why}" for why, count in (+unpaid).items()]
+    return status, reasons, missed
 
 
 def _worse(status: RunStatus, state: NodeState, outcome: Outcome) -> RunStatus:
-    """The status of a run that did not get over this end of `state`."""
+    """The status of a run that did not absorb this end of `state`."""
     if outcome.status == "failed" and state.node.policy.on_failure == "fail":
         return "failed"
     return "partial" if status == "succeeded" else status
 
 
 def _loss(node: NodeId, outcome: Outcome) -> str | None:
-    """What is missing of the value of `node`, or made up in it by its join; None: nothing is."""
+    """What the join of `node` lacks or replaced in its value; None: nothing."""
     assert outcome.failure is not None
     if outcome.partial:
         return f"{node} is partial: {outcome.failure}"
@@ -172,7 +173,7 @@ def _is_unpaid(outcome: Outcome, failure: Failure) -> bool:
 
 
 def _is_lacking(state: NodeState) -> bool:
-    """Whether a value is partial because `state`, a branch of its join, came to nothing."""
+    """Whether a value is partial because `state`, a branch of its join, has no value."""
     parent = state.parent
     if state.tolerated and parent is not None and parent.growth is not None:
         return _counts(parent.growth.grow.join, parent)
@@ -183,8 +184,8 @@ def _counts(join: Join, state: NodeState) -> bool:
     return bool(join.counts) and state.outcome is not None and state.outcome.partial
 
 
-def _is_called_off(state: NodeState) -> bool:
-    """Whether somebody cancelled just this node, and not one that it is inside."""
+def _is_cancelled_by_name(state: NodeState) -> bool:
+    """Whether the user cancelled just this node, and not one that encloses it."""
     return state.by_name and not (state.parent is not None and state.parent.by_name)
 
 
@@ -197,13 +198,13 @@ def conclude(
     leaked: tuple[NodeId, ...],
     unsettled: tuple[UnsettledEffect, ...] = (),
 ) -> RunResult:
-    """The end of the run that `scheduler` has brought to its end."""
+    """The result of the run that `scheduler` has ended."""
     states = scheduler.states
-    status, said, missed = verdict(states, keep, scheduler.ended_by)
-    said = [*scheduler.reasons, *said, *map(str, unsettled), *complaints]
+    status, reasons, missed = verdict(states, keep, scheduler.ended_by)
+    reasons = [*scheduler.reasons, *reasons, *map(str, unsettled), *complaints]
     if leaked:
-        said.append(f"still running after cancellation: {', '.join(leaked)}")
+        reasons.append(f"still running after cancellation: {', '.join(leaked)}")
     ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
-    reasons = tuple(dict.fromkeys(said))
+    unique = tuple(dict.fromkeys(reasons))
     usage = scheduler.usage
-    return RunResult(run, status, ended, usage, wall_s, reasons, leaked, tuple(missed), unsettled)
+    return RunResult(run, status, ended, usage, wall_s, unique, leaked, tuple(missed), unsettled)

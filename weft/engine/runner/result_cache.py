@@ -1,4 +1,4 @@
-"""Results of earlier runs in the place of work: what a run's store has, and what it is to keep.
+"""Results of earlier runs, reused in place of work: reads from and writes to a run's result store.
 
 A store that fails costs a log line, never a node.
 """
@@ -17,7 +17,7 @@ from weft.engine.scheduler.commands import Start
 
 
 class NodeResultCache:
-    """The results of one run's nodes that have a cache policy. `log` shows people a line."""
+    """The results of one run's nodes that have a cache policy. `log` logs a line for the user."""
 
     def __init__(self, store: ResultStore, log: Callable[[NodeId, str], None]) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class NodeResultCache:
         self._keys: dict[NodeId, tuple[str, float | None]] = {}
 
     async def find(self, start: Start, cache: NodeCache) -> StoreEntry | None:
-        """What the store has for these inputs; where it has nothing, the result is awaited."""
+        """The store's entry for these inputs; without one, the result will be stored."""
         key = content_digest.key(cache, start.argument)
         node = start.state.node.id
         entry = None if key is None else await self._look_up(node, key)
@@ -34,7 +34,7 @@ class NodeResultCache:
         return entry
 
     def ended(self, event: NodeFinished) -> Coroutine[None, None, None] | None:
-        """What keeps the result of a node that has ended, where it is awaited and worth it."""
+        """The task that stores the result of an ended node, if it is to be stored."""
         outcome, awaited = event.outcome, self._keys.pop(event.node, None)
         if awaited is None or not outcome.ok or outcome.via or outcome.partial:
             return None

@@ -1,7 +1,7 @@
-"""The thin async shell around the scheduler: performs its commands and tells it what happened.
+"""The async shell around the scheduler: performs its commands and passes it the signals.
 
-Every task, timer and waiter of a run belongs to its `Run` and is gone when `wait` returns, but for
-code that refuses to be cancelled: that is named in the result.
+Every task, timer and waiter of a run belongs to its `Run` and is gone when `wait` returns, except
+code that refuses to be cancelled: the result names it.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _OPTIONS = RunOptions()
 class Run(RunHost):
     """One execution of a graph.
 
-    `redact` gives what of an event may leave the run, in order; listeners and recorder are told
-    nothing else. `listeners` get every event at once, in order; one that raises is told no more,
-    and the result says so. `store` serves nodes that have a cache policy. `recorder` keeps what
-    happens; `recall` has what earlier parts of the run, or another run, came to: that is not done
-    again. `effects`: see there. `services`: what node functions find in their contexts.
+    `redact` returns what of an event may leave the run, in order; listeners and recorder receive
+    nothing else. `listeners` get every event at once, in order; one that raises gets no more, and
+    the result says so. `store` serves nodes that have a cache policy. `recorder` records the run.
+    `recall` has the outcomes of earlier parts of the run, or of another run: their work is not
+    repeated. `effects`: see there. `services`: available to node functions in their contexts.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Run(RunHost):
         scheduler = Scheduler(graph, options, self._recall, self._effects, slice_nodes=SLICE)
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
-        self._turn_is_due = False
+        self._step_is_due = False
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
         self._cancelling = CancellingTasks()
         self._timers = Timers(self._clock, self._signal)
@@ -110,7 +110,7 @@ class Run(RunHost):
     async def wait(self) -> RunResult:
         """Run to the end. A failed node does not raise: look at the result.
 
-        Cancelling the caller cancels the run, lets it unwind, and goes on as a cancellation.
+        Cancelling the caller cancels the run, waits for its end, and raises the cancellation.
         """
         if self._begun:
             raise InternalError(f"{self.id} is already under way; a Run runs once")
@@ -127,7 +127,7 @@ class Run(RunHost):
         try:
             quiet = self._listeners.is_quiet and self._reuse is None
             self._perform(self._scheduler.begin(self.elapsed_s, quiet=quiet))
-            self._turn()  # it may have been cancelled before it began
+            self._step()  # it may have been cancelled before it began
             await self._done
         except asyncio.CancelledError:
             self._inbox.clear()
@@ -176,19 +176,19 @@ class Run(RunHost):
             return
         self._inbox.append(signal)
         if self._begun:
-            self._turn_soon()
+            self._step_soon()
 
-    def _turn_soon(self) -> None:
-        if not self._turn_is_due:
-            self._turn_is_due = True
-            self._loop.call_soon(self._turn)
+    def _step_soon(self) -> None:
+        if not self._step_is_due:
+            self._step_is_due = True
+            self._loop.call_soon(self._step)
 
-    def _turn(self) -> None:
-        """One turn: drain what happened, let the scheduler decide, perform.
+    def _step(self) -> None:
+        """One scheduling step: drain the signals, let the scheduler decide, perform.
 
-        What it leaves for later is done in the next pass of the event loop.
+        What it leaves is done in the next pass of the event loop.
         """
-        self._turn_is_due = False
+        self._step_is_due = False
         signals, self._inbox = self._inbox, []
         if len(signals) > 1:
             signals.sort(key=declared_order)
@@ -201,8 +201,8 @@ class Run(RunHost):
 
     def _perform(self, commands: Sequence[Command]) -> None:
         starts: list[Start] = []
-        while looks := self._carry_out(commands, starts):
-            commands = self._looked(looks)
+        while restores := self._carry_out(commands, starts):
+            commands = self._restored(restores)
         if self._recorder is not None:
             self._recorder.commit(starts)
         elif starts:
@@ -211,11 +211,11 @@ class Run(RunHost):
             if not self._done.done():
                 self._done.set_result(None)
         elif self._scheduler.busy:
-            self._turn_soon()
+            self._step_soon()
 
     def _carry_out(self, commands: Sequence[Command], starts: list[Start]) -> list[Restore]:
-        """Add to `starts` what is to start; the nodes that are to be looked up."""
-        looks: list[Restore] = []
+        """Perform `commands`; add to `starts` what is to start; return the nodes to restore."""
+        restores: list[Restore] = []
         emit = self.emit if self._waiters or self._reuse is not None else self._listeners.tell
         for command in commands:
             match command:
@@ -224,7 +224,7 @@ class Run(RunHost):
                 case NodeStarted() | NodeFinished():  # by far the most
                     emit(command)
                 case Restore():
-                    looks.append(command)
+                    restores.append(command)
                 case Stop(state):
                     self._stop(state)
                 case SetTimer():
@@ -233,25 +233,25 @@ class Run(RunHost):
                     self._timers.clear(state)
                 case _:
                     self.emit(command)
-        return looks
+        return restores
 
-    def _looked(self, looks: Iterable[Restore]) -> Sequence[Command]:
+    def _restored(self, restores: Iterable[Restore]) -> Sequence[Command]:
         recall, nodes = self._recall or NO_HISTORY, self._scheduler
-        return nodes.looked(
-            [restore_node(each, recall, nodes.states, self._texts) for each in looks],
+        return nodes.restored(
+            [restore_node(each, recall, nodes.states, self._texts) for each in restores],
             self.elapsed_s,
         )
 
     # -- what a recorder asks for ----------------------------------------------------------------
 
     def journal_lost(self, failure: Failure) -> None:
-        """Nothing can be kept any more: end the run."""
+        """End the run: nothing can be recorded any more."""
         self._signal(JournalLost(failure))
 
     # -- commands ----------------------------------------------------------------------------
 
     def start(self, starts: Iterable[Start]) -> None:
-        """Start works, but for those that were stopped meanwhile."""
+        """Start node functions, except those that were stopped meanwhile."""
         tasks, create, around = self._tasks, self._loop.create_task, self._context
         for start in starts:
             state = start.state
@@ -263,7 +263,7 @@ class Run(RunHost):
                 attempt = self._attempt(start)
             else:
                 attempt = self._attempt_cached(start, cache, self._reuse)
-            # What one node sets in its context is not seen by the next.
+            # Each node has its own context variables.
             tasks[state] = create(attempt, context=around.copy())
 
     async def _attempt(self, start: Start) -> None:
@@ -272,10 +272,10 @@ class Run(RunHost):
         around, has_boundary = self._around, self._has_boundary
         EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, has_boundary))
         try:
-            doing = start.work(AttemptContext(self, state, epoch), start.argument)
+            running = start.work(AttemptContext(self, state, epoch), start.argument)
             if self._recorder is not None:
-                doing = self._recorder.metered(state.node.id, doing)
-            value = await doing
+                running = self._recorder.metered(state.node.id, running)
+            value = await running
         except asyncio.CancelledError:
             if state.epoch != epoch:
                 return
@@ -289,10 +289,10 @@ class Run(RunHost):
             signal = Returned(state, epoch, value)
         if state.epoch == epoch and self._tasks.pop(state, None) is not None:
             self._inbox.append(signal)
-            if not self._tasks and not self._turn_is_due:
-                self._turn()  # nothing else can come in this turn
+            if not self._tasks and not self._step_is_due:
+                self._step()  # no other signal can come in this step
             else:
-                self._turn_soon()
+                self._step_soon()
 
     async def _attempt_cached(self, start: Start, cache: NodeCache, reuse: NodeResultCache) -> None:
         entry = await reuse.find(start, cache)
@@ -311,9 +311,9 @@ class Run(RunHost):
             task.cancel()
 
     def emit(self, event: Event) -> None:
-        """Tell every listener; serve those who wait for a node.
+        """Pass `event` to every listener, and wake those who wait for its node.
 
-        The one place where events leave the run: what is secret in them stays here.
+        Events leave the run only here, after redaction.
         """
         if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
@@ -345,7 +345,7 @@ class Run(RunHost):
             self._done.set_exception(bug)
 
     async def _all_ended(self) -> None:
-        """Wait until every node has its outcome; when that is cut short, end them all at once."""
+        """Wait until every node has its outcome; when cancelled meanwhile, end them all at once."""
         try:
             await asyncio.shield(self._done)
         except asyncio.CancelledError:
@@ -353,7 +353,7 @@ class Run(RunHost):
                 self._perform(self._scheduler.advance((), self.elapsed_s))
 
     async def _end(self) -> RunResult:
-        """Let what is left unwind, and conclude; also when the caller cuts the waiting short."""
+        """Wait for cancelled code, and conclude; also when the caller is cancelled meanwhile."""
         try:
             await self._close()
         finally:
@@ -363,7 +363,7 @@ class Run(RunHost):
         return result
 
     async def _recorded(self, recorder: RunRecorder, result: RunResult) -> RunResult:
-        """`result`, as soon as it is in the journal, or with the reason why it cannot be."""
+        """`result`, once it is in the journal, or with the reason why it cannot be."""
         lost = await recorder.close()
         if lost is None or lost.message in result.reasons:
             return result
@@ -383,10 +383,10 @@ class Run(RunHost):
         complaints = self._listeners.complaints
         if self._recorder is not None and self._recorder.lost is not None:
             complaints.append(self._recorder.lost.message)
-        kept = self._graph.keep
+        keep = self._graph.keep
         ended = (complaints, self.elapsed_s, leaked, self._effects.unsettled)
-        end = conclude(self.id, self._scheduler, kept, *ended)
-        told = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
-        self.emit(RunFinished(*told))
-        self._listeners.close()  # what still runs is heard no more
+        end = conclude(self.id, self._scheduler, keep, *ended)
+        summary = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
+        self.emit(RunFinished(*summary))
+        self._listeners.close()  # leaked code is not listened to any more
         return end

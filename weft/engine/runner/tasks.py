@@ -1,4 +1,4 @@
-"""Timers and cancelled tasks of a run, which are gone when it ends."""
+"""The timers and cancelled tasks of a run; none of them outlives it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from weft.engine.scheduler.state import NodeState
 
 
 class Timers:
-    """Calls `on_due` with the `TimerFired` of each timer when its time has come, in order of time.
+    """Calls `on_due` with the `TimerFired` of each timer that is due, in order of time.
 
-    A node has at most a few timers; `clear` forgets all of its. Forgotten entries stay in the heap
-    until they come up, and then do nothing.
+    Cleared entries stay in the heap until they are due, and then do nothing.
     """
 
     def __init__(self, clock: Clock, on_due: Callable[[TimerFired], None]) -> None:
@@ -31,7 +30,7 @@ class Timers:
         self._armed_for = 0.0
 
     def set(self, command: SetTimer) -> None:
-        """Set a timer, `command.delay_s` from now."""
+        """Set a timer for `command.delay_s` from now."""
         state, epoch, kind, delay_s = command
         due, number = self._clock.now() + delay_s, next(self._order)
         heappush(self._heap, (due, number))
@@ -41,12 +40,12 @@ class Timers:
             self._arm(due)
 
     def clear(self, state: NodeState | None) -> None:
-        """Forget the timers of `state`."""
+        """Clear the timers of `state`."""
         for number in self._by_state.pop(state, ()):
             self._set.pop(number, None)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Clear everything."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,18 +72,18 @@ class Timers:
 
 
 class CancellingTasks:
-    """Tasks that nobody waits for any more but the end of the run, each with its node."""
+    """Tasks that only the end of the run waits for, each with its node."""
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[None], NodeId] = {}
 
     def add(self, task: asyncio.Task[None], node: NodeId) -> None:
-        """`task` is about to end."""
+        """Add a `task` that is about to end."""
         self._tasks[task] = node
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def wait(self, grace_s: float, clock: Clock) -> None:
-        """Wait until all are done or `grace_s` has passed, on the run's own clock."""
+        """Wait until all are done or `grace_s` has passed on the run's clock."""
         tasks = list(self._tasks)
         if not tasks:
             return
@@ -110,7 +109,7 @@ class CancellingTasks:
             timer.cancel()
 
     def give_up(self) -> tuple[NodeId, ...]:
-        """The nodes whose tasks have not ended, in order of their names; cancels them again."""
+        """The nodes of tasks that have not ended, in order of name; cancels them again."""
         for task in self._tasks:
             task.cancel()  # it may have been a store that did not answer
         return tuple(sorted(set(self._tasks.values())))

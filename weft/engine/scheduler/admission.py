@@ -1,4 +1,4 @@
-"""Which nodes that have all they need may start now: slots, and the widths of expanding nodes."""
+"""Which ready nodes may start now: slots, and the widths of expanding nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Waiting = tuple[float, int, NodeState]
 
 
 class SlotPool:
-    """Counts free slots. Among those that wait, the longer remaining critical path goes first."""
+    """Counts free slots. Of the waiting nodes, the longest remaining critical path goes first."""
 
     def __init__(self, max_concurrency: int | None, limits: Mapping[str, int]) -> None:
         for name, limit in [("concurrency", max_concurrency), *limits.items()]:
@@ -35,7 +35,7 @@ class SlotPool:
         return False
 
     def give(self, state: NodeState) -> None:
-        """Give back what `state` holds. Harmless when it holds nothing."""
+        """Give back the slots of `state`, if it has any."""
         if not state.slotted:
             return
         state.slotted = False
@@ -46,9 +46,9 @@ class SlotPool:
             self._free[resource] += 1
 
     def admit(self) -> NodeState | None:
-        """The most urgent of those who may start now; it holds its slots when it is returned.
+        """The most urgent node that may start now, with its slots taken.
 
-        The caller gives the slots back at once when the state has stopped waiting meanwhile.
+        The caller gives the slots back at once when the node has stopped waiting meanwhile.
         """
         if self._general == 0 or not self._queues:
             return None
@@ -79,9 +79,9 @@ _QUEUED = NodePhase.QUEUED
 
 
 class NodeAdmission:
-    """The way from ready to started: those in `ready` at once, then those that `admit` gives.
+    """Admits ready nodes: those in `ready` at once, then those that `admit` returns.
 
-    `limited`: some wait for slots, and `admit` may give any. Whoever takes one gives its slots
+    `limited`: some wait for slots, and `admit` may return any. The caller gives the slots of a node
     back when it has stopped waiting meanwhile.
     """
 
@@ -93,7 +93,7 @@ class NodeAdmission:
         self.give = self._slots.give
 
     def enqueue(self, state: NodeState) -> None:
-        """`state` has all it needs: it starts when its parent's width and the slots allow."""
+        """Start `state`, which is ready, when its parent's width and the slots allow."""
         parent = state.parent
         gate = None if parent is None else parent.growth
         if gate is not None and state.node.id in gate.count.sources:
@@ -107,22 +107,22 @@ class NodeAdmission:
         if not self.limited or self._slots.take(state):
             self.ready.append(state)
 
-    def line_up(self, state: NodeState) -> None:
-        """`state` starts as soon as there is a slot."""
+    def queue_for_slot(self, state: NodeState) -> None:
+        """Start `state` as soon as there is a slot."""
         state.phase = _QUEUED
         if not self.limited or self._slots.take(state):
             self.ready.append(state)
 
     def open_gate(self, growth: ExpandState) -> None:
-        """One of the nodes that `growth` counts has ended: another may go."""
+        """Admit another child of `growth`: one has ended."""
         growth.free += 1
         while growth.queue and growth.free:
             following = growth.queue.popleft()
             if following.phase is NodePhase.QUEUED:
                 growth.free -= 1
                 following.gate = growth
-                self.line_up(following)
+                self.queue_for_slot(following)
 
     def close(self) -> None:
-        """Nobody starts any more."""
+        """Admit no node any more."""
         self.ready.clear()

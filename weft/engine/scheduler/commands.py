@@ -1,4 +1,4 @@
-"""The words scheduler and runner exchange: signals in, commands (and events) out. Data only."""
+"""What scheduler and runner exchange: signals in, commands (and events) out. Data only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TimerKind = Literal["timeout", "retry", "budget", "deadline"]
 
 @dataclass(slots=True)
 class Returned:
-    """The work that `state` started at `epoch` returned `value`, or the cache had it."""
+    """The node function that `state` started at `epoch` returned `value`, or the cache had it."""
 
     state: NodeState
     epoch: int
@@ -26,7 +26,7 @@ class Returned:
 
 
 class Raised(NamedTuple):
-    """The work that `state` started at `epoch` raised."""
+    """The node function that `state` started at `epoch` raised."""
 
     state: NodeState
     epoch: int
@@ -34,7 +34,7 @@ class Raised(NamedTuple):
 
 
 class TimerFired(NamedTuple):
-    """A timer went off. `state` is None for the run's own."""
+    """A timer fired. `state` is None for the run's own."""
 
     state: NodeState | None
     epoch: int
@@ -43,7 +43,7 @@ class TimerFired(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """Somebody wants `node` (None: the whole run) to end."""
+    """`node` (None: the whole run) is to end."""
 
     reason: str
     node: NodeId | None = None
@@ -59,7 +59,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class JournalLost:
-    """What happens cannot be recorded any more: the run ends, and can be resumed from there."""
+    """Nothing can be recorded any more: the run ends, and can be resumed from there."""
 
     failure: Failure
 
@@ -68,7 +68,7 @@ Signal = Returned | Raised | TimerFired | CancelRequested | Answered | JournalLo
 
 
 def declared_order(signal: Signal) -> int:
-    """Orders signals of one turn: those of no node first, then by the place of their node."""
+    """Orders signals of one step: those without a node first, then by the order of their nodes."""
     if isinstance(signal, Returned | Raised):
         return signal.state.order
     if isinstance(signal, TimerFired) and signal.state is not None:
@@ -87,14 +87,14 @@ class Start:
 
 
 class Restore(NamedTuple):
-    """Find out what `state` with these inputs is called, and what is known of it; then tell."""
+    """Compute the digest of `state` with these inputs, find its history, and report both."""
 
     state: NodeState
     argument: Inputs
 
 
 class RestoreResult(NamedTuple):
-    """The answer to a `Restore`. `digest` tells the node's work and inputs from any other."""
+    """The answer to a `Restore`. `digest` identifies the node function and its inputs."""
 
     state: NodeState
     argument: Inputs
@@ -103,7 +103,7 @@ class RestoreResult(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Cancel what runs for `state`; nobody waits for its answer any more."""
+    """Cancel what runs for `state`; its result is ignored."""
 
     state: NodeState
 
@@ -118,7 +118,7 @@ class SetTimer(NamedTuple):
 
 
 class ClearTimers(NamedTuple):
-    """Forget the timers of `state`."""
+    """Clear the timers of `state`."""
 
     state: NodeState
 

@@ -1,6 +1,6 @@
-"""Calls that must not be repeated and have no usable end: nothing is tried again around them.
+"""Calls that must not be repeated and have no usable end: nothing is retried around them.
 
-Also the call site of the code that runs now, for what it calls outside.
+Also the call site of the running code, for its calls to the outside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.engine.scheduler.state import NodePhase, NodeState
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """An attempt (from 1) of a node's work, or what it goes on with after a pause."""
+    """An attempt (from 1) of a node function, or its continuation after a pause."""
 
     node: NodeId
     attempt: int
@@ -27,9 +27,7 @@ class CallSite:
 
 call_site = constructor(CallSite)
 CALL_SITE: Final[ContextVar[CallSite | None]] = ContextVar("weft_place", default=None)
-"""The place of code that runs outside of a run. See
-`weft.engine.scheduler.effects.current_call_site`.
-"""
+"""The call site of code that runs outside of a run; see `current_call_site`."""
 
 
 EffectEnd = Literal["unknown", "done", "repeated", "lost"]
@@ -39,9 +37,9 @@ EffectEnd = Literal["unknown", "done", "repeated", "lost"]
 class UnsettledEffect:
     """A call of `tool` by `node` that must not be repeated, and that a person has to judge.
 
-    `end` is "done" where the call was carried out, but its result cannot be used, and "repeated"
-    where it was not made: another one had been made in its place, and it would act a second time.
-    "lost": it was not made, since the record has lost calls, and it may have been among them.
+    `end` is "done" where the call was carried out, but its result cannot be used; "repeated" where
+    it was not made, since another one had been made in its place and it would act a second time;
+    "lost" where it was not made, since the record has lost calls and it may be among them.
     """
 
     node: NodeId
@@ -53,18 +51,18 @@ class UnsettledEffect:
             return f"{self.tool} was carried out by {self.node}, but has no result"
         if self.end == "repeated":
             return f"{self.tool} was not called by {self.node}: it would act a second time"
-        told = f"nobody knows whether {self.tool} was carried out by {self.node}"
-        return f"{told}: the record has lost calls" if self.end == "lost" else told
+        text = f"nobody knows whether {self.tool} was carried out by {self.node}"
+        return f"{text}: the record has lost calls" if self.end == "lost" else text
 
 
 class EffectLedger:
     """The calls of one run that must not be repeated and have not ended well.
 
-    A call is in it from the moment it is made; it leaves when it has returned, or when it is known
-    that nothing happened. `earlier`: nodes that have made such calls in earlier parts of the run;
-    `undecided`: the calls among them that nobody has judged since; `deciders`: nodes that chose, as
-    they went, what runs inside them, or that something stood in for. `guarded`: the run's calls
-    pass an I/O boundary of its own, which keeps them from being repeated.
+    A call is in it from the moment it is made until it has returned, or is known to have done
+    nothing. `earlier`: nodes that made such calls in earlier parts of the run; `undecided`: the
+    calls among them that no person has judged since; `deciders`: nodes that chose at run time what
+    runs inside them, or that were replaced. `guarded`: the run's calls pass its own I/O boundary,
+    which keeps them from being repeated.
     """
 
     def __init__(
@@ -83,49 +81,49 @@ class EffectLedger:
         self._undecided = tuple(in_any_attempt(call.node) for call in self._calls.values())
 
     def open(self, node: NodeId, tool: str, end: EffectEnd = "unknown") -> int:
-        """A call is made. Returns its number here."""
+        """Add a call that is made now; return its number."""
         number, self._number = self._number, self._number + 1
         self._calls[number] = UnsettledEffect(node, tool, end)
         return number
 
     def close(self, number: int) -> None:
-        """It has ended well, or it is known that it did nothing."""
+        """Remove a call that ended well, or is known to have done nothing."""
         self._calls.pop(number, None)
 
     def carried_out(self, number: int) -> None:
-        """It was carried out, and has no result that can be used."""
+        """Mark a call as carried out, without a usable result."""
         call = self._calls[number]
         self._calls[number] = UnsettledEffect(call.node, call.tool, "done")
 
     @property
     def unsettled(self) -> tuple[UnsettledEffect, ...]:
-        """All of them, in the order in which they were made."""
+        """The calls, in the order in which they were made."""
         return tuple(dict.fromkeys(self._calls.values()))
 
     def within(
         self, state: NodeState, states: Mapping[NodeId, NodeState]
     ) -> Iterator[tuple[UnsettledEffect, NodeState]]:
-        """Those made by `state` or by a node inside it, each with the node that made it."""
+        """The calls made by `state` or a node inside it, each with the node that made it."""
         for call in self._calls.values():
             maker = states.get(call.node)
             if maker is not None and any(scope is state for scope in maker.scopes()):
                 yield call, maker
 
     def undecided_in(self, node: NodeId) -> bool:
-        """Whether `node`, or one inside it, made a call earlier that nobody has judged."""
+        """Whether `node`, or one inside it, made a call earlier that no person has judged."""
         place = in_any_attempt(node)
         return any(_is_inside(made, place) for made in self._undecided)
 
     def decides(self, node: NodeId) -> None:
-        """`node` chooses what runs inside it as it goes, or something stands in for it."""
+        """Record that `node` chooses at run time what runs inside it, or is replaced."""
         self._deciders.add(in_any_attempt(node))
 
     def is_decider(self, node: NodeId) -> bool:
-        """Whether `decides` was told of `node`, here or in an earlier part."""
+        """Whether `decides` was called for `node`, here or in an earlier part."""
         return in_any_attempt(node) in self._deciders
 
     def share_decider(self, first: NodeId, second: NodeId) -> bool:
-        """Whether a decider holds both: one may have been started since the other had failed."""
+        """Whether a decider encloses both: one may have started because the other failed."""
         one, other = in_any_attempt(first), in_any_attempt(second)
         return any(_is_inside(one, d) and _is_inside(other, d) for d in self._deciders)
 
@@ -136,7 +134,7 @@ class EffectLedger:
 
 @dataclass(slots=True, eq=False)
 class EffectScope:
-    """Where the code that runs now reports its calls: to its run, and to the run around that.
+    """Where the running code reports its calls: its run, and the run around that (`outer`).
 
     `has_boundary`: its calls pass the I/O boundary of that run.
     """
@@ -153,7 +151,7 @@ EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", defa
 
 
 def current_call_site() -> CallSite | None:
-    """The place of the code that runs now, in the run whose I/O boundary its calls pass."""
+    """The call site of the running code, in the run whose I/O boundary its calls pass."""
     scope = EFFECTS.get()
     while scope is not None and not scope.has_boundary:
         scope = scope.outer
@@ -161,7 +159,7 @@ def current_call_site() -> CallSite | None:
 
 
 class MadeCall:
-    """A call that must not be repeated, as every run knows it that it is inside of."""
+    """A call that must not be repeated, in the ledgers of all enclosing runs."""
 
     __slots__ = ("_entries",)
 
@@ -173,12 +171,12 @@ class MadeCall:
             scope = scope.outer
 
     def close(self) -> None:
-        """It has ended well, or nothing happened."""
+        """Remove it: it has ended well, or done nothing."""
         for ledger, number in self._entries:
             ledger.close(number)
 
     def carried_out(self) -> None:
-        """It was carried out, and has no result that can be used."""
+        """Mark it as carried out, without a usable result."""
         for ledger, number in self._entries:
             ledger.carried_out(number)
 
@@ -190,13 +188,13 @@ def made_earlier(node: NodeId) -> bool:
 
 
 def share_decider(first: NodeId, second: NodeId) -> bool:
-    """See `EffectLedger.share_decider`, in the run of the code that runs now."""
+    """`EffectLedger.share_decider` in the run of the running code."""
     scope = EFFECTS.get()
     return scope is not None and scope.ledger.share_decider(first, second)
 
 
 def refusal(call: UnsettledEffect, why: Failure | None) -> EffectUnknown:
-    """What a node fails with that made `call`, and may not be tried again; `why` it failed."""
+    """The error of a node that made `call`, failed for `why`, and may not be tried again."""
     because = f": {why}" if why is not None else ""
     if call.end == "done":
         return carried_out(call.node, f"{call.tool} was carried out, but has no result{because}")
@@ -204,34 +202,34 @@ def refusal(call: UnsettledEffect, why: Failure | None) -> EffectUnknown:
 
 
 def unknown_end(node: NodeId, what: str) -> EffectUnknown:
-    """Nobody knows whether `what` holds of a call of `node`; how to find out and say it."""
-    return EffectUnknown(f"nobody knows whether {what}", hint=ask_for_word(node))
+    """The error of a call of `node` of which it is not known whether `what`; with a hint."""
+    return EffectUnknown(f"nobody knows whether {what}", hint=_confirm_hint(node))
 
 
 def carried_out(node: NodeId, message: str) -> EffectUnknown:
-    """A call was made, and what it returned cannot be used."""
+    """The error of a call that was made, and whose result cannot be used."""
     hint = f"resume with --confirm {word_for(node, 'done:JSON')}, its result"
     return EffectUnknown(message, hint=hint)
 
 
-def ask_for_word(node: NodeId) -> str:
+def _confirm_hint(node: NodeId) -> str:
     """The hint for a call of `node` that may have been carried out."""
     done, repeat = word_for(node, "done:JSON"), word_for(node, "repeat")
     return f"find out, then resume with --confirm {done} (what it returned), or {repeat}"
 
 
-def word_for(where: str, said: str) -> str:
-    """A value of `--confirm`, as a shell takes it."""
-    return shlex.quote(f"{in_any_attempt(NodeId(where))}={said}")
+def word_for(where: str, word: str) -> str:
+    """A value of `--confirm`, quoted for a shell."""
+    return shlex.quote(f"{in_any_attempt(NodeId(where))}={word}")
 
 
 def is_unknown(failure: Failure) -> bool:
-    """Whether `failure` is for a person: nothing may stand in for what failed by it."""
+    """Whether a person has to judge `failure`: nothing may replace the node that failed so."""
     return failure.error == EffectUnknown.__name__
 
 
 def ended_unsettled(made: Iterable[tuple[UnsettledEffect, NodeState]]) -> UnsettledEffect | None:
-    """The first of `made` whose node has ended: that call is not under way any more."""
+    """The first of `made` whose node has ended, so that the call no longer runs."""
     return next((call for call, maker in made if maker.phase is NodePhase.ENDED), None)
 
 

@@ -24,10 +24,10 @@ _Checking = Generator[None, None, dict[NodeId, float]]
 
 
 class NodeExpansion(NodeTermination):
-    """The nodes of one run, as far as nodes append them.
+    """Appends nodes to the nodes of one run.
 
-    Of many nodes each step takes in a slice; nothing of them starts before all are there. What
-    ends or repeats the node that appends them ends that too.
+    Each step takes in a slice of a large expansion; none of its nodes starts before all are there.
+    When the appending node ends or repeats, its expansion ends too.
     """
 
     def __init__(
@@ -36,30 +36,30 @@ class NodeExpansion(NodeTermination):
         super().__init__(graph, options, recall, effects)
         self._recall = recall
         self._expansions: deque[tuple[NodeState, int, _Steps]] = deque()
-        self._most = options.max_nodes
-        self.texts = DigestTexts()  # what digests of the nodes are made of
+        self._max_nodes = options.max_nodes
+        self.texts = DigestTexts()  # for the digests of the nodes
 
     @abstractmethod
     def _joined(self, state: NodeState, growth: ExpandState, verdict: Verdict) -> None:
-        """The children of `state` are enough, or can never be."""
+        """Continue `state`: its children are enough, or can never be."""
 
     @abstractmethod
-    def _come_to(
+    def _end_as_before(
         self, state: NodeState, outcome: Outcome, digest: str = "", *, by_name: bool
     ) -> None:
-        """End `state` as it ended in an earlier part."""
+        """End `state` with its outcome in an earlier part."""
 
     @abstractmethod
     def attempt_failed(self, state: NodeState, error: WeftError) -> None:
-        """One attempt failed."""
+        """End one attempt with `error`."""
 
     def end_all(self, failure: Failure) -> None:
-        """Cancel every node that has not ended, and expand none."""
+        """Cancel every node that has not ended, and every expansion."""
         self._expansions.clear()
         super().end_all(failure)
 
     def add(self, parent: NodeState, nodes: Sequence[Node]) -> None:
-        """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and adds none then."""
+        """Append `nodes` to `parent`. Raises `BuildError` or `RunError`, and then adds none."""
         self.check_room(parent, len(nodes))
         longest = finish(self._checked(parent, nodes))
         if not self.quiet:
@@ -69,23 +69,23 @@ class NodeExpansion(NodeTermination):
         self.frontier.decide(added, [self.frontier.connect(each) for each in added])
 
     def check_room(self, parent: NodeState, count: int) -> None:
-        """Raise `NodeLimit` when the run may not have `count` nodes more, which `parent` wants.
+        """Raise `NodeLimit` when the run may not have the `count` more nodes of `parent`.
 
-        Once the run has ended it has no node more: `RunError`.
+        Raises: `RunError` once the run has ended.
         """
         if self.run_ended:
             raise RunError("the run has ended", node=parent.node.id)
-        if self._most is None or len(self.states) + count <= self._most:
+        if self._max_nodes is None or len(self.states) + count <= self._max_nodes:
             return
         raise NodeLimit(
             f"it expands into {count:,} nodes, the run has {len(self.states):,}, and may have no "
-            f"more than {self._most:,}",
+            f"more than {self._max_nodes:,}",
             node=parent.node.id,
             hint="give it fewer items or rounds, or raise the limit (run: {max_nodes: N})",
         )
 
     def _checked(self, parent: NodeState, nodes: Sequence[Node]) -> _Checking:
-        """The ranks of `nodes`, if they can be appended to `parent`; changes nothing."""
+        """The ranks of `nodes`, checked as children of `parent`; changes nothing."""
         order = yield from checking(nodes, self.states)
         self.frontier.refuse_deadlock(nodes, parent)
         return (yield from ranking(nodes, order, parent.rank))
@@ -96,17 +96,17 @@ class NodeExpansion(NodeTermination):
         self.open += len(nodes)
         self._left -= len(nodes)
         added = self.frontier.enter(nodes, longest, parent)
-        self._call_off(nodes)
+        self._cancel_early(nodes)
         return added
 
-    def _call_off(self, nodes: Iterable[Node]) -> None:
-        """End those of `nodes`, just added, that somebody cancelled before they had started."""
+    def _cancel_early(self, nodes: Iterable[Node]) -> None:
+        """End those of the added `nodes` that had been cancelled by name before they started."""
         if self._recall is None or self._recall is NO_HISTORY:
             return
         for node in nodes:
             state, end = self.states[node.id], self._recall.called_off(node.id)
             if end is not None and state.phase is not NodePhase.ENDED:
-                self._come_to(state, end, by_name=True)
+                self._end_as_before(state, end, by_name=True)
 
     def _begin_expansion(self, state: NodeState, grow: Expand) -> None:
         if (unknown := self._unknown_inside(state)) is not None:
@@ -119,9 +119,9 @@ class NodeExpansion(NodeTermination):
             self._expand_on()
 
     def _expand_on(self) -> None:
-        """Go on with the expansions, one after another, as far as this step allows.
+        """Continue the expansions, one after another, as far as this step allows.
 
-        Few nodes are taken in at once. One whose node has been ended or repeated meanwhile is over.
+        An expansion whose node has ended or been repeated meanwhile is dropped.
         """
         while self._expansions:
             state, epoch, steps = self._expansions[0]
@@ -138,14 +138,14 @@ class NodeExpansion(NodeTermination):
                 return
 
     def _expand(self, state: NodeState, grow: Expand) -> _Steps:
-        """Take in what `state` appends. Nothing of it starts before all of it is there."""
+        """Take in what `state` appends. None of it starts before all of it is there."""
         try:
             self.check_room(state, len(grow.nodes))
             longest = yield from self._checked(state, grow.nodes)
             check_growth(grow, state.node.id)
             self.check_room(state, len(grow.nodes))
             growth = ExpandState(grow, self.frontier.count(state.node.id, grow.join, grow.results))
-        except Exception as error:  # noqa: BLE001 - what a work returns may be anything
+        except Exception as error:  # noqa: BLE001 - a node function may return anything
             self.attempt_failed(state, convert(error, state.node.id))
             return
         state.growth = growth
@@ -163,7 +163,7 @@ class NodeExpansion(NodeTermination):
             self._joined(state, growth, verdict)
 
     def _connect(self, added: Sequence[NodeState]) -> _Steps:
-        """Have nodes that were taken in wait for their inputs, or start."""
+        """Connect added nodes to their inputs; those that lack none start."""
         arrived: list[Sequence[NodeState]] = []
         for part in slices(added):
             arrived += [self.frontier.connect(state) for state in part]

@@ -1,4 +1,4 @@
-"""Which nodes of a growing graph have what they wait for. Starts nothing, ends nothing."""
+"""Which nodes of a growing graph have their inputs. Starts nothing, ends nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Frontier:
 
     `work` is the weight of the nodes that spend tokens or money and have not ended.
 
-    `add`, `decide`, `ended` and `grew` tell `decide` each node whose inputs are decided by that,
-    with the verdict, once, and none that is no longer pending by then.
+    `add`, `decide`, `ended` and `grew` call `decide` for each pending node whose inputs they
+    decide, once, with the verdict.
     """
 
     def __init__(self, recall: ResumeState | None, decide: Decide) -> None:
@@ -36,7 +36,7 @@ class Frontier:
     def add(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
     ) -> None:
-        """Take in checked `nodes`."""
+        """Add checked `nodes`."""
         added = self.enter(nodes, ranks, parent)
         # Connect all before the first is decided: that may cancel others, or need them.
         self.decide(added, [self.connect(state) for state in added])
@@ -44,7 +44,7 @@ class Frontier:
     def enter(
         self, nodes: Sequence[Node], ranks: Mapping[NodeId, float], parent: NodeState | None
     ) -> list[NodeState]:
-        """Make the states of checked `nodes`, which wait for nothing yet and are not ready."""
+        """Make the states of checked `nodes`, unconnected and not ready."""
         states = self.states
         added = []
         for node in nodes:
@@ -62,7 +62,7 @@ class Frontier:
         return added
 
     def decide(self, added: Sequence[NodeState], arrived: Sequence[Sequence[NodeState]]) -> None:
-        """Those `added` and connected that are decided already: by what has `arrived` at each."""
+        """Decide those of the `added`, connected nodes that have enough: `arrived` for each."""
         for state, sources in zip(added, arrived, strict=True):
             if state.missing == 0 and state.phase is _PENDING:
                 self._decide(state, READY)
@@ -70,7 +70,7 @@ class Frontier:
                 self._arrive(state, source)
 
     def connect(self, state: NodeState) -> Sequence[NodeState]:
-        """Enter `state` with all it waits for; those of them that have ended already."""
+        """Connect `state` to its inputs; return those that have ended already."""
         edges: Collection[Edge] = state.node.edges
         if not edges:
             return ()
@@ -97,19 +97,19 @@ class Frontier:
         return arrived
 
     def restore(self, ended: Iterable[RestoredChild]) -> None:
-        """Take in nodes that had ended in an earlier part, inside others that are there."""
+        """Add ended nodes of an earlier part, inside others that exist."""
         for within in ended:
             node = within.info.id
             self.states[node] = _restored(within, self.states)
 
     def count(self, node: NodeId, join: Join, sources: Sequence[NodeId]) -> JoinCount:
-        """The count of a join of `node`. One that was decided before is for the same branches."""
+        """The count of a join of `node`; one decided in an earlier part has the same winners."""
         if self._recall is None or join.mode not in DECIDED_EARLY:
             return JoinCount(join, sources)
         return JoinCount(join, sources, self._recall.winners(node, sources))
 
     def ended(self, source: NodeState) -> None:
-        """`source` has its outcome."""
+        """Pass on the outcome of `source`."""
         policy = source.node.policy
         if policy.spends:
             self.work -= policy.weight
@@ -125,7 +125,7 @@ class Frontier:
                 self._arrive(waiting, source)
 
     def grew(self, source: NodeState) -> None:
-        """`source` has appended its items."""
+        """Pass on that `source` has appended its items."""
         if source.watchers is not None and source.streams:
             for waiting in source.watchers:
                 self._met(waiting)
@@ -141,7 +141,7 @@ class Frontier:
         elif outcome.status == "succeeded":
             self._met(waiting)
         elif outcome.failure is None:
-            # Left out only when all have ended: a failure counts more, whatever the order.
+            # Left out only when all have ended: a failure counts more, in any order.
             waiting.left_out = True
             self._met(waiting)
         else:
@@ -155,9 +155,9 @@ class Frontier:
     def refuse_deadlock(self, nodes: Sequence[Node], parent: NodeState) -> None:
         """Raise `CycleError` when `nodes` would wait for what must wait for `parent`."""
         sources = {edge.source: None for node in nodes for edge in node.edges}
-        known = [self.states[source] for source in sources if source in self.states]
-        if known:
-            self.refuse_waiting(parent, known)
+        existing = [self.states[source] for source in sources if source in self.states]
+        if existing:
+            self.refuse_waiting(parent, existing)
 
     def refuse_waiting(self, waiting: NodeState, sources: list[NodeState]) -> None:
         """Raise `CycleError` when a source cannot end before `waiting`, or a scope of it, has."""
@@ -175,7 +175,7 @@ class Frontier:
                     node=state.node.id,
                     hint="wait for nodes that do not depend on it",
                 )
-            # A child of `waiting` was looked through when it came in: no need to do it again.
+            # A child of `waiting` was checked when it was added.
             done = state.phase is NodePhase.ENDED or state.parent is waiting
             if not done and state not in seen:
                 seen.add(state)
@@ -184,7 +184,7 @@ class Frontier:
                 doubtful += state.awaited or ()
 
     def sources(self, state: NodeState) -> list[NodeState]:
-        """The nodes that `state` takes its inputs from."""
+        """The nodes from which `state` takes its inputs."""
         return [self.states[edge.source] for edge in state.node.edges]
 
 
@@ -213,7 +213,7 @@ async def _over(context: NodeContext, _: Inputs) -> Any:
 
 
 def needed(state: NodeState, besides: NodeState) -> bool:
-    """Whether anybody but `besides` still waits for `state`."""
+    """Whether a node other than `besides` still waits for `state`."""
     growth = state.parent.growth if state.parent is not None else None
     if growth is not None and not growth.decided and state.node.id in growth.count.sources:
         return True

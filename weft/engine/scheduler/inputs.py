@@ -1,6 +1,4 @@
-"""What a node receives, and the digest of its work and inputs, by which an earlier outcome is
-recognised.
-"""
+"""The inputs of a node, and the digest by which an earlier outcome of it is recognised."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ States = Mapping[NodeId, NodeState]
 
 
 def node_inputs(state: NodeState, states: States) -> dict[str, Any]:
-    """The constants and input values of a node that starts, under the names of its edges."""
+    """The constants and input values of a starting node, under the names of its edges."""
     node = state.node
     values, default = dict(node.given), node.join.default
     won = state.winners
@@ -60,18 +58,19 @@ _HEX = 32  # digits of SHA-256: 128 bits
 
 
 def restore_node(
-    look: Restore,
+    request: Restore,
     recall: ResumeState,
     states: Mapping[NodeId, NodeState],
     texts: DigestTexts | None = None,
 ) -> RestoreResult:
-    """The digest of a node that is about to start, and what is known of it.
+    """The digest of a node that is about to start, and its history.
 
-    `texts` knows the lists that other nodes of the run have received.
+    `texts` caches the lists that other nodes of the run have received.
     """
-    state, argument = look
-    its = state.digest = digest(state, argument, states, texts)
-    return RestoreResult(state, argument, its, recall.outcome(state.node.id, its))
+    state, argument = request
+    state.digest = digest(state, argument, states, texts)
+    history = recall.outcome(state.node.id, state.digest)
+    return RestoreResult(state, argument, state.digest, history)
 
 
 def digest(
@@ -80,13 +79,12 @@ def digest(
     states: Mapping[NodeId, NodeState],
     texts: DigestTexts | None = None,
 ) -> str:
-    """In hexadecimal, of the node's identity and what it receives; "" where that has no content.
+    """In hexadecimal, of the node's identity and its inputs; "" for a node without stable content.
 
-    What comes over a streaming edge stands for its source, whether it comes item by item or, since
-    the source has ended, as a list. A foreign object among the inputs has no content, and a node
-    that is not to be recalled never has.
-
-    A node without an identity is what the node makes of it that appended it.
+    A streaming edge counts as its source, whether its values arrive item by item or, since the
+    source has ended, as a list. A foreign object among the inputs has no content, and neither has a
+    node that is not recallable. A node without an identity takes the digest of the node that
+    appended it.
     """
     node, parent = state.node, state.parent
     identity = node.identity or (parent.digest if parent is not None else "")
@@ -107,6 +105,6 @@ def digest(
     else:
         try:
             text = f"[{encode_basestring_ascii(identity)}, {content_text(argument, texts)}]"
-        except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is looked at
+        except Exception:  # noqa: BLE001 - a foreign class may raise anything when it is read
             return ""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX]

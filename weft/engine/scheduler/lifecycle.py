@@ -1,7 +1,6 @@
-"""What becomes of one node: ready, started, growing, asking, joined, failed, cancelled, ended.
+"""The transitions of a node: ready, started, expanding, asking, joined, failed, cancelled, ended.
 
-Every transition of a node's state is made here; commands and events pile up until `settle` hands
-them over.
+Commands and events accumulate until `settle` returns them.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ _QUEUED, _RUNNING = NodePhase.QUEUED, NodePhase.RUNNING
 
 
 class NodeLifecycle(NodeExpansion):
-    """The nodes of one run. `now` is set by the scheduler before each call.
+    """The nodes of one run. The scheduler sets `now` before each call.
 
-    With a `recall`, each node is looked up before its first start. What is left of a step is done
-    in the next, see `renew`; `busy` says, after `settle`, whether there is any.
+    With a `recall`, the history of each node is read before its first start. The next step does
+    what one leaves, see `renew`; `busy` says, after `settle`, whether any work is left.
     """
 
     def __init__(
@@ -56,28 +55,28 @@ class NodeLifecycle(NodeExpansion):
         super().__init__(graph, options, recall, effects)
         self.ledger = UsageLedger(options.limit, 0.0)
         self._seed = options.seed
-        self._asked: Counter[tuple[NodeId, int]] = Counter()
+        self._questions_asked: Counter[tuple[NodeId, int]] = Counter()
         self._starts_left = UNLIMITED
         self.busy = False
 
     def begin(self) -> None:
         """Take in the nodes of the graph."""
         self.frontier.add(self._graph.nodes, self._graph.ranks, None)
-        self._call_off(self._graph.nodes)
+        self._cancel_early(self._graph.nodes)
 
     def renew(self, allowance: float = SLICE) -> None:
-        """A new step begins, in which so many nodes are taken in or ended, and as many started."""
+        """Begin a step: it may take in or end `allowance` nodes, and start as many."""
         self._left = self._starts_left = allowance
 
     def take(self) -> bool:
-        """Tell of all that has ended, and count a signal. False when this step may do no more."""
-        if (self._ended or self._expansions) and not self.tell():
+        """Propagate ended nodes, and count a signal. False when this step may do no more."""
+        if (self._ended or self._expansions) and not self.propagate():
             return False
         self._left -= 1
         return self._left >= 0
 
     def settle(self) -> list[Command]:
-        """Start whoever may start, until nothing moves; hand over the commands."""
+        """Start the nodes that may start, until nothing changes; return the commands."""
         admission = self._admission
         ready, admit, limited = admission.ready, admission.admit, admission.limited
         cut_short = False
@@ -85,7 +84,7 @@ class NodeLifecycle(NodeExpansion):
             self.end_some()
         while not self.run_ended:
             if self._ended or self._expansions:
-                self.tell()
+                self.propagate()
             if self._starts_left <= 0:
                 cut_short = True
                 break
@@ -94,7 +93,7 @@ class NodeLifecycle(NodeExpansion):
             self._starts_left -= 1
             if self._recall is None or state.attempt or state.phase is not _QUEUED:
                 self._start(state)
-            elif self._recall is NO_HISTORY:  # it has a digest, for the next part of the run
+            elif self._recall is NO_HISTORY:  # its digest is for the next part of the run
                 argument = node_inputs(state, self.states)
                 state.digest = digest(state, argument, self.states, self.texts)
                 self._start(state, argument, state.digest)
@@ -105,8 +104,8 @@ class NodeLifecycle(NodeExpansion):
         commands, self.out = self.out, []
         return commands
 
-    def tell(self) -> bool:
-        """Expand; tell everybody who waits about nodes that have ended. Whether all are told."""
+    def propagate(self) -> bool:
+        """Expand, and pass on the outcomes of ended nodes. Whether that is complete."""
         expansions, ended = self._expansions, self._ended
         while (expansions or ended) and self._left > 0:
             if expansions:
@@ -127,31 +126,31 @@ class NodeLifecycle(NodeExpansion):
         elif verdict.failure is None and not verdict.left_out:
             if state.count is not None:
                 state.winners = verdict.winners
-                self._tell_winners(state, state.node.join, verdict)
+                self._emit_winners(state, state.node.join, verdict)
             self._admission.enqueue(state)
         elif verdict.left_out or state.count is None:
             self._finish(state, Outcome("skipped", None, verdict.failure, 0))
         else:
             self._give_up(state, verdict.error().failure())
         if state.node.join.cancel_rest:
-            self._let_go(state)
+            self._cancel_unneeded(state)
 
-    # -- works start and come back -----------------------------------------------------------
+    # -- node functions start and return -----------------------------------------------------
 
-    def _tell_winners(self, state: NodeState, join: Join, verdict: Verdict) -> None:
+    def _emit_winners(self, state: NodeState, join: Join, verdict: Verdict) -> None:
         if join.mode in DECIDED_EARLY:
             self.out.append(JoinDecided(state.node.id, verdict.winners, self.now))
 
-    def line_up(self, state: NodeState) -> None:
+    def queue_for_slot(self, state: NodeState) -> None:
         """Start `state` as soon as there is a slot."""
-        self._admission.line_up(state)
+        self._admission.queue_for_slot(state)
 
-    def looked(self, found: RestoreResult) -> Usage | None:
-        """It was found out what is known of a node that is about to start.
+    def restored(self, result: RestoreResult) -> Usage | None:
+        """Start a node, or end it by its history.
 
-        Returns what it is to be charged for work that is not done again.
+        Returns: the usage to charge for work that is not done again.
         """
-        state, argument, digest, known = found
+        state, argument, digest, known = result
         if known is None or state.phase is not NodePhase.QUEUED:
             self._start(state, argument, digest)
             return None
@@ -160,7 +159,7 @@ class NodeLifecycle(NodeExpansion):
             return None
         self.frontier.restore(known.inside)
         if known.outcome is not None:
-            self._come_to(state, known.outcome, digest, by_name=known.by_name)
+            self._end_as_before(state, known.outcome, digest, by_name=known.by_name)
         elif known.gave_up is not None:
             state.attempt = known.failed_attempts
             self._admission.give(state)
@@ -170,13 +169,13 @@ class NodeLifecycle(NodeExpansion):
             self._start(state, argument, digest)
         return known.usage
 
-    def _come_to(
+    def _end_as_before(
         self, state: NodeState, outcome: Outcome, digest: str = "", *, by_name: bool
     ) -> None:
-        """End `state` as it ended in an earlier part."""
+        """End `state` with its outcome in an earlier part."""
         self._admission.give(state)
         state.attempt, state.via, state.by_name = outcome.attempts, outcome.via, by_name
-        # Of the others that were cancelled, only what a join or a work did without is recalled.
+        # Other cancelled nodes are restored only where a join or a node did without them.
         state.tolerated = outcome.status == "cancelled" and not by_name
         node, now_s = state.node.id, self.now
         self._finish(
@@ -214,24 +213,24 @@ class NodeLifecycle(NodeExpansion):
         self.out.append(Start(state, state.epoch, work, argument))
 
     def returned(self, state: NodeState, value: Any, cached: bool) -> None:
-        """The work of `state` came back with a value, or with a request."""
+        """Continue `state` with what its node function returned: a value, or a request."""
         if state.slotted:
             self._admission.give(state)
         if cached:
             state.via = "cache"
         kind = type(value)
         if kind not in _REQUESTS:
-            (self._hold if state.open else self._release)(state, value, None)
+            (self._end_after_children if state.open else self._end)(state, value, None)
         elif kind is Expand:
-            self._grow(state, value)
+            self._wait_for_expansion(state, value)
         elif kind is AskHuman:
             self._ask(state, value)
         else:
             if value.reason:
                 self.out.append(NodeLogged(state.node.id, f"left out: {value.reason}", self.now))
-            self._hold(state, value, None)
+            self._end_after_children(state, value, None)
 
-    def _grow(self, state: NodeState, grow: Expand) -> None:
+    def _wait_for_expansion(self, state: NodeState, grow: Expand) -> None:
         self._pause(state, NodePhase.WAITING)
         self.out.append(NodeWaiting(state.node.id, self.now))
         self._begin_expansion(state, grow)
@@ -243,8 +242,8 @@ class NodeLifecycle(NodeExpansion):
         self.questions[node] = ask
         recalled = False
         if self._recall is not None:
-            number = self._asked[node, state.attempt]
-            self._asked[node, state.attempt] += 1
+            number = self._questions_asked[node, state.attempt]
+            self._questions_asked[node, state.attempt] += 1
             if (known := self._recall.answer(node, state.attempt, number)) is not None:
                 self.answered(state, known.value, recalled=True)
                 return
@@ -276,15 +275,15 @@ class NodeLifecycle(NodeExpansion):
             and (unknown := self._unknown_inside(parent)) is not None
         ):
             self._end_unknown(parent, unknown)
-        if parent.open == 0 and parent.held is not None:
-            self._release(parent, *parent.held)
+        if parent.open == 0 and parent.pending_end is not None:
+            self._end(parent, *parent.pending_end)
 
     def _joined(self, state: NodeState, growth: ExpandState, verdict: Verdict) -> None:
-        """The children of `state` are enough, or can never be."""
+        """Continue `state`: its children are enough, or can never be."""
         growth.decided = True
         join = growth.grow.join
         if verdict.winners:
-            self._tell_winners(state, join, verdict)
+            self._emit_winners(state, join, verdict)
         if join.mode != "all" and verdict.failure is None:
             for child in growth.grow.nodes:
                 self.states[child.id].tolerated = True
@@ -294,26 +293,26 @@ class NodeLifecycle(NodeExpansion):
         if verdict.left_out:
             self._finish(state, Outcome("skipped", attempts=state.attempt))
         elif verdict.failure is not None:
-            self._hold(state, None, verdict.error())
+            self._end_after_children(state, None, verdict.error())
         else:
             values = joined_values(verdict.winners, join, self.states)
             if growth.grow.then is None:
-                self._hold(state, values, None)
+                self._end_after_children(state, values, None)
             else:
                 self._run(state, growth.grow.then, values)
 
-    def _hold(self, state: NodeState, value: Any, error: WeftError | None) -> None:
-        """End `state` so, but not before its children have ended."""
+    def _end_after_children(self, state: NodeState, value: Any, error: WeftError | None) -> None:
+        """End `state` with `value` or `error`, once its children have ended."""
         if state.open:
             if state.phase is not NodePhase.WAITING:
                 self.out.append(NodeWaiting(state.node.id, self.now))
             self._pause(state, NodePhase.WAITING)
-            state.held = (value, error)
+            state.pending_end = (value, error)
         else:
-            self._release(state, value, error)
+            self._end(state, value, error)
 
-    def _release(self, state: NodeState, value: Any, error: WeftError | None) -> None:
-        state.held = None
+    def _end(self, state: NodeState, value: Any, error: WeftError | None) -> None:
+        state.pending_end = None
         if error is not None:
             self.attempt_failed(state, error)
         elif type(value) is Skip:
@@ -327,26 +326,26 @@ class NodeLifecycle(NodeExpansion):
                 missing, via = lost
             self._finish(state, _outcome("succeeded", value, missing, state.attempt, via))
 
-    def rest(self, state: NodeState, until: NodeState) -> None:
-        """The work of `state` waits for the end of `until`, and holds no slot any more."""
+    def wait_for(self, state: NodeState, until: NodeState) -> None:
+        """Let the node function of `state` wait, without a slot, for the end of `until`."""
         self.frontier.refuse_waiting(state, [until])
         before = [other for other in state.awaited or () if other.phase is not NodePhase.ENDED]
         state.awaited = [*before, until]
-        until.heard = True
+        until.observed = True
         self._admission.give(state)
         self.out.append(NodeWaiting(state.node.id, self.now))
 
     # -- nodes end ---------------------------------------------------------------------------
 
     def attempt_failed(self, state: NodeState, error: WeftError) -> None:
-        """One attempt failed: try again, let something stand in, or give up."""
+        """End one attempt: retry, replace the node, or give up."""
         self._admission.give(state)
         error = self._judged(state, error)
         self.cancel(state.inside(), error.failure())
         self._clear(state)
         if state.account is not None:
             self.watch_seconds(state.account)
-        state.growth = state.held = state.awaited = None
+        state.growth = state.pending_end = state.awaited = None
         retry = state.node.policy.retry
         if retry and error.retryable and not state.via and state.attempt < retry.attempts:
             delay = delay_s(retry, state.attempt, state.node.id, error, self._seed)
@@ -360,36 +359,36 @@ class NodeLifecycle(NodeExpansion):
     # -- effects -----------------------------------------------------------------------------
 
     def _end_unknown(self, state: NodeState, error: EffectUnknown) -> None:
-        """End `state`, whose work decides what to call next, as soon as calls under way have."""
+        """End `state`, which decides what to call next, once its calls under way have ended."""
         self.stop(state)
         self._admission.give(state)
         self.cancel(self._idle(state), error.failure())
-        self._hold(state, None, error)
+        self._end_after_children(state, None, error)
 
     def _give_up(self, state: NodeState, failure: Failure) -> None:
         self._settle_for(state, policies.for_failure(state, failure), failure)
 
     def _settle_for(self, state: NodeState, instead: Node | Outcome, failure: Failure) -> None:
-        """End `state` so, or run a node in its place, as its child."""
+        """End `state`, or run the node `instead` in its place, as its child."""
         if isinstance(instead, Outcome):
             self._finish(state, instead)
             return
         state.via = "fallback"
         state.cause = failure
         self.out.append(NodeRerouted(state.node.id, instead.id, failure, self.now, instead=True))
-        self._grow(state, Expand((instead,), (instead.id,), then=_only))
+        self._wait_for_expansion(state, Expand((instead,), (instead.id,), then=_only))
 
     def answered(self, state: NodeState, answer: Any, *, recalled: bool = False) -> None:
-        """A person answered the question of `state`."""
+        """Continue `state` with a person's answer."""
         del self.questions[state.node.id]
         self.out.append(HumanAnswered(state.node.id, self.now, answer, recalled))
         if state.resume is None:
-            self._hold(state, answer, None)
+            self._end_after_children(state, answer, None)
         else:
             self._run(state, state.resume, answer)
 
     def watch_seconds(self, account: Account) -> None:
-        """Set the timer of a budget of seconds, for what is left of them."""
+        """Set the timer for the rest of a budget of seconds."""
         if account.budget.seconds is not None and account.reached is None:
             left = account.since_s + account.budget.seconds - self.now
             self.out.append(SetTimer(account.scope, 0, "budget", left))

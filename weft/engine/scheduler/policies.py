@@ -1,4 +1,4 @@
-"""What a node's policies decide: retry delay, fallback or default, and who pays. Pure."""
+"""Decisions of a node's policies: retry delay, fallback or default, and which budget pays. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.engine.scheduler.state import Account, NodeState
 
 
 class UsageLedger:
-    """Charges consumption to a node, its scopes and the run; says which limit that reached.
+    """Charges consumption to a node, its scopes and the run; returns the limits that it reached.
 
     `reached`: whether any limit has been.
     """
@@ -27,7 +27,7 @@ class UsageLedger:
         self.total = Usage()
 
     def open(self, state: NodeState, now_s: float) -> Account | None:
-        """Open the account of a node with a limit of its own, the first time it starts."""
+        """Open the account of a node with its own limit, the first time it starts."""
         limit = state.node.policy.limit
         if limit is None or state.account is not None:
             return None
@@ -35,7 +35,7 @@ class UsageLedger:
         return state.account
 
     def charge(self, state: NodeState, usage: Usage, now_s: float) -> list[Account]:
-        """Add `usage` everywhere it counts; the accounts whose limit that has just reached."""
+        """Add `usage` to all accounts; return those whose limit it reached."""
         self.total += usage
         reached = []
         for account in self.accounts(state):
@@ -48,7 +48,7 @@ class UsageLedger:
         return reached
 
     def time_up(self, account: Account) -> None:
-        """The account's seconds have passed: its timer says so, whatever rounding makes of it."""
+        """Mark an account of seconds as spent when its timer fires, despite rounding."""
         account.reached = account.budget.exceeded(account.spent, account.budget.seconds or 0.0)
         self.reached = True
 
@@ -59,7 +59,7 @@ class UsageLedger:
         return next((a for a in self.accounts(state) if a.reached is not None), None)
 
     def tokens_left(self, state: NodeState) -> int | None:
-        """The smallest allowance of tokens left for `state`; None when there is no limit."""
+        """The smallest token allowance left for `state`; None when there is no limit."""
         left = [
             max(0, a.budget.tokens - a.spent.tokens)
             for a in self.accounts(state)
@@ -79,9 +79,9 @@ class UsageLedger:
 
 
 def for_failure(state: NodeState, failure: Failure) -> Node | Outcome:
-    """What is to run instead of `state`, or how it ends.
+    """The node to run instead of `state`, or its outcome.
 
-    Nothing runs instead of a call that may have been carried out: it would act a second time.
+    Nothing replaces a call that may have been carried out: it would act a second time.
     """
     policy = state.node.policy
     if policy.fallback is not None and not state.via and not is_unknown(failure):
@@ -92,7 +92,7 @@ def for_failure(state: NodeState, failure: Failure) -> Node | Outcome:
 
 
 def for_budget(state: NodeState, failure: Failure, degrade: Node | None) -> Node | Outcome:
-    """`degrade` instead of `state`, or how it ends, since nothing pays for it."""
+    """`degrade` instead of `state`, or its outcome, when its budget is spent."""
     policy = state.node.policy
     if degrade is not None:
         return _placed(state, degrade)
@@ -102,7 +102,7 @@ def for_budget(state: NodeState, failure: Failure, degrade: Node | None) -> Node
 
 
 def spent(account: Account) -> Failure:
-    """Why nothing that `account` pays for starts any more."""
+    """The failure of a node that `account` can no longer pay for."""
     return BudgetExceeded(f"budget reached: {account.reached}").failure()
 
 
@@ -113,7 +113,7 @@ def _placed(state: NodeState, template: Node) -> Node:
 def delay_s(retry: Retry, attempt: int, node: NodeId, error: WeftError, seed: int) -> float:
     """Seconds to wait after attempt `attempt` (from 1) failed with `error`.
 
-    Never less than the `retry_after_s` an error carries. The same arguments give the same delay.
+    Never less than the error's `retry_after_s`. The same arguments give the same delay.
     """
     try:
         delay = min(retry.delay_s * retry.factor ** (attempt - 1), retry.max_delay_s)
@@ -121,5 +121,5 @@ def delay_s(retry: Retry, attempt: int, node: NodeId, error: WeftError, seed: in
         delay = retry.max_delay_s
     draw = Random(f"{seed}:{node}:{attempt}").random()  # noqa: S311 - jitter, not a secret
     delay *= 1 + retry.jitter * (2 * draw - 1)
-    asked_s = getattr(error, "retry_after_s", None)
-    return max(delay, asked_s) if isinstance(asked_s, int | float) else delay
+    least_s = getattr(error, "retry_after_s", None)
+    return max(delay, least_s) if isinstance(least_s, int | float) else delay

@@ -1,4 +1,4 @@
-"""What an earlier part of a run came to, as far as a new one may build on it."""
+"""The outcomes of an earlier part of a run that a new part may reuse."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from weft.core.values import JsonSchema, Usage
 
 @dataclass(frozen=True, slots=True)
 class RestoredChild:
-    """A node inside one that is recalled: how it ended. It belongs to the result, and never runs.
+    """An ended node inside a restored one. It belongs to that result, and never runs.
 
     `born` is the attempt of its parent that appended it. `tolerated`: its parent had enough without
-    it. `by_name`: somebody had cancelled it.
+    it. `by_name`: the user had cancelled it.
     """
 
     info: NodeInfo
@@ -30,24 +30,24 @@ class RestoredChild:
 
 @dataclass(frozen=True, slots=True)
 class RestoredNode:
-    """What is known of one node that had started.
+    """The history of one node that had started.
 
-    `outcome`: how it ended; it ends so again, and neither it nor what is inside it runs. None: it
-    had not ended, and runs. `usage`: what that consumed, in the node and all inside it; it is
-    charged again, so that a run costs what it costs undisturbed. What a lost attempt had consumed
-    before the process died is not known to any budget: its work is done, and charged, anew.
+    `outcome`: its end; it ends so again, and neither it nor the nodes inside it run. None: it had
+    not ended, and runs. `usage`: its consumption, with all nodes inside it; it is charged again, so
+    that a run costs what it costs undisturbed. A lost attempt's consumption before the process died
+    is in no budget: its work is done, and charged, anew.
 
-    Of a node that had not ended: `failed_attempts` were over (they count, and are not repeated),
+    For a node that had not ended: `failed_attempts` were over (they count, and are not repeated),
     with `gave_up` as the last one's failure when its retries were used up.
 
-    `inside`: what it had appended, and those had in turn, parents first: all of it, or of a node
-    that had not ended that of its attempts that were over.
+    `inside`: the nodes that it had appended, and theirs in turn, parents first: all of them, or for
+    a node that had not ended those of its finished attempts.
 
-    `whole`: false for the value of a map that lacks the items left out on purpose; where its items
-    are streamed it grows again, so that they keep their numbers.
+    `whole`: false for the value of a map without the items left out on purpose; where its items are
+    streamed it expands again, so that they keep their numbers.
 
-    `by_name`: somebody had cancelled it. One that is cancelled otherwise is what a join, or the
-    work that appended it, did without.
+    `by_name`: the user had cancelled it. A node cancelled otherwise is one that a join, or the node
+    that appended it, did without.
     """
 
     outcome: Outcome | None
@@ -60,27 +60,27 @@ class RestoredNode:
 
 
 class ResumeState(Protocol):
-    """The earlier parts of a run, or another run whose ends hold for this one too.
+    """The earlier parts of a run, or another run whose outcomes hold for this one too.
 
-    Its methods are quick, and the same question always has the same answer.
+    Its methods are fast; the same arguments always give the same answer.
     """
 
     @property
     def part(self) -> int:
-        """Which process of the run this is, from 1. A new run that builds on another is a first."""
+        """The number of this process in the run, from 1. A new run that reuses another has 1."""
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds of the run that have passed in earlier parts; 0 in a first."""
+        """Seconds of the run in earlier parts; 0 in a first."""
 
     def outcome(self, node: NodeId, digest: str) -> RestoredNode | None:
-        """What is known of `node`, which is now the work and has the inputs that `digest` tells."""
+        """The history of `node` whose node function and inputs have `digest`."""
 
     def called_off(self, node: NodeId) -> Outcome | None:
-        """How `node` ended where somebody cancelled it before it had started."""
+        """The outcome of `node` where it was cancelled by name before it had started."""
 
     def winners(self, node: NodeId, among: Collection[NodeId]) -> tuple[NodeId, ...] | None:
-        """Which of the branches `among` a join of `node` was decided for, if it was."""
+        """The branches `among` for which a join of `node` was decided, if it was."""
 
     def asks(
         self, node: NodeId, attempt: int, number: int, question: str, schema: JsonSchema
@@ -88,11 +88,11 @@ class ResumeState(Protocol):
         """Whether that is the `number`-th question (from 0) of an attempt of `node`, and open."""
 
     def answer(self, node: NodeId, attempt: int, number: int) -> StoreEntry | None:
-        """What a person answered to the `number`-th question (from 0) of an attempt of `node`."""
+        """A person's answer to the `number`-th question (from 0) of an attempt of `node`."""
 
 
 class _NoHistory:
-    """A run that builds on nothing."""
+    """A run without earlier parts."""
 
     part = 1
     elapsed_s = 0.0
@@ -117,4 +117,4 @@ class _NoHistory:
 
 
 NO_HISTORY: Final[ResumeState] = _NoHistory()
-"""No earlier part. A recorded run has it, so that its nodes are told apart by their digests."""
+"""No earlier part. For a recorded run, whose nodes need digests."""

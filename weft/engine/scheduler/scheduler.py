@@ -1,8 +1,7 @@
-"""Decides what happens next in a run: (state, signals, time) -> commands. No clock, I/O or
-tasks.
+"""Decides what happens next in a run: (state, signals, time) -> commands. No clock, I/O or tasks.
 
-Signals of one step are taken in the order given. With a slice, one call does so much at most;
-signals of the run itself, such as its deadline, go before what is left.
+Signals of one step are taken in the given order. With a slice, one call does a limited amount;
+signals of the run itself, such as its deadline, go before the work that is left.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from weft.engine.scheduler.state import Account, NodePhase, NodeState
 
 
 class CriticalPathEstimate:
-    """The view ahead from one run, which may grow and go on between two questions."""
+    """The remaining critical path and work of one run. The run may grow between two calls."""
 
     def __init__(self, frontier: Frontier, ledger: UsageLedger) -> None:
         self._frontier = frontier
@@ -58,7 +57,7 @@ class CriticalPathEstimate:
         self._seen = 0
 
     def remaining(self) -> float:
-        """The heaviest way from any node that has not ended to a sink, in weights."""
+        """The heaviest path from any node that has not ended to a sink, in weights."""
         longest = self._longest
         if len(self._states) > self._seen:
             news = islice(self._states.values(), self._seen, None)
@@ -70,7 +69,7 @@ class CriticalPathEstimate:
         return -longest[0][0] if longest else 0.0
 
     def work(self) -> float:
-        """The weight of all nodes that spend and have not ended. What is to grow is not known."""
+        """The weight of all spending nodes that have not ended, without future expansions."""
         return max(0.0, self._frontier.work)
 
     def time_left(self, state: NodeState, now_s: float, deadline_s: float | None) -> float | None:
@@ -89,10 +88,10 @@ _UNDER_WAY = frozenset((NodePhase.RUNNING, NodePhase.WAITING, NodePhase.ASKING))
 
 
 class Scheduler:
-    """One run's decisions: note what happened, tell who waited for it, start whoever may start.
+    """The decisions of one run: note what happened, pass it on, start the nodes that may start.
 
-    `slice_nodes`: in one step so many nodes are taken in or ended, and as many started, at most.
-    While it is `busy`, `advance` goes on with what is left, without a signal too.
+    `slice_nodes`: the most nodes that one step takes in or ends, and the most that it starts. While
+    the scheduler is `busy`, `advance` continues with the rest, even without a signal.
 
     Raises: `NodeLimit` for a graph that has more nodes than a run may have.
     """
@@ -129,7 +128,7 @@ class Scheduler:
 
     @property
     def usage(self) -> Usage:
-        """All that was consumed so far."""
+        """The consumption so far."""
         return self._nodes.ledger.total
 
     @property
@@ -139,13 +138,13 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """True while `advance` has something left to do, whatever happens."""
+        """True while `advance` has work left, even without a signal."""
         return bool(self._signals) or self._nodes.busy
 
     def begin(self, now_s: float = 0.0, *, quiet: bool = False) -> list[Command]:
-        """The first commands of the run, or of the part of it that begins `now_s` into it.
+        """The first commands of the run, or of the part that begins `now_s` into it.
 
-        `quiet`: no `NodeStarted`, `GraphGrew` and `NodeFinished` are wanted, but for the end of a
+        `quiet`: without `NodeStarted`, `GraphGrew` and `NodeFinished`, except for the end of a
         node that another waits for.
         """
         nodes = self._nodes
@@ -159,7 +158,7 @@ class Scheduler:
         return nodes.settle()
 
     def advance(self, signals: Sequence[Signal], now_s: float) -> list[Command]:
-        """Take note of `signals` in order; return what to do now."""
+        """Apply `signals` in order; return the commands that follow."""
         nodes = self._nodes
         nodes.now = now_s
         nodes.renew(self._slice)
@@ -187,9 +186,9 @@ class Scheduler:
         return nodes.settle()
 
     def append(self, parent: NodeState, nodes: Sequence[Node], now_s: float) -> list[Command]:
-        """`parent`, which is running, adds `nodes`.
+        """Add `nodes` to `parent`, which is running.
 
-        Raises: `BuildError` or `NodeLimit`, and adds none then.
+        Raises: `BuildError` or `NodeLimit`, and then adds none.
         """
         self._nodes.now = now_s
         self._nodes.add(parent, nodes)
@@ -200,34 +199,34 @@ class Scheduler:
         self._nodes.check_room(parent, count)
 
     def spend(self, state: NodeState, usage: Usage, now_s: float) -> list[Command]:
-        """`state` consumed `usage`."""
+        """Charge `usage` to `state`."""
         nodes = self._nodes
         nodes.now = now_s
         nodes.out.append(NodeSpent(state.node.id, usage, now_s))
         self._charge(state, usage, now_s)
         return nodes.settle()
 
-    def looked(self, found: Sequence[RestoreResult], now_s: float) -> list[Command]:
-        """What was found out about nodes that are about to start."""
+    def restored(self, results: Sequence[RestoreResult], now_s: float) -> list[Command]:
+        """Start nodes, or end them by their history."""
         nodes = self._nodes
         nodes.now = now_s
-        for each in found:
+        for each in results:
             if nodes.run_ended:
                 break
-            usage = nodes.looked(each)
+            usage = nodes.restored(each)
             if usage is not None and usage != _NO_USAGE:
                 nodes.out.append(NodeSpent(each.state.node.id, usage, now_s, recalled=True))
                 self._charge(each.state, usage, now_s)
-            nodes.tell()
+            nodes.propagate()
         return nodes.settle()
 
-    def rest(self, state: NodeState, until: NodeState, now_s: float) -> list[Command]:
-        """`state`, which is running, waits for the end of `until`, and holds no slot any more.
+    def wait_for(self, state: NodeState, until: NodeState, now_s: float) -> list[Command]:
+        """Let `state`, which is running, wait without a slot for the end of `until`.
 
         Raises: `CycleError` when `until` cannot end before `state`.
         """
         self._nodes.now = now_s
-        self._nodes.rest(state, until)
+        self._nodes.wait_for(state, until)
         return self._nodes.settle()
 
     def tokens_left(self, state: NodeState) -> int | None:
@@ -235,7 +234,7 @@ class Scheduler:
         return self._nodes.ledger.tokens_left(state)
 
     def remaining(self) -> tuple[float, float]:
-        """The run's remaining critical path, and the work left for what spends; in weights."""
+        """The run's remaining critical path, and the work left of spending nodes, in weights."""
         return self._estimate.remaining(), self._estimate.work()
 
     def time_left(self, state: NodeState, now_s: float) -> float | None:
@@ -243,7 +242,7 @@ class Scheduler:
         return self._estimate.time_left(state, now_s, self._options.deadline_s)
 
     def _interrupt(self, signal: Signal) -> None:
-        """Timers, cancellations and answers: what does not come from a node's own work."""
+        """Apply a timer, a cancellation or an answer."""
         match signal:
             case TimerFired(state=None, kind="deadline"):
                 passed = f"the deadline of {self._options.deadline_s:g} s passed"
@@ -259,7 +258,7 @@ class Scheduler:
             case CancelRequested(reason=reason, node=node) if node in self.states:
                 state = self.states[node]
                 failure = Cancelled(reason).failure()
-                # What is tolerated already is cancelled by the work that appended it.
+                # A tolerated node is cancelled by the node that appended it.
                 by_name = not state.tolerated
                 self._nodes.cancel([*state.inside(), state], failure, by_name=by_name)
             case Answered(node=node, value=value) if node in self.questions:
@@ -271,7 +270,7 @@ class Scheduler:
 
     def _timer(self, state: NodeState, epoch: int, kind: str) -> None:
         if kind == "retry" and epoch == state.epoch:
-            self._nodes.line_up(state)
+            self._nodes.queue_for_slot(state)
         elif kind == "timeout" and epoch == state.attempt and _in_attempt(state):
             self._nodes.stop(state)
             limit = f"no result within {state.node.policy.timeout_s:g} s"
@@ -316,5 +315,5 @@ def _ends_waiting(signal: Signal) -> bool:
 
 
 def _in_attempt(state: NodeState) -> bool:
-    """Whether an attempt of the node's own is under way, and not what stands in for it."""
+    """Whether the node's own attempt is under way, and not a substitute."""
     return state.phase in _UNDER_WAY and not state.via

@@ -1,4 +1,4 @@
-"""What the scheduler remembers of one node of a run. Data only."""
+"""The scheduler's state of one node of a run. Data only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from weft.engine.graph.node import MISSING, BudgetLimit, Expand, Node, Then
 
 
 class NodePhase(IntEnum):
-    """Where a node is in its life. It only ever ends once."""
+    """The phase of a node. It ends once."""
 
     PENDING = 0  # inputs are missing
     QUEUED = 1  # ready, waits for a slot
-    RUNNING = 2  # its work, or the continuation of its work, runs
+    RUNNING = 2  # its node function, or the continuation, runs
     WAITING = 3  # waits for the nodes it appended
     ASKING = 4  # waits for a person
     BACKOFF = 5  # waits before its next attempt
@@ -29,7 +29,7 @@ class NodePhase(IntEnum):
 
 
 class Account:
-    """What was charged to one limit so far. `reached` says in words that it is spent."""
+    """The consumption charged to one limit. `reached` says in words that the limit is spent."""
 
     __slots__ = ("limit", "reached", "scope", "since_s", "spent")
 
@@ -47,7 +47,7 @@ class Account:
 
 
 class ExpandState:
-    """The children a node waits for. `free` and `queue` hold back those beyond its width."""
+    """The children a node waits for. `free` and `queue` limit them to its width."""
 
     __slots__ = ("count", "decided", "free", "grow", "queue")
 
@@ -62,22 +62,22 @@ class ExpandState:
 class NodeState:
     """One node of one run.
 
-    `order` is its declared place; `epoch` counts starts, pauses and ends, so that late answers are
-    recognised; `born` is the parent's attempt that appended it; `digest` stands for its work and
-    its inputs, where somebody records them. `missing` counts unmet inputs of an "all" join, and
-    `left_out` says that one was left out on purpose; `count` serves the other joins and `winners`
-    is what it decided. `open` counts children that have not ended; `held` is the end that waits for
-    them; `awaited` are other nodes that its work waits for. `cause` is the failure that a fallback,
-    a default or a cheaper node stands in for. `due_s` is when its attempt times out. `tolerated`: a
-    join was decided without it, or the work that appended it cancelled it, so that its failure is
-    none of the run. `by_name`: somebody cancelled it, or a node that it is inside. `heard`: the
-    work of another node waits for its end.
+    `order` is its declared place. `epoch` counts starts, pauses and ends, to recognise late
+    results. `born` is the parent's attempt that appended it. `digest` identifies its node function
+    and inputs, where the run is recorded. `missing` counts unmet inputs of an "all" join, and
+    `left_out` says that one was left out on purpose; `count` serves the other joins, and `winners`
+    is its decision. `open` counts children that have not ended; `pending_end` is the end that waits
+    for them; `awaited` are other nodes that its node function waits for. `cause` is the failure
+    that a fallback, a default or a cheaper node replaces. `due_s` is when its attempt times out.
+    `tolerated`: a join was decided without it, or the node that appended it cancelled it, so that
+    its failure is not the run's. `by_name`: the user cancelled it, or a node that encloses it.
+    `observed`: another node's function waits for its end.
     """
 
     __slots__ = (
         *("account", "attempt", "awaited", "born", "by_name", "cause", "children", "count"),
-        *("dependents", "digest", "due_s", "epoch", "gate", "growth", "heard", "held"),
-        *("left_out", "missing", "node", "open", "order", "outcome", "parent", "phase", "rank"),
+        *("dependents", "digest", "due_s", "epoch", "gate", "growth", "left_out", "missing"),
+        *("node", "observed", "open", "order", "outcome", "parent", "pending_end", "phase", "rank"),
         *("resume", "slotted", "tolerated", "via", "watchers", "winners"),
     )
 
@@ -103,7 +103,7 @@ class NodeState:
         self.gate: ExpandState | None = None
         self.account: Account | None = None
         self.outcome: Outcome | None = None
-        self.held: tuple[Any, WeftError | None] | None = None
+        self.pending_end: tuple[Any, WeftError | None] | None = None
         self.resume: Then | None = None
         self.cause: Failure | None = None
         self.via: Via = ""
@@ -112,11 +112,11 @@ class NodeState:
         self.left_out = False
         self.tolerated = False
         self.by_name = False
-        self.heard = False
+        self.observed = False
 
     @property
     def lost(self) -> tuple[Failure, Via] | None:
-        """What its join went on without, where that counts, and what stands in for it."""
+        """The losses of its join, where they count, and what replaces them."""
         count = self.count if self.growth is None else self.growth.count
         join = self.node.join if self.growth is None else self.growth.grow.join
         if count is None or count.lost is None:
@@ -125,7 +125,7 @@ class NodeState:
 
     @property
     def streams(self) -> bool:
-        """True when its items may be consumed one by one: they are final the moment they end."""
+        """True when its items may be consumed one by one: they are final as soon as they end."""
         policy = self.node.policy
         return (
             self.growth is not None
@@ -138,7 +138,7 @@ class NodeState:
         )
 
     def scopes(self) -> Iterator[NodeState]:
-        """This node and those that it is inside, innermost first."""
+        """This node and those that enclose it, innermost first."""
         state: NodeState | None = self
         while state is not None:
             yield state

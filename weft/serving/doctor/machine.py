@@ -21,22 +21,22 @@ from weft.serving.vllm.supervise.state_folders import state_folder
 from weft.serving.weights.model_folder import models_folder
 
 _GIB = 2**30
-_LEAST_MEMORY = 2 * _GIB
-_LEAST_DISK = 4 * _GIB
+_MIN_MEMORY = 2 * _GIB
+_MIN_DISK = 4 * _GIB
 
 
 def check_python() -> Check:
-    """The interpreter, and the weft in it."""
+    """The Python interpreter."""
     return Check("python", "ok", f"{platform.python_version()}, {sys.executable}")
 
 
 def check_weft() -> Check:
-    """Which weft this is."""
+    """The version of weft."""
     return Check("weft", "ok", metadata.version("weft"))
 
 
 def check_cores(machine: HostResources | None = None) -> Check:
-    """How many cores servers may compute on."""
+    """The number of cores for servers."""
     machine = machine or this_machine()
     cores = len(machine.cores)
     quota = "" if machine.owns_cores else f", {machine.quota_cores} by this container's quota"
@@ -44,28 +44,28 @@ def check_cores(machine: HostResources | None = None) -> Check:
 
 
 def check_memory(available: int | None = None) -> Check:
-    """How much memory is left for servers."""
+    """The free memory for servers."""
     memory = psutil.virtual_memory()
     left = memory.available if available is None else available
     found = f"{left / _GIB:.1f} GiB free of {memory.total / _GIB:.1f}"
-    if left < _LEAST_MEMORY:
+    if left < _MIN_MEMORY:
         advice = "stop what else uses memory: a server of a small model takes about 2 GiB"
         return Check("memory", "broken", found, advice)
     return Check("memory", "ok", found)
 
 
 def check_disk(folder: Path | None = None) -> Check:
-    """Whether weights fit on the disk that holds them."""
+    """Whether the disk of the models folder has space for weights."""
     place = folder or models_folder()
     free = shutil.disk_usage(_existing(place)).free
     found = f"{free / _GIB:.1f} GiB free for {place}"
-    if free < _LEAST_DISK:
+    if free < _MIN_DISK:
         return Check("disk", "broken", found, "free some space, or set WEFT_HOME to another disk")
     return Check("disk", "ok", found)
 
 
 def check_state_folder(folder: Path | None = None) -> Check:
-    """Whether servers can be registered where `weft run` looks for them."""
+    """Whether servers can be registered for `weft run`."""
     place = folder or state_folder()
     try:
         with tempfile.TemporaryFile(dir=_existing(place)):
@@ -79,7 +79,7 @@ def _existing(path: Path) -> Path:
     return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
 
 
-_LOOK = """
+_DEVICES = """
 import json, torch
 devices = []
 if torch.cuda.is_available():
@@ -91,18 +91,18 @@ print(json.dumps({"torch": torch.__version__, "devices": devices}))
 
 
 def check_accelerator(
-    look: Callable[[str], ProbeResult] = probe, driver: Callable[[], bool] = has_nvidia
+    load: Callable[[str], ProbeResult] = probe, driver: Callable[[], bool] = has_nvidia
 ) -> Check:
-    """Which torch this is, and the GPUs it can use."""
+    """The version of torch, and the GPUs it can use."""
     if find_spec("torch") is None:
         return Check("torch", "missing", "torch is not installed", "pip install 'weft[local]'")
-    tried = look(_LOOK)
-    if not tried.ok:
+    result = load(_DEVICES)
+    if not result.ok:
         advice = "install torch anew: pip install --force-reinstall torch"
-        return Check("torch", "broken", f"torch does not load: {tried.reason}", advice)
-    said = json.loads(tried.answer)
-    devices = [f"{name} ({size / 2**30:.0f} GiB)" for name, size in said["devices"]]
-    found = f"{said['torch']}, {', '.join(devices) or 'no GPU'}"
+        return Check("torch", "broken", f"torch does not load: {result.reason}", advice)
+    answer = json.loads(result.answer)
+    devices = [f"{name} ({size / 2**30:.0f} GiB)" for name, size in answer["devices"]]
+    found = f"{answer['torch']}, {', '.join(devices) or 'no GPU'}"
     if driver() and not devices:
         advice = "this torch cannot use the GPU here: pip install 'weft[vllm]' brings one that can"
         return Check("torch", "broken", found, advice)

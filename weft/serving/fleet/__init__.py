@@ -1,4 +1,4 @@
-"""Many replicas as one client that knows the programs its calls are part of."""
+"""A client that schedules the calls of programs over several replicas of one model."""
 
 from weft.serving.fleet.fleet import Fleet
 from weft.serving.fleet.options import FleetOptions

@@ -1,5 +1,4 @@
-"""Calls wait here for a replica: in order, routed to where their prefix is, held while a sibling
-computes the prefix that they share."""
+"""Queue of calls for replicas: ordered, routed by prefix, delayed while a prefix prefills."""
 
 from __future__ import annotations
 
@@ -18,9 +17,10 @@ from weft.serving.fleet.stats import FleetStats
 
 
 class PrefixWaiters:
-    """Filed under the last shared block: the call that computes it finds those that wait for it.
+    """Calls that wait for a shared prefix, filed under the last block of it.
 
-    `release` is called with a ticket that has waited for `hold_s`.
+    The call that computes this block finds its waiters here. `release` receives a ticket that has
+    waited for `hold_s`.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class PrefixWaiters:
         self._stats = stats
         self._release = release
         self._min_blocks = max(1, options.min_shared_chars // BLOCK_CHARS)
-        self._held: dict[tuple[FleetReplica, int], dict[QueuedCall, None]] = {}
+        self._waiters: dict[tuple[FleetReplica, int], dict[QueuedCall, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def holds(self, ticket: QueuedCall, replica: FleetReplica) -> bool:
-        """Whether the call is to wait here, as much of its prompt is just being computed there."""
-        if not self._options.warm_prefix or ticket.held_enough:
+        """Whether the call has to wait, as `replica` is computing much of its prompt right now."""
+        if not self._options.warm_prefix or ticket.hold_expired:
             return False
         known = replica.prefixes.known(ticket.chain)
         if known - replica.prefixes.computed(ticket.chain) < self._min_blocks:
             return False
-        ticket.held = replica, ticket.chain[known - 1]
-        self._held.setdefault(ticket.held, {})[ticket] = None
+        ticket.waits_for = replica, ticket.chain[known - 1]
+        self._waiters.setdefault(ticket.waits_for, {})[ticket] = None
         self._count += 1
         if ticket.timer is None:
             self._stats.held_for_prefix += 1
@@ -57,35 +57,35 @@ class PrefixWaiters:
         return True
 
     def remove(self, ticket: QueuedCall) -> bool:
-        """Forget `ticket`; false if it does not wait here."""
-        if ticket.held is None:
+        """Remove `ticket`; false if it does not wait here."""
+        if ticket.waits_for is None:
             return False
-        others = self._held[ticket.held]
+        others = self._waiters[ticket.waits_for]
         del others[ticket]
         if not others:
-            del self._held[ticket.held]
-        ticket.held = None
+            del self._waiters[ticket.waits_for]
+        ticket.waits_for = None
         self._count -= 1
         return True
 
     def waiting_for(self, replica: FleetReplica, chain: Chain) -> list[QueuedCall]:
-        """Take out those that wait for a block of `chain` on `replica`."""
-        if not self._held:
+        """Remove and return the calls that wait for a block of `chain` on `replica`."""
+        if not self._waiters:
             return []
-        found = [ticket for block in chain for ticket in self._held.get((replica, block), ())]
+        found = [ticket for block in chain for ticket in self._waiters.get((replica, block), ())]
         for ticket in found:
             self.remove(ticket)
         return found
 
     def take_all(self) -> list[QueuedCall]:
-        """Take all out."""
-        found = [ticket for tickets in self._held.values() for ticket in tickets]
+        """Remove and return all calls."""
+        found = [ticket for tickets in self._waiters.values() for ticket in tickets]
         for ticket in found:
             self.remove(ticket)
         return found
 
     def _end(self, ticket: QueuedCall) -> None:
-        ticket.held_enough = True
+        ticket.hold_expired = True
         self._release(ticket)
 
 
@@ -93,7 +93,7 @@ _REMEMBERED_GROUPS = 10_000
 
 
 class ReplicaRouter:
-    """Prefers the replica where the call's group began, then the one with most of its prompt."""
+    """Prefers the replica where the call's group began, then the one that caches most of it."""
 
     def __init__(self, options: FleetOptions) -> None:
         self._options = options
@@ -101,7 +101,7 @@ class ReplicaRouter:
         self._homes: OrderedDict[str, FleetReplica] = OrderedDict()
 
     def choose(self, ticket: QueuedCall, usable: Sequence[FleetReplica]) -> FleetReplica:
-        """The best of `usable`, which is not empty, for this call. It may have no room now."""
+        """The best of `usable` for this call, which may be full. `usable` is not empty."""
         idlest = min(usable, key=lambda replica: replica.load)
         if not self._options.affinity:
             return idlest
@@ -113,7 +113,7 @@ class ReplicaRouter:
         return home
 
     def placed(self, ticket: QueuedCall, replica: FleetReplica) -> None:
-        """The call starts on `replica`: its group stays there."""
+        """Keep the call's group on `replica`, where the call starts."""
         if ticket.group is None or not self._options.affinity:
             return
         home = self._homes.setdefault(ticket.group, replica)
@@ -133,11 +133,11 @@ class ReplicaRouter:
 
 
 _LOOKAHEAD = 32
-"""How many calls are asked whether they want a free place before the first of them must take it."""
+"""How many waiting calls may decline a free place before the first of them has to take it."""
 
 
 class FleetAdmission:
-    """Grants calls a place on a replica. What enters leaves, whatever happened in between."""
+    """Grants calls places on replicas. Every call that enters also leaves, even when cancelled."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class FleetAdmission:
         self._stats = stats
         self._router = ReplicaRouter(options)
         self._waiting: list[QueuedCall] = []
-        self._holding = PrefixWaiters(options, clock, stats, self._release)
+        self._prefix_waiters = PrefixWaiters(options, clock, stats, self._release)
         self._closed: Callable[[], WeftError] | None = None
 
     @property
@@ -160,10 +160,10 @@ class FleetAdmission:
         return len(self._waiting)
 
     async def enter(self, ticket: QueuedCall, bounded: bool = True) -> FleetReplica:
-        """Wait until the call may start, and return where. A caller that is cancelled is forgotten.
+        """Wait until the call may start, and return its replica. Cancelling removes the call.
 
-        Raises: `ModelOverloaded` when it cannot start and `max_waiting` calls wait already
-        (`bounded`); what `refuse_all` and `close` are told.
+        Raises: `ModelOverloaded` when the call cannot start and is `bounded`, and `max_waiting`
+        calls already wait; the error given to `refuse_all` or `close`.
         """
         if self._closed is not None:
             raise self._closed()
@@ -179,9 +179,9 @@ class FleetAdmission:
             raise
 
     def try_idle(self, ticket: QueuedCall) -> FleetReplica | None:
-        """A place for a call that only uses what is idle: None under load, or if it has no use."""
+        """A replica with idle capacity; None under load or if the whole prompt is cached."""
         usable = self._usable()
-        if self._waiting or self._holding or not usable:
+        if self._waiting or self._prefix_waiters or not usable:
             return None
         replica = self._router.choose(ticket, usable)
         busy = replica.running + 1 > max(1.0, replica.limit.calls / 2)
@@ -191,19 +191,19 @@ class FleetAdmission:
         return replica
 
     def prefilled(self, ticket: QueuedCall, replica: FleetReplica) -> None:
-        """The call's prompt has been computed; those that share it may go."""
+        """The call's prompt is computed: release the calls that share it."""
         if self._end_prefill(ticket, replica, computed=True):
             self.dispatch()
 
     def leave(self, ticket: QueuedCall, replica: FleetReplica) -> None:
-        """The call runs no longer on `replica`."""
+        """The call no longer runs on `replica`."""
         replica.running -= 1
         self._end_prefill(ticket, replica, computed=False)
         self.dispatch()
 
     def refuse_all(self, error: Callable[[], WeftError]) -> None:
-        """Fail all calls that wait, each with an error of its own."""
-        tickets = self._waiting + self._holding.take_all()
+        """Fail all waiting calls, each with an error of its own."""
+        tickets = self._waiting + self._prefix_waiters.take_all()
         self._waiting = []
         for ticket in tickets:
             ticket.stop_timer()
@@ -211,12 +211,12 @@ class FleetAdmission:
                 ticket.granted.set_exception(error())
 
     def close(self, error: Callable[[], WeftError]) -> None:
-        """Fail all calls that wait, and those that come later."""
+        """Fail all waiting calls and all later ones."""
         self._closed = error
         self.refuse_all(error)
 
     def dispatch(self) -> None:
-        """Start whatever may start, in order. To be called after every change that could help."""
+        """Start the calls that may start, in order. To be called after every change in capacity."""
         usable = self._usable()
         while self._waiting and (roomy := [replica for replica in usable if replica.has_room]):
             found = self._next(usable, roomy)
@@ -224,17 +224,17 @@ class FleetAdmission:
                 return
             ticket, replica = found
             self._unqueue(ticket)
-            if not self._holding.holds(ticket, replica):
+            if not self._prefix_waiters.holds(ticket, replica):
                 self._place(ticket, replica)
                 ticket.granted.set_result(replica)
 
     def _next(
         self, usable: Sequence[FleetReplica], roomy: Sequence[FleetReplica]
     ) -> tuple[QueuedCall, FleetReplica] | None:
-        """The first call that wants a replica with room; else the first call, and such a replica.
+        """The first call whose preferred replica has room; else the first call, on any with room.
 
-        So replicas do not idle while calls wait, nor do calls lose their prefixes whenever all
-        replicas are full, and places become free anywhere.
+        Replicas do not idle while calls wait. And calls keep their prefixes when all replicas are
+        full and places become free anywhere.
         """
         first: QueuedCall | None = None
         for ticket in self._waiting[:_LOOKAHEAD]:
@@ -258,23 +258,23 @@ class FleetAdmission:
         self._router.placed(ticket, replica)
 
     def _end_prefill(self, ticket: QueuedCall, replica: FleetReplica, *, computed: bool) -> bool:
-        """True when calls that waited for it are in the queue again."""
+        """True if this put waiting calls back into the queue."""
         if not ticket.pending:
             return False
         ticket.pending = False
         replica.prefixes.end(ticket.chain, computed)
-        released = self._holding.waiting_for(replica, ticket.chain)
+        released = self._prefix_waiters.waiting_for(replica, ticket.chain)
         for other in released:
             self._queue(other)
         return bool(released)
 
     def _release(self, ticket: QueuedCall) -> None:
-        if self._holding.remove(ticket):
+        if self._prefix_waiters.remove(ticket):
             self._queue(ticket)
             self.dispatch()
 
     def _check_length(self, ticket: QueuedCall, bounded: bool) -> None:
-        length = len(self._waiting) + len(self._holding)
+        length = len(self._waiting) + len(self._prefix_waiters)
         if bounded and length > self._options.max_waiting:
             self._forget(ticket)
             raise ModelOverloaded(
@@ -284,7 +284,7 @@ class FleetAdmission:
         self._stats.most_waiting = max(self._stats.most_waiting, length)
 
     def _take_back(self, ticket: QueuedCall) -> None:
-        """The caller was cancelled: while it waited, or just as its call was granted or refused."""
+        """Undo `enter` for a caller cancelled while waiting, or just as its call was settled."""
         if ticket.granted.cancelled():
             self._forget(ticket)
             self.dispatch()
@@ -293,7 +293,7 @@ class FleetAdmission:
 
     def _forget(self, ticket: QueuedCall) -> None:
         ticket.stop_timer()
-        if not self._holding.remove(ticket):
+        if not self._prefix_waiters.remove(ticket):
             self._unqueue(ticket)
 
     def _queue(self, ticket: QueuedCall) -> None:

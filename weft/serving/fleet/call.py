@@ -1,6 +1,6 @@
-"""One call from its arrival to its end: waits its turn, streams, goes on elsewhere if it must.
+"""One call from arrival to end: it queues, streams, and continues on another replica if its breaks.
 
-A warm call has its prompt computed ahead: it counts that a replica has it in its cache.
+A warm call computes a prompt ahead of time, so that a replica has it in its prefix cache.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from weft.serving.fleet.health import ReplicaHealth
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.order import QueuedCall
 from weft.serving.fleet.replica import FleetReplica
-from weft.serving.fleet.resume import StreamDiverged, UpstreamAttempt, may_go_on, next_attempt
+from weft.serving.fleet.resume import StreamDiverged, UpstreamAttempt, next_attempt, resumable
 from weft.serving.fleet.stats import FleetStats
 from weft.serving.fleet.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """The door, the watch over the replicas, the settings and the counts."""
+    """Admission, replica health, options and counts: what all calls of a fleet share."""
 
     admission: FleetAdmission
     health: ReplicaHealth
@@ -47,7 +47,7 @@ class FleetState:
         deadline: Deadline,
         offered: Capabilities,
     ) -> ModelRequest:
-        """`request` with its place in the order, where servers have one, and the time it has."""
+        """`request` with its remaining time, and with its rank where the server has priorities."""
         ordered = offered.priority and self.options.order == "program"
         return replace(
             request,
@@ -62,9 +62,9 @@ class FleetState:
         replica: FleetReplica,
         deadline: Deadline,
     ) -> ModelEvent:
-        """The stream's next event; the first one shows that the prompt has been computed.
+        """The stream's next event. The first one shows that the prompt has been computed.
 
-        Raises: `ModelTimeout`, `ModelUnavailable` when the stream is over, and what it raises.
+        Raises: `ModelTimeout`; `ModelUnavailable` when the stream ends early; the stream's errors.
         """
         try:
             event = await deadline.wait(anext(stream))
@@ -86,11 +86,11 @@ class FleetCall:
         self._transcript = Transcript(request)
         self._retries = 0
         self._moves = 0
-        self._broken: ModelError | None = None
+        self._last_error: ModelError | None = None
         self._done = False
 
     async def events(self) -> AsyncGenerator[ModelEvent, None]:
-        """The answer."""
+        """Events of the answer, over as many replicas as it takes."""
         admission = self._fleet.admission
         while not self._done:
             first = self._retries == self._moves == 0
@@ -98,19 +98,19 @@ class FleetCall:
             enter = partial(admission.enter, self._ticket, bounded=first)
             replica = await self._deadline.wait(enter())
             try:
-                async with aclosing(self._on(replica)) as events:
+                async with aclosing(self._attempt(replica)) as events:
                     async for event in events:
                         yield event
             except StreamDiverged as error:
-                raise ModelUnavailable(error.message, hint=error.hint) from self._broken
+                raise ModelUnavailable(error.message, hint=error.hint) from self._last_error
             except ModelOverloaded as error:
-                self._refused(replica, error)
+                self._retry(replica, error)
             except ModelUnavailable as error:
-                self._broke(replica, error)
+                self._fail_over(replica, error)
             finally:
                 admission.leave(self._ticket, replica)
 
-    async def _on(self, replica: FleetReplica) -> AsyncGenerator[ModelEvent, None]:
+    async def _attempt(self, replica: FleetReplica) -> AsyncGenerator[ModelEvent, None]:
         offered = await self._deadline.wait(replica.client.capabilities())
         attempt = next_attempt(self._transcript, offered)
         if isinstance(attempt, Completion):
@@ -118,21 +118,21 @@ class FleetCall:
             yield replace(attempt, model=replica.client.model)
             return
         if attempt is None:
-            assert self._broken is not None
-            raise StreamDiverged(self._broken.message, hint=self._broken.hint)
+            assert self._last_error is not None
+            raise StreamDiverged(self._last_error.message, hint=self._last_error.hint)
         self._count(attempt)
         request = self._fleet.addressed(attempt.request, self._ticket, self._deadline, offered)
         async with aclosing(replica.client.generate(request)) as stream:
             while not self._done:
                 event = await self._fleet.next_event(stream, self._ticket, replica, self._deadline)
-                seen = self._seen(event, attempt)
+                outputs = self._take(event, attempt)
                 if isinstance(event, Completion):
                     # Now: a caller who has the whole answer may not come back.
                     self._fleet.health.succeeded(replica)
-                for out in seen:
-                    yield out
+                for output in outputs:
+                    yield output
 
-    def _seen(self, event: ModelEvent, attempt: UpstreamAttempt) -> list[ModelEvent]:
+    def _take(self, event: ModelEvent, attempt: UpstreamAttempt) -> list[ModelEvent]:
         if isinstance(event, Prefilled):
             return [event] if self._transcript.prefilled(event) else []
         if isinstance(event, TextDelta | ReasoningDelta):
@@ -149,31 +149,31 @@ class FleetCall:
             else:
                 stats.resumed += 1
 
-    def _refused(self, replica: FleetReplica, error: ModelOverloaded) -> None:
-        """Raises `error` unless the call may be asked again."""
+    def _retry(self, replica: FleetReplica, error: ModelOverloaded) -> None:
+        """Raises `error` unless the call may be sent again."""
         if self._fleet.options.retries:
             self._fleet.health.overloaded(replica, error)
-        if self._retries >= self._fleet.options.retries or not may_go_on(self._transcript):
+        if self._retries >= self._fleet.options.retries or not resumable(self._transcript):
             raise error
         self._retries += 1
-        self._broken = error
+        self._last_error = error
         self._fleet.stats.retried += 1
 
-    def _broke(self, replica: FleetReplica, error: ModelUnavailable) -> None:
-        """Raises `error` unless the call may go on elsewhere."""
+    def _fail_over(self, replica: FleetReplica, error: ModelUnavailable) -> None:
+        """Raises `error` unless the call may continue on another replica."""
         if self._fleet.options.failover:
             self._fleet.health.failed(replica, error)
-        if self._moves >= self._fleet.options.failover or not may_go_on(self._transcript):
+        if self._moves >= self._fleet.options.failover or not resumable(self._transcript):
             raise error
         self._moves += 1
-        self._broken = error
+        self._last_error = error
         self._fleet.stats.moved += 1
 
 
 async def warm(fleet: FleetState, request: ModelRequest, ticket: QueuedCall) -> None:
-    """Send `request` if a replica is idle enough. A replica that fails is no error here.
+    """Send `request` if a replica is idle enough. A replica that fails raises nothing here.
 
-    Raises: what the replica's client raises for a request that it refuses.
+    Raises: the error of the replica's client for an invalid request.
     """
     replica = fleet.admission.try_idle(ticket)
     if replica is None:

@@ -1,4 +1,4 @@
-"""Many replicas of one model as one client, which knows the programs that its calls are part of."""
+"""Several replicas of one model as one client that schedules the calls of programs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from weft.serving.fleet.stats import FleetLoad, FleetStats, fleet_begins, fleet_
 
 
 async def common(clients: Sequence[ModelClient]) -> Capabilities:
-    """What every one of `clients` that answers can do; there is at least one client.
+    """Capabilities that all of `clients` share, of those that answer; there is at least one client.
 
-    Raises: what the last one raises, when none answers.
+    Raises: the error of the last client, when none answers.
     """
     found: list[Capabilities] = []
     for number, client in enumerate(clients, start=1):
@@ -50,7 +50,7 @@ async def common(clients: Sequence[ModelClient]) -> Capabilities:
 
 
 def intersection(found: Sequence[Capabilities]) -> Capabilities:
-    """A flag, an adapter or a layout if all have it, and the smallest numbers."""
+    """Flags, adapters and layouts that all have, and the smallest numbers."""
     flags: dict[str, Any] = {
         field.name: all(getattr(one, field.name) for one in found)
         for field in fields(Capabilities)
@@ -77,9 +77,9 @@ R = TypeVar("R")
 
 
 async def of_any(replicas: Sequence[FleetReplica], ask: Callable[[Tokenizing], Awaitable[R]]) -> R:
-    """What the first of `replicas` says that answers; those put aside are asked last.
+    """The first answer of `replicas`; those that are not usable are asked last.
 
-    Raises: `CapabilityError` where their clients do not tokenize, and what the last one raises.
+    Raises: `CapabilityError` where a client does not tokenize; the error of the last replica.
     """
     failed: ModelError | None = None
     for replica in sorted(replicas, key=lambda one: not one.usable):
@@ -102,12 +102,12 @@ _CLOCK = SystemClock()
 class Fleet:
     """Implements `ModelClient` and `Tokenizing` over clients of replicas that serve one model.
 
-    Calls wait here for a replica, those of the program nearest to its end first (`order`). They go
-    to where their prefix is cached (`routing`), after it is computed (`admission`). A call whose
-    replica breaks goes on elsewhere from the tokens that it has (`resume`); one that is overloaded
-    is asked again. Closing a stream closes the replica's at once. The time in the queue counts
-    towards `timeout_s`. Belongs to the event loop that uses it first, and owns its clients.
-    With `locate`, a replica that does not answer is looked for elsewhere (see `Locate`).
+    Calls wait here for a replica, those of the program nearest to its end first (`order`). They are
+    routed to the replica that caches their prefix, after it is computed (`admission`). A call whose
+    replica breaks continues on another one from its tokens so far (`resume`). A call whose replica
+    is overloaded is sent again. Closing a stream closes the replica's stream at once. Time in the
+    queue counts towards `timeout_s`. A fleet belongs to the event loop that uses it first, and owns
+    its clients. `locate` finds the new address of a replica that does not answer (see `Locate`).
 
     Raises: `ValueError` without replicas, or when they serve models of different names.
     """
@@ -131,7 +131,7 @@ class Fleet:
             FleetReplica(client, options.in_flight, f"replica {number} of {client!r}")
             for number, client in enumerate(replicas)
         ]
-        # On the wall clock, so that all who share a server send it numbers of one scale.
+        # On the wall clock, so that all clients of a server send priorities on one scale.
         epoch_s = clock.now() - clock.wall().timestamp()
         self._order = ProgramOrder(options, epoch_s)
         admission = FleetAdmission(self._replicas, options, clock, self._stats)
@@ -145,11 +145,11 @@ class Fleet:
         return self._model
 
     def stats(self) -> FleetStats:
-        """What has been done so far; a copy."""
+        """Counts so far; a copy."""
         return replace(self._stats)
 
     def load(self) -> FleetLoad:
-        """What is being done now."""
+        """Current load."""
         broken = sum(replica.broken is not None for replica in self._replicas)
         usable = sum(replica.usable for replica in self._replicas)
         return FleetLoad(
@@ -161,9 +161,9 @@ class Fleet:
         )
 
     async def capabilities(self) -> Capabilities:
-        """What every replica that answers can do.
+        """Capabilities that all replicas share, of those that answer.
 
-        Raises: what the last replica raises when none answers.
+        Raises: the error of the last replica, when none answers.
         """
         return await common([replica.client for replica in self._replicas])
 
@@ -187,11 +187,10 @@ class Fleet:
             self._stats.cancelled += not ended
 
     async def warm(self, request: ModelRequest) -> None:
-        """Have the prompt of `request` computed on the replica where its program is, and no answer.
+        """Compute the prompt of `request` on the replica of its program, without an answer.
 
-        For the part of a prompt that is known while the rest is still being worked on. It only uses
-        a replica that is at most half busy, while no call waits, and does nothing otherwise, nor
-        when the replica fails.
+        For a part of a prompt that is known before the rest. Only uses a replica that is at most
+        half busy while no call waits. Otherwise, or when the replica fails, it does nothing.
 
         Raises: `ModelRequestError`, `CapabilityError`, `ModelNotFound`; `ModelUnavailable` when
         the fleet is closed.
@@ -210,7 +209,7 @@ class Fleet:
             await warm(self._state, request, self._ticket(request, warm=True))
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """See `Tokenizing`; any replica is asked, and another one when it does not answer."""
+        """See `Tokenizing`; asks further replicas when one does not answer."""
         return await self._of_any(lambda client: client.encode(text, special=special))
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
@@ -235,8 +234,8 @@ class Fleet:
 
     def _ticket(self, request: ModelRequest, warm: bool = False) -> QueuedCall:
         rank = self._order.rank(request, self._clock.now(), warm)
-        compared = self._options.affinity or self._options.warm_prefix
-        chain: Chain = chain_of(request) if compared else ()
+        uses_prefixes = self._options.affinity or self._options.warm_prefix
+        chain: Chain = chain_of(request) if uses_prefixes else ()
         return QueuedCall(rank, chain, group_of(request))
 
     async def _of_any(self, ask: Callable[[Tokenizing], Awaitable[T]]) -> T:

@@ -1,6 +1,6 @@
-"""Puts broken replicas aside, overloaded ones to rest, and finds out when and where they are back.
+"""Health of replicas: suspends broken and overloaded ones, and probes broken ones until recovery.
 
-Knows no call's state; one task looks after each broken replica until it answers again.
+Has no access to the state of calls. One task per broken replica probes it until it answers again.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _PROBE = ModelRequest(
 )
 
 Locate = Callable[[int, bool], Awaitable[ModelClient | None]]
-"""A client for where replica N is served now; None where nothing is known but what the fleet has.
+"""Current client of replica N; None where no newer address is known.
 
-The flag says that calls wait: what is not served anywhere may be started for them. Raises: a
-`WeftError` that says why it cannot be.
+The flag says that calls wait, so that a replica that is not running may be started. Raises: a
+`WeftError` that says why the replica cannot run.
 """
 
 
 class ReplicaHealth:
-    """Keeps `broken` and `resting` of every replica, and its client where that is found anew."""
+    """Maintains `broken` and `resting` of every replica, and its client where it moved."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ReplicaHealth:
         self._locating = 0
         self._replaced: list[ModelClient] = []
         self._jitter = Random()  # noqa: S311 - spreads clients in time, keeps no secret
-        self._mending: set[asyncio.Task[None]] = set()
+        self._recoveries: set[asyncio.Task[None]] = set()
         self._outage: Timer | None = None
         self._given_up = False
         self._closed = False
@@ -70,7 +70,7 @@ class ReplicaHealth:
     def check(self) -> None:
         """Raises: `ModelUnavailable` when no replica has answered for `outage_s`.
 
-        Where replicas can be located, the call waits instead: it is what they are started for.
+        With `locate`, the call waits instead, as a replica may be started for it.
         """
         if not self._given_up:
             return
@@ -78,74 +78,74 @@ class ReplicaHealth:
             raise self._outage_error()
         self._given_up = False
         self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
-        for task in self._mending:
-            task.cancel()  # they rest between looks
+        for task in self._recoveries:
+            task.cancel()  # they sleep between probes
         for replica in self._replicas:
-            self._look_after(replica)
+            self._begin_recovery(replica)
 
     def succeeded(self, replica: FleetReplica) -> None:
-        """A call on `replica` came to its end."""
+        """A call on `replica` completed."""
         replica.overloads = 0
         replica.limit.succeeded()
 
     def overloaded(self, replica: FleetReplica, error: ModelOverloaded) -> None:
-        """`replica` refused a call: it gets none for a while, and fewer at once after that."""
+        """`replica` refused a call: it gets none for a while, and fewer at once afterwards."""
         if replica.resting is not None or self._closed:
-            return  # The call was sent before this was known.
+            return  # The call was sent before the replica was suspended.
         replica.overloads += 1
         replica.limit.overloaded(replica.running)
         delay_s = max(self._backoff_s(replica.overloads), error.retry_after_s or 0.0)
 
-        def rested() -> None:
+        def resume() -> None:
             replica.resting = None
             self._admission.dispatch()
 
-        replica.resting = self._clock.call_later(delay_s, rested)
+        replica.resting = self._clock.call_later(delay_s, resume)
 
     def failed(self, replica: FleetReplica, error: ModelError) -> None:
-        """`replica` broke: it is put aside until it answers again."""
+        """`replica` broke: suspend it until it answers again."""
         if replica.broken is not None or self._closed:
             return
         replica.broken = error
         _logger.warning("%s is put aside until it answers again: %s", replica.name, error.message)
         replica.prefixes.forget()
-        self._look_after(replica)
+        self._begin_recovery(replica)
         if self._outage is None and all(other.broken for other in self._replicas):
             self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
 
     async def aclose(self) -> None:
-        """End all tasks and timers, and begin none."""
+        """End all tasks and timers for good, and close the clients of replicas that moved."""
         self._closed = True
         for replica in self._replicas:
             if replica.resting is not None:
                 replica.resting.cancel()
         self._end_outage()
-        mending = list(self._mending)
-        for task in mending:
+        recoveries = list(self._recoveries)
+        for task in recoveries:
             task.cancel()
-        if mending:
-            await asyncio.wait(mending)
+        if recoveries:
+            await asyncio.wait(recoveries)
         for client in self._replaced:
             await client.aclose()
 
-    def _look_after(self, replica: FleetReplica) -> None:
-        task = asyncio.create_task(self._mend(replica))
-        self._mending.add(task)
-        task.add_done_callback(self._mending.discard)
+    def _begin_recovery(self, replica: FleetReplica) -> None:
+        task = asyncio.create_task(self._recover(replica))
+        self._recoveries.add(task)
+        task.add_done_callback(self._recoveries.discard)
 
-    async def _mend(self, replica: FleetReplica) -> None:
-        looks = 0
+    async def _recover(self, replica: FleetReplica) -> None:
+        probes = 0
         while (error := await self._probe(replica)) is not None:
             replica.broken = error
-            looks += 1
-            if not await self._moved(replica):
-                await self._clock.sleep(self._backoff_s(looks))
+            probes += 1
+            if not await self._relocate(replica):
+                await self._clock.sleep(self._backoff_s(probes))
         replica.broken = None
         self._end_outage()
         self._admission.dispatch()
 
-    async def _moved(self, replica: FleetReplica) -> bool:
-        """True when the replica has another client now. Waiting calls are told why it has none."""
+    async def _relocate(self, replica: FleetReplica) -> bool:
+        """True when the replica got a new client. If it cannot run, fails waiting calls."""
         if self._locate is None:
             return False
         needed = self._admission.waiting > 0
@@ -161,13 +161,13 @@ class ReplicaHealth:
             self._locating -= 1
         if client is None:
             return False
-        self._replaced.append(replica.client)  # calls may still be on it
+        self._replaced.append(replica.client)  # calls may still use it
         replica.client = client
         replica.overloads = 0
         return True
 
     async def _probe(self, replica: FleetReplica) -> ModelError | None:
-        """What is wrong with the replica. Any answer shows that it lives, also a refusal."""
+        """The replica's failure, if it does not answer. A refusal counts as an answer."""
         deadline = Deadline(_PROBE_S, f"the answer of {replica.name}")
         try:
             async with aclosing(replica.client.generate(_PROBE)) as stream:
@@ -176,18 +176,18 @@ class ReplicaHealth:
             return error
         except ModelError:
             return None
-        except Exception as error:  # noqa: BLE001 - a client may be of any kind; it does not answer
+        except Exception as error:  # noqa: BLE001 - a client of any kind, which does not answer
             return ModelUnavailable(f"{replica.name}: {type(error).__name__}: {error}")
         return None
 
     def _backoff_s(self, count: int) -> float:
-        """Exponential, and up to half as long again, so that clients do not come back at once."""
+        """Exponential, plus up to half of it at random, so that clients do not return at once."""
         longest_s = self._options.longest_backoff_s
         delay_s = min(self._options.backoff_s * 2.0 ** min(count - 1, 60), longest_s)
         return delay_s * (1 + self._jitter.random() / 2)
 
     def _give_up(self) -> None:
-        if self._locating:  # a server that starts may take longer than an outage
+        if self._locating:  # a server may take longer to start than `outage_s`
             self._outage = self._clock.call_later(self._options.outage_s, self._give_up)
             return
         self._given_up = True
@@ -200,10 +200,10 @@ class ReplicaHealth:
             self._outage = None
 
     def _outage_error(self) -> ModelUnavailable:
-        told = "; ".join(f"{replica.name}: {replica.broken}" for replica in self._replicas)
+        errors = "; ".join(f"{replica.name}: {replica.broken}" for replica in self._replicas)
         return ModelUnavailable(
-            f"no replica answered for {self._options.outage_s:g} s: {told}"
+            f"no replica answered for {self._options.outage_s:g} s: {errors}"
             if self._given_up
-            else f"no replica answers: {told}",
+            else f"no replica answers: {errors}",
             hint="are the servers running?",
         )

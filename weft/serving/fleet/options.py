@@ -1,4 +1,4 @@
-"""What a fleet does, and within which bounds. Every mechanism can be switched off here."""
+"""Options of a fleet. Every mechanism can be switched off here."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ Order = Literal["program", "arrival"]
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """The mechanisms and their bounds; the defaults have all of them on.
+    """The mechanisms and their bounds. By default all of them are on.
 
     order               "program": calls of programs that end soonest go first (see `order`);
-                        "arrival": first come, first served, and priorities stay as requests have
-                        them
+                        "arrival": first come, first served, and requests keep their priorities
     seconds_per_weight  how long one unit of a node's weight takes
     patience            seconds of waiting that outweigh one second of remaining work. 0 is first
-                        come first served, a large number shortest remaining work first. It bounds
-                        what a long program suffers: only programs that begin within `patience`
-                        times its own remaining work can overtake it
+                        come first served, a large number shortest remaining work first. Bounds the
+                        delay of a long program: only programs that begin within `patience` times
+                        its own remaining work can overtake it
     warm_prefix         calls wait while another computes the prefix they share
     min_shared_chars    shorter shared prefixes are not worth a wait or a detour
     hold_s              longest wait for another call's prefill; bounds what an urgent call loses
-                        to one that the server itself lets wait
+                        to one that the server itself delays
     affinity            calls of one program, or of one prefix, go to the same replica
-    slack               how many calls busier that replica may be than the idlest one before a call
-                        goes elsewhere. It also does when the replica is full and another one
-                        would idle
+    slack               how many more calls that replica may run than the idlest one before a call
+                        goes elsewhere. A call also goes elsewhere when the replica is full and
+                        another one would idle
     in_flight           most calls running on one replica; None: no bound
     max_waiting         most calls that wait here for a replica or for a prefix
-    retries             how often a call is asked again when replicas are overloaded
-    failover            how often a call goes on elsewhere when its replica breaks; 0 also keeps
-                        broken replicas in use
-    backoff_s           first delay after an overload or between looks at a broken replica; doubles
-    longest_backoff_s   and ends here. A server's own `Retry-After` is kept to, if longer
+    retries             how often a call is sent again when replicas are overloaded
+    failover            how often a call moves on when its replica breaks; 0 also keeps broken
+                        replicas in use
+    backoff_s           first delay after an overload or between probes of a broken replica; doubles
+    longest_backoff_s   bound of these delays. A longer `Retry-After` of the server takes precedence
     outage_s            how long calls wait when no replica is left
 
     Raises: `ValueError` for a value out of range.
@@ -73,7 +72,7 @@ class FleetOptions:
 
     @classmethod
     def plain(cls) -> FleetOptions:
-        """Everything off: requests go out as they come, to the replica with the fewest of them."""
+        """All mechanisms off: requests go at once to the replica that runs the fewest."""
         return cls(
             order="arrival",
             warm_prefix=False,

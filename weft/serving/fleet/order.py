@@ -1,4 +1,4 @@
-"""Which call goes first: the one whose program is nearest to its end, and waiting counts too."""
+"""Order of calls: the program nearest to its end first, with ageing."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 _REMEMBERED_PROGRAMS = 10_000
-_WARM_DELAY_S = 3600.0  # Later than any call that came within the hour.
+_WARM_DELAY_S = 3600.0  # Ranks after every call of the next hour.
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rank:
     """The place of a call in the order, the smallest first.
 
-    `moment_s` is when it would have come if all programs were of one length, `gap` how much longer
-    the program's longest way is than the call's, in weights, `number` counts calls.
+    moment_s  when the call would have come if all programs were of one length
+    gap       how much longer the program's longest path is than the call's, in weights
+    number    counts calls
     """
 
     moment_s: float
@@ -41,19 +42,18 @@ class Rank:
 class ProgramOrder:
     """Shortest remaining work first, aged; within a program the longest path first.
 
-    Programs share a server, so that what counts between them is how much they still want of it: the
-    work, or the critical path where the work is unknown. The shortest first gives the least mean
-    latency, and starves long programs. Ageing
-    mends that: the place of a waiting program improves by one for every second. As all that wait
-    age alike, their order never changes while they wait, so a number that is fixed on arrival will
-    do: when the program arrived plus `patience` times the seconds that are left of it.
+    Programs share a server, so what counts between them is their remaining demand: the work, or the
+    critical path where the work is unknown. Shortest first gives the least mean latency, but
+    starves long programs. Ageing prevents that: a waiting program moves ahead by one second per
+    second. All waiting programs age alike, so their order never changes, and a number fixed on
+    arrival suffices: the program's arrival plus `patience` times its remaining seconds.
 
-    A call without a program counts as a program of one call, moved ahead by one unit of weight for
-    each step of its priority.
+    A call without a program counts as a program of one call, moved ahead by one unit of weight per
+    unit of its priority.
     """
 
     def __init__(self, options: FleetOptions, epoch_s: float) -> None:
-        """`epoch_s` is where moments count from, on the clock that tells arrivals."""
+        """`epoch_s` is the origin of moments, on the clock of arrivals."""
         self._options = options
         self._epoch_s = epoch_s
         self._seconds = options.patience * options.seconds_per_weight
@@ -61,7 +61,7 @@ class ProgramOrder:
         self._count = 0
 
     def rank(self, request: ModelRequest, now_s: float, warm: bool = False) -> Rank:
-        """The place of `request`, which arrives at `now_s`; `warm` calls come after all others."""
+        """The rank of `request`, which arrives at `now_s`; `warm` calls rank after all others."""
         self._count += 1
         now_s -= self._epoch_s
         if warm:
@@ -76,7 +76,7 @@ class ProgramOrder:
         return Rank(moment_s, program.remaining - program.path, self._count)
 
     def _arrival(self, program: str, now_s: float) -> float:
-        """When the program was first seen; those seen longest ago are forgotten."""
+        """When the program's first call arrived. Forgets the programs used longest ago."""
         since = self._since.setdefault(program, now_s)
         self._since.move_to_end(program)
         if len(self._since) > _REMEMBERED_PROGRAMS:
@@ -88,30 +88,30 @@ class ProgramOrder:
 class QueuedCall:
     """A call that waits or runs. `group` names the calls that belong on one replica.
 
-    granted      set to the replica once the call may start
-    held         where and for which block of its prompt it waits, while it does
-    timer        runs from the first of such waits to the start, and ends in `held_enough`
-    pending      it runs, and its own prompt is still to be computed
+    granted       set to the replica once the call may start
+    waits_for     the replica and the block of its prompt that it waits for, if any
+    timer         runs from the first such wait to the start, and then sets `hold_expired`
+    pending       the call runs, and its own prompt is still to be computed
     """
 
     rank: Rank
     chain: Chain
     group: str | None
     granted: asyncio.Future[FleetReplica] = field(init=False)
-    held: tuple[FleetReplica, int] | None = None
+    waits_for: tuple[FleetReplica, int] | None = None
     timer: Timer | None = None
-    held_enough: bool = False
+    hold_expired: bool = False
     pending: bool = False
 
     def stop_timer(self) -> None:
-        """It waits no longer."""
+        """The call waits no longer."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
 
 
 def group_of(request: ModelRequest) -> str | None:
-    """What keeps calls together: a prefix that was named, else the program."""
+    """The group of a request: its named prefix, else its program."""
     if request.cache_prefix is not None:
         return f"prefix:{request.cache_prefix}"
     return f"program:{request.program.id}" if request.program is not None else None

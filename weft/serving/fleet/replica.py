@@ -1,7 +1,7 @@
 """One replica as the fleet sees it: its load, its limit, and the prompts in its prefix cache.
 
-Prompts are compared block by block through chained hashes, as prefix caches do it: a block's hash
-covers everything before it. A block is of characters or token ids, not the server's own.
+Prompts are compared block by block through chained hashes, as in prefix caches: a block's hash
+covers everything before it. Blocks count characters or token ids, unlike the server's own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from weft.core.values import Message
 
 
 class ConcurrencyLimit:
-    """A bound that follows what a replica bears, never above `ceiling` nor below one call.
+    """A bound that adapts to the replica's capacity, never above `ceiling` nor below one call.
 
-    Additive increase, multiplicative decrease (Chiu and Jain 1989), as TCP finds a path's capacity.
+    Additive increase, multiplicative decrease (Chiu and Jain 1989), as in TCP congestion control.
     """
 
     def __init__(self, ceiling: int | None) -> None:
@@ -34,11 +34,11 @@ class ConcurrencyLimit:
         return self._value
 
     def overloaded(self, running: int) -> None:
-        """The replica refused one of `running` calls: half of them is enough for now."""
+        """The replica refused one of `running` calls: allow half of them."""
         self._value = max(1.0, min(self._value, running) / 2)
 
     def succeeded(self) -> None:
-        """A call ended well: one more call may run for every full round of them."""
+        """A call completed: one more call may run for every full round of them."""
         self._value = min(self._ceiling, self._value + 1 / self._value)
 
 
@@ -52,12 +52,12 @@ Chain = Sequence[int]
 def chain_of(request: ModelRequest) -> Chain:
     """One hash for each full block of the prompt, the first block first.
 
-    Two requests share as many blocks as their chains have equal hashes from the start. What comes
-    before the messages in a prompt, the tools, comes first here too.
+    Two requests share as many blocks as their chains have equal hashes from the start. The tools
+    come first, as they precede the messages in a prompt.
     """
     prompt: str | Sequence[int] = request.prompt_token_ids or _text(request)
     size = _BLOCK_IDS if request.prompt_token_ids else BLOCK_CHARS
-    # The same words have other keys and values for another adapter or template.
+    # The same text has other keys and values under another adapter or template.
     last = hash((request.adapter, repr(sorted(request.extra.items(), key=str))))
     chain: list[int] = []
     for start in range(0, len(prompt) - size + 1, size):
@@ -69,7 +69,7 @@ def chain_of(request: ModelRequest) -> Chain:
 class Prefixes:
     """The prefixes of one replica: those `computed`, and those `pending` on a running call.
 
-    The blocks used longest ago are forgotten, ends of prompts before their beginnings.
+    Forgets the blocks used longest ago, ends of prompts before their beginnings.
     """
 
     def __init__(self, capacity: int = _REMEMBERED_BLOCKS) -> None:
@@ -79,7 +79,7 @@ class Prefixes:
 
     def computed(self, chain: Chain) -> int:
         """How many blocks of `chain`, from its start, are in the cache."""
-        # A cache that has a block has those before it, so that halving finds the last.
+        # A cache that has a block has all blocks before it: bisect.
         return bisect_left(chain, True, key=lambda block: block not in self._computed)
 
     def known(self, chain: Chain) -> int:
@@ -95,7 +95,7 @@ class Prefixes:
         self._pending.update(chain)
 
     def end(self, chain: Chain, computed: bool) -> None:
-        """The prompt of a call that began is `computed`, or will not be any more."""
+        """The prompt of a call that began is `computed`, or never will be."""
         for block in chain:
             self._pending[block] -= 1
             if not self._pending[block]:
@@ -129,12 +129,12 @@ def _turn(message: Message) -> str:
 
 
 class FleetReplica:
-    """State only: who changes it is written at each field.
+    """State of a replica. Each field names the module that writes it.
 
     running     calls on it now; `admission`
     sent        calls sent to it so far; `admission`
-    broken      why it is put aside, or None; `health`
-    resting     runs while it asks not to be called, else None; `health`
+    broken      the failure that suspends it, or None; `health`
+    resting     runs while it is suspended after an overload, else None; `health`
     overloads   refusals since the last success; `health`
     """
 
@@ -151,7 +151,7 @@ class FleetReplica:
 
     @property
     def usable(self) -> bool:
-        """True when calls may be sent to it, if there is room."""
+        """True when the replica is not suspended. It may still be full."""
         return self.broken is None and self.resting is None
 
     @property
@@ -161,5 +161,5 @@ class FleetReplica:
 
     @property
     def load(self) -> tuple[int, int]:
-        """The smaller the idler; of equally busy ones the one that has had less to do."""
+        """Sort key, the least loaded first: running calls, then calls so far."""
         return self.running, self.sent

@@ -1,4 +1,4 @@
-"""One replica's part in an answer, and how an answer goes on after another replica broke it off."""
+"""Upstream streams of one answer, and how an answer continues after a replica broke it off."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ S = TypeVar("S", str, tuple[int, ...])
 
 
 class StreamDiverged(ModelUnavailable):
-    """What another replica says does not go on from what has been delivered."""
+    """The new stream does not continue what has been delivered."""
 
 
 class UpstreamAttempt(Protocol):
-    """Events of one stream in, events for the caller out; notes them in the transcript."""
+    """Maps events of one upstream stream to events for the caller, and records them."""
 
     @property
     def request(self) -> ModelRequest:
         """What to ask the replica."""
 
     def take(self, event: Delta | Completion) -> list[ModelEvent]:
-        """What the caller gets to see of `event`. Raises: `StreamDiverged`."""
+        """What the caller receives of `event`. Raises: `StreamDiverged`."""
 
 
 class DirectStream:
-    """The whole answer as it comes: for what cannot be cut."""
+    """The whole answer as it comes, for answers that cannot be cut."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.request = transcript.request
@@ -49,7 +49,7 @@ class DirectStream:
 
 
 class ResumedStream:
-    """An answer that can be cut at every moment: its beginning, or what follows after a cut."""
+    """An answer that can be cut at every moment: its beginning, or its rest after a cut."""
 
     def __init__(self, transcript: Transcript, request: ModelRequest) -> None:
         self.request = request
@@ -75,12 +75,12 @@ class ResumedStream:
         return [delta]
 
     def _without_echo(self, delta: TextDelta) -> TextDelta:
-        """A prompt that ends within a character makes vLLM say its text again, once it is whole."""
+        """vLLM repeats the text of a prompt that ends within a character, once it is complete."""
         echo = self._echo
         if not (echo and delta.text):
             return delta
         self._echo = ""
-        # The prompt's own text comes first: that tells an echo from an answer in circles.
+        # The prompt's own text comes first: this separates an echo from a repetitive answer.
         shortest = len(echo) + len(self._transcript.prompt_ids) // 2
         if echo not in delta.text or len(delta.text) < shortest:
             return delta
@@ -100,7 +100,7 @@ class ResumedStream:
 
 
 class RepeatedStream:
-    """The same answer once more, without what has been delivered; it is compared instead."""
+    """The same answer from the start. Checks the delivered part, and passes on the rest."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.request = transcript.request
@@ -125,30 +125,30 @@ class RepeatedStream:
     def _rest(self, delta: Delta) -> Delta | None:
         if isinstance(delta, ToolCallDelta):
             return self._rest_of_call(delta)
-        ids = self._ids.news(delta.token_ids)
+        ids = self._ids.rest(delta.token_ids)
         if isinstance(delta, TextDelta):
-            text = self._text.news(delta.text)
-            seen = min(self._logprobs, len(delta.logprobs))
-            self._logprobs -= seen
-            delta = TextDelta(text, ids, delta.logprobs[seen:], delta.top_logprobs[seen:])
+            text = self._text.rest(delta.text)
+            repeated = min(self._logprobs, len(delta.logprobs))
+            self._logprobs -= repeated
+            delta = TextDelta(text, ids, delta.logprobs[repeated:], delta.top_logprobs[repeated:])
             return delta if text or ids or delta.logprobs else None
-        text = self._reasoning.news(delta.text)
+        text = self._reasoning.rest(delta.text)
         return replace(delta, text=text, token_ids=ids) if text or ids else None
 
     def _rest_of_call(self, delta: ToolCallDelta) -> ToolCallDelta | None:
         if delta.index not in self._arguments:
             return delta
-        more = self._arguments[delta.index].news(delta.arguments)
+        more = self._arguments[delta.index].rest(delta.arguments)
         return ToolCallDelta(delta.index, more) if more else None
 
     def _end(self, end: Completion) -> Completion:
         left = self._text.left + self._reasoning.left + self._ids.left
         if left or any(arguments.left for arguments in self._arguments.values()):
             raise StreamDiverged("the answer, asked for again, is shorter than what was delivered")
-        # Servers draw the ids of calls: the caller knows the first ones.
-        known = self._transcript.calls
+        # Servers generate call ids at random: the caller has the first ones.
+        delivered = self._transcript.calls
         calls = tuple(
-            replace(call, id=known[index].id) if index in known else call
+            replace(call, id=delivered[index].id) if index in delivered else call
             for index, call in enumerate(end.tool_calls)
         )
         return replace(
@@ -157,7 +157,7 @@ class RepeatedStream:
 
 
 def joined_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
-    """The prompt once, and all tokens: `before` of them from earlier attempts."""
+    """Usage of the whole answer: the prompt once, and `before` tokens from earlier attempts."""
     prompt = len(transcript.prompt_ids)
     return replace(
         last,
@@ -169,23 +169,23 @@ def joined_usage(transcript: Transcript, before: int, last: Usage) -> Usage:
 
 
 class _Delivered(Generic[S]):
-    """A part of the answer that was delivered, while it is compared with the same part again."""
+    """A delivered part of the answer, compared with the same part of the repeated stream."""
 
     def __init__(self, whole: S) -> None:
         self._whole: S = whole
-        self._at = 0
+        self._position = 0
 
     @property
     def left(self) -> int:
-        """How much of it has not come again yet."""
-        return len(self._whole) - self._at
+        """Length that has not been repeated yet."""
+        return len(self._whole) - self._position
 
-    def news(self, piece: S) -> S:
-        """What of `piece`, which comes next, had not been delivered."""
+    def rest(self, piece: S) -> S:
+        """The undelivered part of `piece`, the next one of the stream."""
         length = min(self.left, len(piece))
-        if piece[:length] != self._whole[self._at : self._at + length]:
+        if piece[:length] != self._whole[self._position : self._position + length]:
             raise StreamDiverged("the answer, asked for again, differs from what was delivered")
-        self._at += length
+        self._position += length
         return piece[length:]
 
 
@@ -193,24 +193,24 @@ _HARMLESS = frozenset(
     {"chat_template_kwargs", "ignore_eos", "logit_bias", "min_p", "repetition_penalty"}
     | {"stop_token_ids"}
 )
-"""Extra fields that mean the same when a part of the answer is given as the prompt."""
+"""Extra fields whose meaning does not change when a part of the answer moves into the prompt."""
 _SEEDS = 2**63
 _CLEAR_CHARS = 32
 
 
-def may_go_on(transcript: Transcript) -> bool:
-    """Whether a broken answer can be had whole, from a replica that offers what it takes."""
+def resumable(transcript: Transcript) -> bool:
+    """Whether a broken answer can be completed, by a replica with the capabilities it takes."""
     return transcript.empty or _greedy(transcript.request) or _has_ids(transcript)
 
 
 def next_attempt(
     transcript: Transcript, offered: Capabilities
 ) -> UpstreamAttempt | Completion | None:
-    """What to ask a replica that offers `offered`; the answer, if all of it has come already.
+    """The next upstream attempt; the answer itself, if all of it has been delivered.
 
-    None when this replica cannot go on with what has been delivered. In the order of preference:
-    from the start while nothing has been delivered; from the tokens delivered; from the start and
-    without what has been delivered, which takes a greedy request to be the same again.
+    None when this replica cannot continue the answer. In order of preference: from the start while
+    nothing has been delivered; from the delivered tokens; from the start without the delivered
+    part, which takes a greedy request to give the same answer again.
     """
     transcript.attempts += 1
     cuttable = _cuttable(transcript.request) and offered.token_ids
@@ -221,12 +221,8 @@ def next_attempt(
     if (stop := _stopped_at(transcript)) is not None:
         return _full(transcript, stop)
     room = _room(transcript, offered)
-    resumable = cuttable and offered.prompt_token_ids and _has_ids(transcript)
-    if (
-        resumable
-        and room is not None
-        and not (_greedy(transcript.request) and _doubtful(transcript))
-    ):
+    by_ids = cuttable and offered.prompt_token_ids and _has_ids(transcript)
+    if by_ids and room is not None and not (_greedy(transcript.request) and _doubtful(transcript)):
         return (
             ResumedStream(transcript, _rest(transcript, room))
             if room > 0
@@ -236,21 +232,21 @@ def next_attempt(
 
 
 def _cuttable(request: ModelRequest) -> bool:
-    """Whether the rest of the answer only depends on the tokens before it."""
-    held = (request.schema, request.grammar, request.attention)
-    if any(wish is not None for wish in held) or request.tools or request.placement:
+    """Whether the rest of the answer depends on nothing but the tokens before it."""
+    constraints = (request.schema, request.grammar, request.attention)
+    if any(each is not None for each in constraints) or request.tools or request.placement:
         return False
-    numbers = request.logprobs or request.top_logprobs > 0
-    return not numbers and request.extra.keys() <= _HARMLESS
+    logprobs = request.logprobs or request.top_logprobs > 0
+    return not logprobs and request.extra.keys() <= _HARMLESS
 
 
 def _has_ids(transcript: Transcript) -> bool:
-    known = bool(transcript.prompt_ids) and transcript.whole
-    return known and _cuttable(transcript.request)
+    has_ids = bool(transcript.prompt_ids) and transcript.whole
+    return has_ids and _cuttable(transcript.request)
 
 
 def _doubtful(transcript: Transcript) -> bool:
-    """Whether the cut may lie within a character, and `ResumedStream` could not tell for sure."""
+    """Whether the cut may lie within a character without `ResumedStream` being able to tell."""
     hard = bool(transcript.request.sampling.stop) or len(transcript.text) < _CLEAR_CHARS
     return hard and not transcript.sure
 
@@ -260,7 +256,7 @@ def _greedy(request: ModelRequest) -> bool:
 
 
 def _room(transcript: Transcript, offered: Capabilities) -> int | None:
-    """How many tokens may follow; None where it is unknown, for servers then stop at a default."""
+    """How many tokens may follow; None where unknown, as servers then stop at a default."""
     longest, context = transcript.request.sampling.max_tokens, offered.max_context_tokens
     bounds = []
     if longest is not None:
@@ -271,9 +267,9 @@ def _room(transcript: Transcript, offered: Capabilities) -> int | None:
 
 
 def _rest(transcript: Transcript, room: int) -> ModelRequest:
-    """The delivered tokens become part of the prompt.
+    """The request for the rest: the delivered tokens become part of the prompt.
 
-    A seed moves on by their number: the same one would draw the first tokens' random numbers again.
+    A seed advances by their number, or it would repeat the random numbers of the first tokens.
     """
     sampling = transcript.request.sampling
     seed = sampling.seed
@@ -288,7 +284,7 @@ def _rest(transcript: Transcript, room: int) -> ModelRequest:
 
 
 def _stopped_at(transcript: Transcript) -> int | None:
-    """The stop token that has been delivered, where only the news that it ended the answer has not.
+    """The delivered stop token, where the completion it caused is the only thing missing.
 
     An answer has no tokens after its first stop token.
     """
@@ -299,7 +295,7 @@ def _stopped_at(transcript: Transcript) -> int | None:
 
 
 def _full(transcript: Transcript, stop: int | None) -> Completion:
-    """The answer broke off after its last possible token, or `stop`: only its end is missing."""
+    """The completion of an answer whose last token, or `stop`, has been delivered."""
     return Completion(
         transcript.text,
         "length" if stop is None else "stop",

@@ -1,4 +1,4 @@
-"""What a fleet has done so far, in plain counts, and which fleets there are."""
+"""Counts of what a fleet has done, and the fleets of this process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class FleetStats:
     """Counts since the fleet was made.
 
     sent              requests that went to a replica, of all kinds
-    resumed           of these, streams that went on from the tokens of a broken one
-    repeated          of these, asked again from the start after something had been delivered
-    retried           calls asked again because a replica was overloaded
-    moved             calls that a broken replica gave back
+    resumed           of these, streams that continued from the tokens of a broken one
+    repeated          of these, sent again from the start after something had been delivered
+    retried           calls sent again because a replica was overloaded
+    moved             calls that left a broken replica
     warmed            prompts computed ahead by `warm`
     held_for_prefix   calls that waited for a prefix they share
     cancelled         calls that their caller closed
     timed_out         calls whose time was over
-    received_tokens   token ids that came back, where replicas tell
+    received_tokens   token ids that came back, where replicas report them
     most_waiting      longest queue so far
     """
 
@@ -38,7 +38,7 @@ class FleetStats:
     most_waiting: int = 0
 
     def __add__(self, other: FleetStats) -> FleetStats:
-        """Both together; of queues the longer one."""
+        """The sum; of `most_waiting` the maximum."""
         values = {
             field.name: getattr(self, field.name) + getattr(other, field.name)
             for field in fields(self)
@@ -49,7 +49,7 @@ class FleetStats:
 
 @dataclass(frozen=True, slots=True)
 class FleetLoad:
-    """A fleet now: calls that wait and run, and replicas by what can be done with them."""
+    """Current load of a fleet: waiting and running calls, and replicas by state."""
 
     waiting: int
     running: int
@@ -59,17 +59,17 @@ class FleetLoad:
 
 
 class CountedFleet(Protocol):
-    """A fleet, as far as it is counted."""
+    """A fleet, as far as metrics need it."""
 
     @property
     def model(self) -> str:
         """The name of its model."""
 
     def stats(self) -> FleetStats:
-        """What it has done so far."""
+        """Counts so far."""
 
     def load(self) -> FleetLoad:
-        """What it does now."""
+        """Current load."""
 
 
 _OPEN: WeakSet[CountedFleet] = WeakSet()
@@ -77,22 +77,22 @@ _ENDED: dict[str, FleetStats] = {}
 
 
 def fleet_begins(fleet: CountedFleet) -> None:
-    """Count `fleet` among those of this process."""
+    """Add `fleet` to those of this process."""
     _OPEN.add(fleet)
 
 
 def fleet_ends(fleet: CountedFleet) -> None:
-    """Keep its counts only."""
+    """Keep only the counts of `fleet`."""
     if fleet in _OPEN:
         _OPEN.discard(fleet)
         _ENDED[fleet.model] = _ENDED.get(fleet.model, FleetStats()) + fleet.stats()
 
 
 def open_fleets() -> Iterator[CountedFleet]:
-    """The fleets of this process that have not been closed."""
+    """The open fleets of this process."""
     yield from list(_OPEN)
 
 
 def ended_fleets() -> dict[str, FleetStats]:
-    """What closed fleets had done, by the name of the model; a copy."""
+    """Counts of closed fleets by model name; a copy."""
     return dict(_ENDED)

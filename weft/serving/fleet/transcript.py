@@ -1,4 +1,4 @@
-"""What the caller of one call has got so far, and where a stream can be cut and another go on."""
+"""What the caller of one call has received so far, and where its stream can be cut and resumed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from weft.core.values import ToolCall
 
 
 class Transcript:
-    """Grows by `note`.
+    """The delivered part of an answer; grows by `note`.
 
-    prompt_ids   the prompt as tokens, empty while unknown
-    told         the caller knows that the prompt is computed
-    whole        `ids` are the tokens of exactly `text`, and there is nothing else
-    sure         the last of `ids` surely ends a character (see `Seam`)
-    attempts         how many replicas have been asked
+    prompt_ids     the prompt as tokens, empty while unknown
+    prefill_sent   the caller has been notified that the prompt is computed
+    whole          `ids` are the tokens of exactly `text`, and there is nothing else
+    sure           the last of `ids` certainly ends a character (see `StreamSplicer`)
+    attempts       how many replicas have been tried
     """
 
     def __init__(self, request: ModelRequest) -> None:
         self.request = request
         self.prompt_ids = request.prompt_token_ids
-        self.told = False
+        self.prefill_sent = False
         self.whole = True
         self.sure = True
         self.ids: list[int] = []
@@ -65,13 +65,13 @@ class Transcript:
         return not (self._text or self._reasoning or self.ids or self._calls)
 
     def prefilled(self, event: Prefilled) -> bool:
-        """The prompt is computed; true if that is news to the caller."""
+        """The prompt is computed; true unless the caller has been notified before."""
         self.prompt_ids = self.prompt_ids or event.prompt_token_ids
-        news, self.told = not self.told, True
-        return news
+        first, self.prefill_sent = not self.prefill_sent, True
+        return first
 
     def note(self, delta: Delta) -> None:
-        """`delta` goes to the caller."""
+        """Add `delta`, which goes to the caller."""
         match delta:
             case TextDelta():
                 self.whole &= bool(delta.token_ids) or not delta.text
@@ -96,16 +96,16 @@ Ids = tuple[int, ...]
 
 
 class StreamSplicer:
-    """Holds ids back until all of their text is here, and text until its last id is settled.
+    """Delays ids until all of their text is here, and text until its last id is settled.
 
-    What goes through is the text of exactly the ids that go through; a request that goes on from
-    these ids neither repeats nor loses a character. Two things make a server send ids before their
-    text: characters of several tokens, which come with the last of them, and stop strings, for
-    which it holds back as many characters as could be the start of the longest one, `len - 1`
-    (vLLM's detokenizer). So text that could begin a stop string is never let through.
+    The output is the text of exactly the ids in it, so that a request that continues from these ids
+    neither repeats nor loses a character. Servers send ids before their text in two cases:
+    characters of several tokens come with the last of them, and with stop strings a server holds
+    back as many characters as could begin the longest one, `len - 1` (vLLM's detokenizer). So text
+    that could begin a stop string never passes.
 
-    `sure` is false while the last id that went through may be the beginning of a character: where
-    several tokens come at once, their text may be that of all but the last ones.
+    `sure` is false while the last id that passed may begin a character: where several tokens come
+    at once, their text may be that of all but the last ones.
     """
 
     def __init__(self, stop: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class StreamSplicer:
         self.sure = True
 
     def take(self, delta: TextDelta) -> TextDelta | None:
-        """What may go through now that `delta` has come."""
+        """What may pass now that `delta` has come."""
         self._ids += delta.token_ids
         if not delta.text:
             return None

@@ -1,9 +1,9 @@
-"""Serves model clients behind an OpenAI-compatible API. Knows no workflows.
+"""Serves model clients behind an OpenAI-compatible API. Imports nothing of workflows.
 
-Gateway(models, options)   binds, serves and drains
-GatewayOptions(...)        address, keys, limits
-Keys                       what clients have to show
-Served(name, client)       one model
+Gateway(models, options)    binds, serves and drains
+GatewayOptions(...)         address, keys, limits
+GatewayKeys                 the keys that clients must send
+ServedModel(name, client)   one model
 """
 
 from weft.serving.gateway.completion import ServedModel

@@ -1,4 +1,4 @@
-"""The queue of requests that wait for a place among the answers under way."""
+"""The queue of requests that wait for a slot."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from contextlib import asynccontextmanager
 
 from weft.serving.gateway.problem import ApiProblem, RequestRefused
 
-_COME_BACK_S = 1.0
+_RETRY_S = 1.0
 
 
 class AdmissionQueue:
-    """`places` answers at once, first come first served; at most `waiting` requests wait."""
+    """Admits `slots` answers at once, first come first served; at most `waiting` requests wait."""
 
-    def __init__(self, places: int, waiting: int) -> None:
-        self._places = places
-        self._free = places
-        self._most_waiting = waiting
+    def __init__(self, slots: int, waiting: int) -> None:
+        self._slots = slots
+        self._free = slots
+        self._max_waiting = waiting
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property
     def running(self) -> int:
-        """Places taken."""
-        return self._places - self._free
+        """The slots taken."""
+        return self._slots - self._free
 
     @property
     def waiting(self) -> int:
-        """Requests that wait."""
+        """The number of waiting requests."""
         return len(self._queue)
 
     @asynccontextmanager
-    async def admitted(self, places: int = 1) -> AsyncIterator[None]:
-        """Hold `places` while inside. Raises: `RequestRefused` with 400 or 429."""
-        if places > self._places:
+    async def admitted(self, slots: int = 1) -> AsyncIterator[None]:
+        """Take `slots` while inside. Raises: `RequestRefused` with 400 or 429."""
+        if slots > self._slots:
             raise RequestRefused(
-                ApiProblem(400, f"at most {self._places} choices at once", param="n")
+                ApiProblem(400, f"at most {self._slots} choices at once", param="n")
             )
-        await self._take(places)
+        await self._take(slots)
         try:
             yield
         finally:
-            self._give(places)
+            self._give(slots)
 
-    async def _take(self, places: int) -> None:
-        if not self._queue and self._free >= places:
-            self._free -= places
+    async def _take(self, slots: int) -> None:
+        if not self._queue and self._free >= slots:
+            self._free -= slots
             return
-        if len(self._queue) >= self._most_waiting:
+        if len(self._queue) >= self._max_waiting:
             message = "too many requests are waiting; come back later"
-            problem = ApiProblem(429, message, "rate_limit_error", "overloaded", None, _COME_BACK_S)
+            problem = ApiProblem(429, message, "rate_limit_error", "overloaded", None, _RETRY_S)
             raise RequestRefused(problem)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (places, turn)
+        entry = (slots, turn)
         self._queue.append(entry)
         try:
             await turn
@@ -61,12 +61,12 @@ class AdmissionQueue:
             if turn.cancelled():
                 self._queue = deque(other for other in self._queue if other is not entry)
                 self._give(0)
-            else:  # its turn had just come
-                self._give(places)
+            else:  # it was admitted just now
+                self._give(slots)
             raise
 
-    def _give(self, places: int) -> None:
-        self._free += places
+    def _give(self, slots: int) -> None:
+        self._free += slots
         while self._queue and self._queue[0][0] <= self._free:
             wanted, turn = self._queue.popleft()
             if not turn.cancelled():

@@ -1,4 +1,4 @@
-"""The endpoints of a gateway as one ASGI application, those for human input included."""
+"""The endpoints of a gateway as one ASGI application, including those for human input."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _LONGEST_NAME = 4096
 
 
 class RunQuestions(Protocol):
-    """The questions of runs. Its methods block, briefly."""
+    """The questions of runs. Its methods block briefly."""
 
     def questions(self, run: str) -> Sequence[Mapping[str, Any]]:
-        """What a run asks: node, question and schema of each. Raises: `UnknownReference`."""
+        """The node, question and schema of each question of a run. Raises: `UnknownReference`."""
 
     def answer(self, run: str, node: str, value: Any) -> bool:
-        """Answer a question; true when the run goes on with it at once, false when it is resumed.
+        """Answer a question; true when the run continues at once, false when on its next resume.
 
-        Raises: `UnknownReference` when the node asks nothing, `InputError` when it does not fit.
+        Raises: `UnknownReference` when the node asks nothing, `InputError` for a wrong value.
         """
 
 
@@ -50,9 +50,9 @@ class QuestionEndpoints:
         self._options = options
 
     async def questions(self, request: Request) -> JSONResponse:
-        """What a run asks, the oldest question first."""
+        """The questions of a run, the oldest first."""
         run = request.path_params["run"]
-        found = await self._told(self._people.questions, run)
+        found = await self._in_thread(self._people.questions, run)
         return JSONResponse({"object": "list", "run": run, "data": list(found)})
 
     async def answer(self, request: Request) -> JSONResponse:
@@ -64,25 +64,25 @@ class QuestionEndpoints:
         if "value" not in body or len(body["node"]) > _LONGEST_NAME:
             raise bad_request("an answer has a `value`", "value")
         run = request.path_params["run"]
-        taken = await self._told(self._people.answer, run, body["node"], body["value"])
+        taken = await self._in_thread(self._people.answer, run, body["node"], body["value"])
         answer = {"run": run, "node": body["node"], "taken": taken}
         return JSONResponse(answer, 202)
 
-    async def _told(self, ask: Any, *arguments: Any) -> Any:
+    async def _in_thread(self, call: Any, *arguments: Any) -> Any:
         try:
-            return await asyncio.to_thread(ask, *arguments)
+            return await asyncio.to_thread(call, *arguments)
         except UnknownReference as error:
             raise RequestRefused(ApiProblem(404, error.message, code="not_found")) from None
         except StoreError:
-            said = "the journal cannot be used"
-            raise RequestRefused(ApiProblem(503, said, "server_error", "unavailable")) from None
+            text = "the journal cannot be used"
+            raise RequestRefused(ApiProblem(503, text, "server_error", "unavailable")) from None
 
 
 _OWN_HEADERS = ["authorization", "content-type", "x-request-id", "x-weft-timeout-ms"]
 
 
 class GatewayApp:
-    """An ASGI application that serves `models`, by name; with `people` what runs ask, too."""
+    """An ASGI application that serves `models` by name, and the questions of runs with `people`."""
 
     def __init__(
         self,
@@ -102,23 +102,23 @@ class GatewayApp:
             Route("/v1/models/{name:path}", self._card, methods=["GET"]),
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
-            Route("/metrics", self._counted, methods=["GET"]),
+            Route("/metrics", self._metrics_text, methods=["GET"]),
         ]
         if people is not None:
-            asked = QuestionEndpoints(people, options)
+            endpoints = QuestionEndpoints(people, options)
             routes += [
-                Route("/v1/runs/{run:path}/questions", asked.questions, methods=["GET"]),
-                Route("/v1/runs/{run:path}/answers", asked.answer, methods=["POST"]),
+                Route("/v1/runs/{run:path}/questions", endpoints.questions, methods=["GET"]),
+                Route("/v1/runs/{run:path}/answers", endpoints.answer, methods=["POST"]),
             ]
         inner = Starlette(
             routes=routes,
             exception_handlers={HTTPException: _http_problem, Exception: _problem},
         )
-        self._door = AdmissionMiddleware(inner, options, self._metrics, report)
-        self._app: ASGIApp = self._door
+        self._middleware = AdmissionMiddleware(inner, options, self._metrics, report)
+        self._app: ASGIApp = self._middleware
         if options.origins:
             self._app = CORSMiddleware(
-                self._door,
+                self._middleware,
                 allow_origins=options.origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=_OWN_HEADERS,
@@ -129,18 +129,18 @@ class GatewayApp:
         await self._app(scope, receive, send)
 
     async def drain(self, within_s: float) -> bool:
-        """Refuse new requests, and wait for those inside; False when some are there still."""
-        self._door.closed = True
+        """Refuse new requests, and wait for running ones; False when the time is over."""
+        self._middleware.closed = True
         try:
             async with asyncio.timeout(within_s):
-                await self._door.idle.wait()
+                await self._middleware.idle.wait()
         except TimeoutError:
             return False
         return True
 
     def stop(self) -> None:
-        """Cut off what is under way, and refuse what is new. Harmless when repeated."""
-        self._door.closed = True
+        """Cut off running requests, and refuse new ones. Harmless when repeated."""
+        self._middleware.closed = True
         self._stopped.set()
 
     async def _list(self, _: Request) -> JSONResponse:
@@ -151,20 +151,20 @@ class GatewayApp:
         return JSONResponse(served_model(self._models, request.path_params["name"]).card())
 
     async def _health(self, _: Request) -> JSONResponse:
-        if self._door.closed:
+        if self._middleware.closed:
             return JSONResponse({"status": "draining"}, 503)
         return JSONResponse({"status": "ok"})
 
-    async def _counted(self, _: Request) -> PlainResponse:
+    async def _metrics_text(self, _: Request) -> PlainResponse:
         return PlainResponse(self._metrics.text(), media_type=CONTENT_TYPE)
 
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    said = str(error.detail)
+    text = str(error.detail)
     if error.status_code == 404:
-        said = "there is nothing here; the address of the API ends in /v1"
-    refused = RequestRefused(ApiProblem(error.status_code, said))
+        text = "there is nothing here; the address of the API ends in /v1"
+    refused = RequestRefused(ApiProblem(error.status_code, text))
     answer = await _problem(request, refused)
     answer.headers.update(error.headers or {})
     return answer

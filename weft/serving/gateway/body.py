@@ -1,4 +1,4 @@
-"""The body of a chat completion request, as OpenAI's protocol has it.
+"""The body of a chat completion request in OpenAI's protocol.
 
 A field that `ChatBody` does not have is passed on to a model that honours it, is known to change no
 answer, or is refused by name.
@@ -17,8 +17,8 @@ from weft.serving.gateway.problem import RequestRefused, bad_request
 Text = Annotated[str, Field(min_length=1, max_length=512)]
 Count = Annotated[int, Field(ge=1)]
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")]
-_MOST_PARTS = 10_000
-"""Pieces of content and tool calls in all messages together."""
+_MAX_PARTS = 10_000
+"""The most pieces of content and tool calls in all messages together."""
 
 
 class _Part(BaseModel):
@@ -34,13 +34,13 @@ class ContentPart(_Part):
 
     @model_validator(mode="after")
     def _is_text(self) -> ContentPart:
-        if self.type not in ("text", "refusal") or self.said is None:
+        if self.type not in ("text", "refusal") or self.content is None:
             raise PydanticCustomError("content", "only text can be read here")
         return self
 
     @property
-    def said(self) -> str | None:
-        """Its text."""
+    def content(self) -> str | None:
+        """The text of the piece."""
         return self.text if self.type == "text" else self.refusal
 
 
@@ -60,7 +60,7 @@ class MessageToolCall(_Part):
 
 
 class ChatMessage(_Part):
-    """One turn of the conversation."""
+    """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None
@@ -81,7 +81,7 @@ class ChatMessage(_Part):
     def text(self) -> str:
         """The content as one text."""
         if isinstance(self.content, list):
-            return "".join(part.said or "" for part in self.content)
+            return "".join(part.content or "" for part in self.content)
         return self.content or ""
 
 
@@ -107,7 +107,7 @@ class ChosenFunction(_Part):
 
 
 class ChosenTool(_Part):
-    """The one tool that the model must call."""
+    """The tool that the model must call."""
 
     type: Literal["function"]
     function: ChosenFunction
@@ -121,7 +121,7 @@ class AnswerSchema(_Part):
 
 
 class AnswerFormat(_Part):
-    """What the answer looks like."""
+    """The format of the answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: AnswerSchema | None = None
@@ -134,7 +134,7 @@ class AnswerFormat(_Part):
 
 
 class StreamOptions(_Part):
-    """What a stream holds beside the answer."""
+    """What a stream contains in addition to the answer."""
 
     include_usage: bool | None = None
 
@@ -174,13 +174,13 @@ def chat_body(raw: object, most_messages: int | None = None) -> ChatBody:
 
 
 def _check_counts(messages: object, most_messages: int | None) -> None:
-    """Refuse what would take long to read, before it is read."""
+    """Refuse what would take long to read before it is read."""
     if not isinstance(messages, list):
         return
     if most_messages is not None and len(messages) > most_messages:
         raise bad_request(f"more than {most_messages:,} messages", "messages")
-    if sum(_parts(messages)) > _MOST_PARTS:
-        raise bad_request(f"messages of more than {_MOST_PARTS:,} parts", "messages")
+    if sum(_parts(messages)) > _MAX_PARTS:
+        raise bad_request(f"messages of more than {_MAX_PARTS:,} parts", "messages")
 
 
 def _parts(messages: list[Any]) -> Iterator[int]:
@@ -191,7 +191,7 @@ def _parts(messages: list[Any]) -> Iterator[int]:
 
 
 def _refused(error: ValidationError) -> RequestRefused:
-    # Where several forms are possible, what came closest has been followed deepest.
+    # Of several possible forms, the error with the deepest path belongs to the closest one.
     first = max(
         error.errors(include_url=False, include_input=False), key=lambda found: len(found["loc"])
     )
@@ -210,7 +210,7 @@ WITHOUT_EFFECT: Final = frozenset(
         *("prompt_cache_key", "prompt_cache_retention", "cache_salt", "request_id"),
     )
 )
-"""Fields about the client, billing and caches: they change no answer, whatever they hold."""
+"""Fields about the client, billing and caches: they change no answer, whatever their value."""
 
 NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "add_generation_prompt": (True,),
@@ -238,7 +238,7 @@ NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "use_beam_search": (False,),
     "verbosity": ("medium",),
 }
-"""Values with which fields change nothing. Null never does."""
+"""Values with which fields change nothing. Null never changes anything."""
 
 _HINTS: Final[Mapping[str, str]] = {
     "guided_json": "; ask for a schema in `response_format`",
@@ -262,16 +262,16 @@ def further_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_honoured(fields: Mapping[str, Any], honoured: frozenset[str]) -> None:
-    """Raises: `Refused` with 400 for the first field that the model does not honour."""
+    """Raises: `RequestRefused` with 400 for the first field that the model does not honour."""
     for name in fields:
         if name not in honoured:
             shown = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}..."
-            said = f"`{shown}` is not supported by this model{_HINTS.get(name, '')}"
-            raise bad_request(said, shown, "unsupported")
+            text = f"`{shown}` is not supported by this model{_HINTS.get(name, '')}"
+            raise bad_request(text, shown, "unsupported")
 
 
 def _is_neutral(name: str, value: object) -> bool:
-    """True and 1 are different values here."""
+    """Whether the value changes nothing; True and 1 are different values here."""
     return any(
         value == neutral and isinstance(value, bool) == isinstance(neutral, bool)
         for neutral in NEUTRAL.get(name, ())

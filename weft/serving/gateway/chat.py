@@ -1,7 +1,7 @@
-"""`POST /v1/chat/completions`: reads a request, checks it, and makes requests to a model of it.
+"""`POST /v1/chat/completions`: reads and checks a request, and makes model requests from it.
 
-Clients are not trusted: decoders that draft keep tables and read folders, and are for the workflow
-file to name, and so are options that are text, for some of them name a file of this machine.
+Clients are not trusted. Drafting decoders keep tables and read folders, and some text options name
+a file of this machine, so only the workflow file may set them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def requests_of(
     timeout_s: float,
     decode: DecodeSpec = AUTOREGRESSIVE,
 ) -> list[ModelRequest]:
-    """One request for each of the `n` choices; with a seed, each has its own.
+    """One request for each of the `n` choices, each with its own seed if there is one.
 
-    Raises: `Refused` with 400 when parts of the body contradict each other.
+    Raises: `RequestRefused` with 400 when parts of the body contradict each other.
     """
     tools, choice = _tools(body)
     first = ModelRequest(
@@ -132,11 +132,11 @@ def _tools(body: ChatBody) -> tuple[tuple[ToolSpec, ...], ToolChoice]:
 
 
 _MAX_CHARS = 1_000_000
-"""Of all schemas of one request."""
+"""The most characters of all schemas of a request."""
 
 
 async def check_schemas(request: ModelRequest) -> None:
-    """Raises: `Refused` with 400 for a schema that cannot be used, or too many."""
+    """Raises: `RequestRefused` with 400 for unusable or too many schemas."""
     schemas = list(_schemas(request))
     if schemas:  # in a thread: there may be hundreds
         await run_in_compute_thread(_check, schemas)
@@ -162,9 +162,7 @@ def _check(schemas: list[tuple[str, JsonSchema]]) -> None:
 
 
 async def named_decoder(text: str | None) -> DecodeSpec:
-    """The decoder of that name; plain decoding where there is none. Raises: `RequestRefused` with
-    400.
-    """
+    """The decoder of that name; None: plain decoding. Raises: `RequestRefused` with 400."""
     if text is None:
         return AUTOREGRESSIVE
     try:
@@ -173,13 +171,13 @@ async def named_decoder(text: str | None) -> DecodeSpec:
         raise bad_request(str(error), "decode", "invalid_value") from None
     except ImportError:
         raise _unsupported("decoders are named to models of this process; it has none") from None
-    if words := [name for name, value in spec.options if isinstance(value, str)]:
-        raise _unsupported(f"the decoder's option {words[0]!r} is for the workflow file to set")
+    if texts := [name for name, value in spec.options if isinstance(value, str)]:
+        raise _unsupported(f"the decoder's option {texts[0]!r} is for the workflow file to set")
     return spec
 
 
 def _parsed(text: str) -> DecodeSpec:
-    # the table of decoders brings torch along, which takes seconds, and may not be installed
+    # Importing the decoders imports torch, which takes seconds and may not be installed.
     from weft.decoding.decoders import parse_decode
     from weft.decoding.diffusion.catalogue import NAMES
     from weft.decoding.options import PLAIN_NAMES
@@ -199,7 +197,7 @@ _LONGEST_NAME = 80
 
 
 class ChatEndpoint:
-    """An ASGI application. Setting `stopped` ends what is under way."""
+    """An ASGI application. Setting `stopped` ends running requests."""
 
     def __init__(
         self,
@@ -219,16 +217,16 @@ class ChatEndpoint:
         exchange = GatewayExchange.of(scope)
         response = GatewayResponse(send)
         try:
-            asked = await self._asked(Headers(scope=scope), receive, exchange)
-            answering = CompletionWriter(asked, exchange, self._admission, self._metrics)
-            await while_wanted(answering.write(response), response, receive, self._stopped)
+            checked = await self._checked(Headers(scope=scope), receive, exchange)
+            writer = CompletionWriter(checked, exchange, self._admission, self._metrics)
+            await while_wanted(writer.write(response), response, receive, self._stopped)
         except ClientDisconnect:
             exchange.gone = True
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
+        except Exception as error:  # noqa: BLE001 - every error goes to the client
             exchange.error = f"{type(error).__name__}: {error}"
             await response.fail(problem_of(error, exchange.id))
 
-    async def _asked(
+    async def _checked(
         self, headers: Headers, receive: Receive, exchange: GatewayExchange
     ) -> CheckedChat:
         timeout_s = _timeout_s(headers.get(_TIMEOUT_HEADER), self._options.timeout_s)
@@ -261,15 +259,13 @@ def served_model(models: Mapping[str, ServedModel], name: str) -> ServedModel:
     """The model of that name. Raises: `RequestRefused` with 404."""
     if name in models:
         return models[name]
-    there = ", ".join(models)
-    message = f"there is no model {name[:_LONGEST_NAME]!r}; there is: {there}"
+    names = ", ".join(models)
+    message = f"there is no model {name[:_LONGEST_NAME]!r}; there is: {names}"
     raise RequestRefused(ApiProblem(404, message, code="model_not_found", param="model"))
 
 
 async def _extra(raw: Mapping[str, Any], body: ChatBody, served: ServedModel) -> dict[str, Any]:
-    """The further fields that go to the model. Raises: `RequestRefused`; what asking the model
-    raises.
-    """
+    """The further fields for the model. Raises: `RequestRefused`; what the model raises."""
     extra = further_fields(raw)
     honoured = served.fields
     if not extra.keys() <= honoured:

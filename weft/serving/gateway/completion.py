@@ -1,6 +1,6 @@
-"""Carries out one chat completion: waits for a place, asks the model, writes what comes back.
+"""Performs one chat completion: waits for a slot, asks the model, writes the answer.
 
-It ends when the client hangs up or the gateway stops.
+It ends early when the client disconnects or the gateway stops.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from weft.serving.gateway.exchange import GatewayExchange, GatewayMetrics
 from weft.serving.gateway.problem import ApiProblem, RequestRefused
 from weft.serving.gateway.reply import GatewayResponse, ReplyForm, delta_of
 
-_MOST_AHEAD = 256
-"""Events that a model may be ahead of a client that reads slowly."""
+_MAX_AHEAD = 256
+"""The most events by which a model may be ahead of a slow client."""
 
 
 class ChoiceStreams:
-    """A context manager; leaving it cancels what still runs, and waits until it has ended."""
+    """The streams of all choices; leaving the context cancels them and waits for their end."""
 
     def __init__(self, client: ModelClient, requests: Sequence[ModelRequest]) -> None:
         self._client = client
         self._requests = requests
-        self._events: asyncio.Queue[tuple[int, ModelEvent] | Exception] = asyncio.Queue(_MOST_AHEAD)
+        self._events: asyncio.Queue[tuple[int, ModelEvent] | Exception] = asyncio.Queue(_MAX_AHEAD)
         self._tasks: list[asyncio.Task[None]] = []
         self._answers: dict[int, Completion] = {}
 
@@ -59,18 +59,18 @@ class ChoiceStreams:
 
     @property
     def complete(self) -> bool:
-        """True when every choice has ended."""
+        """Whether every choice has ended."""
         return len(self._answers) == len(self._requests)
 
     @property
     def answers(self) -> list[Completion]:
-        """The choices that have ended, in order."""
+        """The finished choices, in order."""
         return [self._answers[index] for index in sorted(self._answers)]
 
     async def next(self, within_s: float | None = None) -> tuple[int, ModelEvent] | None:
         """The next event and its choice; None when there is none within `within_s` seconds.
 
-        Raises: what the model raises, for any choice.
+        Raises: the errors of the model, for any choice.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -79,9 +79,9 @@ class ChoiceStreams:
             return None
         if isinstance(event, Exception):
             raise event
-        index, said = event
-        if isinstance(said, Completion):
-            self._answers[index] = said
+        index, item = event
+        if isinstance(item, Completion):
+            self._answers[index] = item
         return event
 
     async def _produce(self, index: int, request: ModelRequest) -> None:
@@ -91,20 +91,20 @@ class ChoiceStreams:
                     await self._events.put((index, event))
                     if isinstance(event, Completion):
                         return
-            said = f"the stream of {self._client.model} ended without a completion"
-            await self._events.put(ModelUnavailable(said))
-        except Exception as error:  # noqa: BLE001 - the reader decides what it means
+            text = f"the stream of {self._client.model} ended without a completion"
+            await self._events.put(ModelUnavailable(text))
+        except Exception as error:  # noqa: BLE001 - raised in `next`
             await self._events.put(error)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """One model. `fields` are further fields of request bodies that its client understands.
+    """One served model. `fields` are further fields of request bodies that its client understands.
 
-    They are passed on in `ModelRequest.extra`. `created` is when it came, in Unix seconds.
-    `priors`: limits on what schemas of callers put into an answer before the model has written any
-    of it; None: they are not looked at. `runs`: behind an answer is a run; where that is recorded,
-    the client calls the function `ModelRequest.extra["began"]` with its id.
+    They are passed on in `ModelRequest.extra`. `created` is in Unix seconds. `priors`: limits on
+    the text that callers' schemas put into an answer before the model has written any; None: not
+    checked. `runs`: a run answers; where it is recorded, the client calls the function
+    `ModelRequest.extra["began"]` with its id.
     """
 
     name: str
@@ -132,12 +132,12 @@ class ServedModel:
 
 
 _GRACE_S = 1.0
-"""How much longer than its time a model may take to say itself that its time is over."""
+"""The extra time in which a model may still report its own timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedChat:
-    """A request that has been checked. `keep_alive_s`: a silent stream gets a comment then."""
+    """A checked request. `keep_alive_s`: the silence after which a stream gets a comment."""
 
     served: ServedModel
     requests: Sequence[ModelRequest]
@@ -148,40 +148,40 @@ class CheckedChat:
 
 
 class CompletionWriter:
-    """Answers one request on one response."""
+    """Writes the answer to one request to one response."""
 
     def __init__(
         self,
-        asked: CheckedChat,
+        checked: CheckedChat,
         exchange: GatewayExchange,
         admission: AdmissionQueue,
         metrics: GatewayMetrics,
     ) -> None:
-        self._asked = asked
+        self._checked = checked
         self._exchange = exchange
         self._admission = admission
         self._metrics = metrics
         name = f"chatcmpl-{uuid.uuid4().hex}"
-        self._form = ReplyForm(name, asked.served.name, int(time.time()))
+        self._form = ReplyForm(name, checked.served.name, int(time.time()))
         self._begun: set[int] = set()
 
     async def write(self, response: GatewayResponse) -> None:
         """Answer on `response`.
 
-        Raises: `Refused` when there is no place, and what the model raises; a stream may have begun
-        by then.
+        Raises: `RequestRefused` when there is no slot, and the errors of the model, possibly after
+        the stream has begun.
         """
-        asked = self._asked
+        checked = self._checked
         try:
             async with (
-                asyncio.timeout(asked.timeout_s + _GRACE_S),
-                self._admission.admitted(len(asked.requests)),
-                ChoiceStreams(asked.served.client, asked.requests) as choices,
+                asyncio.timeout(checked.timeout_s + _GRACE_S),
+                self._admission.admitted(len(checked.requests)),
+                ChoiceStreams(checked.served.client, checked.requests) as choices,
             ):
-                await (self._stream if asked.stream else self._whole)(choices, response)
+                await (self._stream if checked.stream else self._whole)(choices, response)
         except TimeoutError:
-            raise ModelTimeout(f"no answer within {asked.timeout_s:g} s") from None
-        self._metrics.spent(asked.served.name, choices.answers)
+            raise ModelTimeout(f"no answer within {checked.timeout_s:g} s") from None
+        self._metrics.spent(checked.served.name, choices.answers)
 
     async def _whole(self, choices: ChoiceStreams, response: GatewayResponse) -> None:
         while not choices.complete:
@@ -190,16 +190,16 @@ class CompletionWriter:
 
     async def _stream(self, choices: ChoiceStreams, response: GatewayResponse) -> None:
         while not choices.complete:
-            said = await choices.next(self._asked.keep_alive_s)
-            if said is None:
+            event = await choices.next(self._checked.keep_alive_s)
+            if event is None:
                 await response.silence()
-            elif not isinstance(said[1], Prefilled):
-                await self._tell(response, *said)
-        if self._asked.include_usage:
+            elif not isinstance(event[1], Prefilled):
+                await self._write_event(response, *event)
+        if self._checked.include_usage:
             await response.event(self._form.usage_chunk(choices.answers))
         await response.end()
 
-    async def _tell(self, response: GatewayResponse, index: int, event: ModelEvent) -> None:
+    async def _write_event(self, response: GatewayResponse, index: int, event: ModelEvent) -> None:
         if not self._begun:
             self._metrics.first_token(self._exchange)
         if index not in self._begun:
@@ -218,7 +218,7 @@ class CompletionWriter:
         end: Completion | None = None,
     ) -> None:
         chunk = self._form.chunk(index, delta, end)
-        if self._asked.include_usage:
+        if self._checked.include_usage:
             chunk["usage"] = None
         await response.event(chunk)
 
@@ -232,9 +232,9 @@ async def while_wanted(
     receive: Receive,
     stopped: asyncio.Event,
 ) -> None:
-    """Run `work`, which writes `response`, until the client hangs up or `stopped` is set.
+    """Run `work`, which writes `response`, until the client disconnects or `stopped` is set.
 
-    Raises: what `work` raises; `ClientDisconnect`; `RequestRefused` with `STOPPED`.
+    Raises: the errors of `work`; `ClientDisconnect`; `RequestRefused` with `STOPPED`.
     """
     working = asyncio.create_task(work)
     gone = asyncio.create_task(_gone(response, receive))
@@ -258,5 +258,5 @@ async def while_wanted(
 async def _gone(response: GatewayResponse, receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    if response.complete:  # a server says so too when there is nothing more to send
+    if response.complete:  # a server sends that also when there is nothing more to send
         await asyncio.Event().wait()

@@ -1,6 +1,6 @@
-"""One request and its response as logs see it, and the gateway's Prometheus metrics.
+"""The log entry of one request and its response, and the gateway's Prometheus metrics.
 
-Neither holds content or keys.
+Neither contains content or keys.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _KEY = "weft.exchange"
 
 @dataclass(slots=True)
 class GatewayExchange:
-    """`status` is 0 until the response begins; `error` says for ourselves what went wrong.
+    """One request and its response. `status` is 0 until the response begins; `error` is for logs.
 
-    `model` is one that is served, or empty. `runs` are the ids of those behind the answer that are
-    recorded. `gone`: the client hung up before the end.
+    `model` is a served model, or empty. `runs` are the ids of the recorded runs behind the answer.
+    `gone`: the client disconnected before the end.
     """
 
     id: str
@@ -43,22 +43,22 @@ class GatewayExchange:
 
     @property
     def ok(self) -> bool:
-        """True when the response is whole and not an error."""
+        """Whether the response is complete and not an error."""
         return self.status < 400 and not self.error and not self.gone
 
     def elapsed_s(self) -> float:
-        """Seconds since the request's headers came."""
+        """Seconds since the request's headers arrived."""
         return time.perf_counter() - self.started_s
 
     @classmethod
     def of(cls, scope: Scope) -> GatewayExchange:
-        """The exchange of a request that has come through the door."""
+        """The exchange of an admitted request."""
         found: GatewayExchange = scope[_KEY]
         return found
 
     @classmethod
     def begin(cls, scope: Scope, wanted_id: str | None) -> GatewayExchange:
-        """A new one; it takes the client's own id where that is harmless."""
+        """A new exchange, with the client's own request id where that is harmless."""
         fits = wanted_id is not None and _ID.match(wanted_id)
         request_id = wanted_id if wanted_id and fits else f"req_{uuid.uuid4().hex}"
         found = cls(request_id, scope["method"], scope["path"])
@@ -67,7 +67,7 @@ class GatewayExchange:
 
 
 Report = Callable[[GatewayExchange], None]
-"""Told of every exchange that has ended, health checks and metrics excepted."""
+"""Receives every finished exchange, except health checks and metrics."""
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -76,7 +76,7 @@ _FIRST_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class GatewayMetrics:
-    """Labels hold names of served models and statuses only, so that clients cannot add series."""
+    """The metrics. Labels are names of served models and statuses: clients cannot add series."""
 
     def __init__(
         self, admission: AdmissionQueue, registry: CollectorRegistry | None = None
@@ -113,7 +113,7 @@ class GatewayMetrics:
         waiting.set_function(lambda: admission.waiting)
 
     def ended(self, exchange: GatewayExchange) -> None:
-        """Count a request that has ended."""
+        """Count a finished request."""
         self._requests.labels(exchange.model, str(exchange.status)).inc()
         if exchange.gone:
             self._gone.labels(exchange.model).inc()
@@ -123,7 +123,7 @@ class GatewayMetrics:
             self._broken.labels(exchange.model).inc()
 
     def first_token(self, exchange: GatewayExchange) -> None:
-        """A streamed answer has begun."""
+        """Record the first token of a streamed answer."""
         self._first.labels(exchange.model).observe(exchange.elapsed_s())
 
     def spent(self, model: str, answers: Sequence[Completion]) -> None:
@@ -134,5 +134,5 @@ class GatewayMetrics:
         self._tokens.labels(model, "cached").inc(usage.cached_tokens)
 
     def text(self) -> bytes:
-        """Everything counted, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -23,12 +23,12 @@ _CLOSING_S = 5
 class Gateway:
     """Serves `models` over HTTP. The caller closes the clients, after `serve` has ended.
 
-        gateway = Gateway([Served("draft", client)], GatewayOptions(port=0))
+        gateway = Gateway([ServedModel("draft", client)], GatewayOptions(port=0))
         gateway.bind()
         await gateway.serve(lambda: print(gateway.address))
 
-    `report` is told of every request that has ended; `people` has what recorded runs ask;
-    `registry` has what else `/metrics` tells. Raises: `DuplicateName`.
+    `report` receives every finished exchange; `people` has the questions of recorded runs;
+    `registry` contains further metrics for `/metrics`. Raises: `DuplicateName`.
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class Gateway:
         self._socket = bound_socket(self._options.host, self._options.port)
 
     def close(self) -> None:
-        """Give the port back. Harmless when repeated, and after `serve`."""
+        """Release the port. Harmless when repeated, and after `serve`."""
         if self._socket is not None:
             self._socket.close()
 
     def drain(self) -> None:
-        """Begin the end: refuse what is new, finish what is under way. In the loop's thread."""
+        """Refuse new requests and finish running ones. Call it in the loop's thread."""
         self._draining.set()
 
     async def serve(self, ready: Callable[[], None] | None = None) -> bool:
         """Serve until drained; `ready` is called when clients can connect.
 
-        Returns False when answers had to be cut off. Raises: `ServeError`.
+        Returns: False when answers had to be cut off. Raises: `ServeError`.
         """
         if self._socket is None:
             self.bind()

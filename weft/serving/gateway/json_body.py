@@ -14,14 +14,14 @@ from starlette.types import Message, Receive
 from weft.core.compute_thread import run_in_compute_thread
 from weft.serving.gateway.problem import ApiProblem, RequestRefused, bad_request
 
-_DEEPEST = 64
-_MOST_VALUES = 200_000
+_MAX_DEPTH = 64
+_MAX_VALUES = 200_000
 _LARGE_BYTES = 256 * 1024
 _DISCARDED_TIMES = 8
 
 
-async def read_json(receive: Receive, headers: Headers, most_bytes: int, within_s: float) -> Any:
-    """The JSON value of the body of a request with these headers.
+async def read_json(receive: Receive, headers: Headers, max_bytes: int, within_s: float) -> Any:
+    """The JSON value in the body of a request with these headers.
 
     Raises: `RequestRefused` with 400, 408, 413 or 415, `ClientDisconnect`.
     """
@@ -31,29 +31,29 @@ async def read_json(receive: Receive, headers: Headers, most_bytes: int, within_
     length = headers.get("content-length")
     try:
         async with asyncio.timeout(within_s):
-            body = await _body(receive, length, most_bytes)
+            body = await _body(receive, length, max_bytes)
     except TimeoutError:
-        said = f"the body did not arrive within {within_s:g} s"
-        raise RequestRefused(ApiProblem(408, said, "timeout_error", "slow_body")) from None
-    if len(body) > _LARGE_BYTES:  # parsing it would hold up all streams
+        text = f"the body did not arrive within {within_s:g} s"
+        raise RequestRefused(ApiProblem(408, text, "timeout_error", "slow_body")) from None
+    if len(body) > _LARGE_BYTES:  # parsing it here would block all streams
         return await run_in_compute_thread(_parse, body)
     return _parse(body)
 
 
-async def _body(receive: Receive, length: str | None, most_bytes: int) -> bytes:
+async def _body(receive: Receive, length: str | None, max_bytes: int) -> bytes:
     announced = int(length) if length is not None and length.isascii() and length.isdigit() else 0
-    body, read, more = bytearray(), 0, announced <= most_bytes * _DISCARDED_TIMES
+    body, read, more = bytearray(), 0, announced <= max_bytes * _DISCARDED_TIMES
     while more:
         message = await _next(receive)
         chunk = message.get("body", b"")
         read += len(chunk)
-        if max(read, announced) <= most_bytes:
+        if max(read, announced) <= max_bytes:
             body += chunk
-        # A client that is still sending does not hear us: what is a little too long is read out.
-        more = message.get("more_body", False) and read <= most_bytes * _DISCARDED_TIMES
-    if max(read, announced) > most_bytes:
-        said = f"the body is larger than {most_bytes:,} bytes"
-        raise RequestRefused(ApiProblem(413, said, code="request_too_large"))
+        # A client does not read while it sends: a slightly too long body is read to its end.
+        more = message.get("more_body", False) and read <= max_bytes * _DISCARDED_TIMES
+    if max(read, announced) > max_bytes:
+        text = f"the body is larger than {max_bytes:,} bytes"
+        raise RequestRefused(ApiProblem(413, text, code="request_too_large"))
     return bytes(body)
 
 
@@ -80,19 +80,19 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _check(value: Any) -> None:
-    """Refuse what no text can hold, and depths that would trouble recursive readers."""
+    """Refuse lone surrogates, and depths that recursive readers could not take."""
     level, count = [value], 0
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         count += len(level)
-        if count > _MOST_VALUES:
-            raise bad_request(f"the body holds more than {_MOST_VALUES:,} values")
+        if count > _MAX_VALUES:
+            raise bad_request(f"the body holds more than {_MAX_VALUES:,} values")
         for item in level:
             if isinstance(item, str) and not item.isascii():
                 _check_text(item)
         level = [inner for item in level for inner in _inside(item)]
         if not level:
             return
-    raise bad_request(f"the body is nested deeper than {_DEEPEST} levels")
+    raise bad_request(f"the body is nested deeper than {_MAX_DEPTH} levels")
 
 
 def _inside(value: Any) -> Iterator[Any]:

@@ -1,7 +1,7 @@
-"""What happens around every endpoint: ids, who may come in, headers, counts, reports.
+"""The middleware around every endpoint: request ids, admission, headers, metrics, reports.
 
-Web pages must not drive a gateway on a user's machine, so a browser's origin has to be named, and
-on a loopback address so has the host (against DNS rebinding).
+Web pages must not drive a gateway on a user's machine. So a browser's origin has to be listed, and
+on a loopback address the host too (against DNS rebinding).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DRAINING = ApiProblem(
 
 
 class AdmissionMiddleware:
-    """ASGI middleware. `idle` is set while no request is inside, those of probes excepted."""
+    """ASGI middleware. `idle` is set while no request is inside, other than probes."""
 
     def __init__(
         self, app: ASGIApp, options: GatewayOptions, metrics: GatewayMetrics, report: Report | None
@@ -70,7 +70,7 @@ class AdmissionMiddleware:
         try:
             self._check(exchange.path, headers)
             await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001 - the last one who can answer
+        except Exception as error:  # noqa: BLE001 - nothing after this could answer
             exchange.error = exchange.error or f"{type(error).__name__}: {error}"
             if not exchange.status:
                 await GatewayResponse(send).fail(problem_of(error, exchange.id))

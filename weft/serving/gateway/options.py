@@ -1,4 +1,4 @@
-"""How a gateway is run: address, limits, and the keys that clients must show."""
+"""The options of a gateway: address, limits, and the keys that clients must send."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from weft.core.errors import SpecError
 from weft.core.hosts import is_loopback
 
-_SHORTEST_CHARS = 16
+_MIN_CHARS = 16
 _MAKE_ONE = "make one with: openssl rand -hex 24"
 
 
 class GatewayKeys:
     """A set of keys, of which only digests are kept.
 
-    Raises: `SpecError` when there is none, or one that is too short or that no header can carry.
+    Raises: `SpecError` when there is none, or one that is too short or cannot be sent in a header.
     """
 
     def __init__(self, keys: Iterable[str], source: str = "the list of keys") -> None:
@@ -30,8 +30,8 @@ class GatewayKeys:
         for key in found:
             if not (key.isascii() and key.isprintable()) or " " in key:
                 raise SpecError(f"a key in {source} has characters that no header can carry")
-            if len(key) < _SHORTEST_CHARS:
-                what = f"a key in {source} has fewer than {_SHORTEST_CHARS} characters"
+            if len(key) < _MIN_CHARS:
+                what = f"a key in {source} has fewer than {_MIN_CHARS} characters"
                 raise SpecError(what, hint=_MAKE_ONE)
         self._digests = [_digest(key) for key in found]
 
@@ -45,23 +45,23 @@ class GatewayKeys:
 
     @classmethod
     def from_file(cls, path: Path) -> GatewayKeys:
-        """The keys in a file, one a line, that only the user may read. Raises: `SpecError`."""
+        """The keys in a file, one per line, that only the user may read. Raises: `SpecError`."""
         try:
             with path.open(encoding="utf-8") as file:
-                about = os.fstat(file.fileno())
-                if not stat.S_ISREG(about.st_mode):
+                info = os.fstat(file.fileno())
+                if not stat.S_ISREG(info.st_mode):
                     raise SpecError(f"{path} is not a file")
-                if about.st_mode & 0o077:
+                if info.st_mode & 0o077:
                     raise SpecError(f"others may read {path}", hint=f"type: chmod 600 {path}")
                 lines = file.read().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"cannot read the keys in {path}: {error}") from None
         return cls((line for line in lines if not line.startswith("#")), str(path))
 
-    def admit(self, shown: str) -> bool:
-        """True when `shown` is one of the keys; takes as long whichever it is, or none."""
-        mine = _digest(shown)
-        fits = [hmac.compare_digest(mine, digest) for digest in self._digests]
+    def admit(self, key: str) -> bool:
+        """Whether `key` is one of the keys; in constant time."""
+        own = _digest(key)
+        fits = [hmac.compare_digest(own, digest) for digest in self._digests]
         return any(fits)
 
 
@@ -85,20 +85,20 @@ class GatewayOptions:
     """Address, keys and limits. Sizes are in bytes, times in seconds.
 
     port              0 lets the system choose
-    keys              clients must show one of these; needed wherever others can reach the host
-    max_concurrent    answers under way at once; each choice of a request counts as one
-    max_waiting       requests that wait for a place; further ones are told to come back
+    keys              clients must send one of these; required where others can reach the host
+    max_concurrent    running answers; each choice of a request counts as one
+    max_waiting       waiting requests; further ones are refused with 429
     max_body_bytes    the largest request
     max_choices       the largest `n` of a request
     max_messages      the longest conversation
     timeout_s         the longest answer, waiting included; a client may ask for less
-    drain_s           how long the end waits for the answers under way
-    keep_alive_s      a stream that is silent for so long gets a comment, so that no proxy hangs up
+    drain_s           how long the end waits for running answers
+    keep_alive_s      a stream that is silent for so long gets a comment, so that no proxy closes it
     header_timeout_s  how long a client may take to send its headers
     body_timeout_s    ... to send its body
     write_timeout_s   ... to take a piece of the answer
     idle_timeout_s    how long a connection may stay open between requests
-    origins           web pages' origins that may use the gateway; by default none
+    origins           origins of web pages that may use the gateway; none by default
     """
 
     host: str = "127.0.0.1"
@@ -139,5 +139,5 @@ class GatewayOptions:
 
     @property
     def loopback(self) -> bool:
-        """True when only this machine can reach the host."""
+        """Whether only this machine can reach the host."""
         return is_loopback(self.host)

@@ -1,7 +1,7 @@
 """Errors of the gateway's API: a status, and an error in OpenAI's form.
 
-The only place that knows which errors have which status. What clients are told of an error on our
-side never contains its own words: they may hold addresses, paths or data.
+The only place that maps errors to statuses. Clients never get the text of a server-side error,
+which may contain addresses, paths or data.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from weft.core.errors import (
 )
 from weft.core.redaction import hidden
 
-_NOT_AGAIN = frozenset({500, 504})
+_NO_RETRY = frozenset({500, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class ApiProblem:
-    """An error of the API. `param` is the field at fault, `retry_after_s` when to come back.
+    """An error of the API. `param` is the field at fault; a client may retry in `retry_after_s`.
 
-    No secret of this process is in its body.
+    Its body contains no secret of this process.
     """
 
     status: int
@@ -49,7 +49,7 @@ class ApiProblem:
     retry_after_s: float | None = None
 
     def body(self) -> dict[str, object]:
-        """The JSON that clients expect."""
+        """The JSON body in OpenAI's form."""
         error = {
             "message": hidden(self.message),
             "type": self.type,
@@ -59,11 +59,11 @@ class ApiProblem:
         return {"error": error}
 
     def headers(self) -> dict[str, str]:
-        """The headers that belong to it; OpenAI's clients repeat 5xx unless told not to."""
+        """The headers of the response; OpenAI's clients repeat 5xx without `x-should-retry`."""
         headers = {}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, math.ceil(self.retry_after_s)))
-        if self.status in _NOT_AGAIN:
+        if self.status in _NO_RETRY:
             headers["x-should-retry"] = "false"
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
@@ -73,7 +73,7 @@ class ApiProblem:
 
 
 class RequestRefused(Exception):
-    """A request ends with a problem."""
+    """Refuses a request with a problem."""
 
     def __init__(self, problem: ApiProblem) -> None:
         super().__init__(problem.message)
@@ -81,7 +81,7 @@ class RequestRefused(Exception):
 
 
 def bad_request(message: str, param: str | None = None, code: str | None = None) -> RequestRefused:
-    """The request is wrong at `param`."""
+    """The refusal of a request that is wrong at `param`."""
     return RequestRefused(ApiProblem(400, message, code=code, param=param))
 
 
@@ -91,7 +91,7 @@ class _Rule(NamedTuple):
     type: str
     code: str
     phrase: str | None = None
-    """What clients are told; None: the error's own words, which are about their request."""
+    """The text for clients; None: the error's own, which is about their request."""
 
 
 _WRONG, _OURS = "invalid_request_error", "server_error"
@@ -118,16 +118,16 @@ _RULES = (
 
 
 def problem_of(error: Exception, request_id: str) -> ApiProblem:
-    """The problem that `error` is to a client; `request_id` leads to the rest in our own log."""
+    """The problem for the client; `request_id` identifies the error in our own log."""
     if isinstance(error, RequestRefused):
         return error.problem
     if not isinstance(error, WeftError):
-        said = f"the gateway failed; it says why under the request id {request_id}"
-        return ApiProblem(500, said, _OURS, "internal_error")
+        text = f"the gateway failed; it says why under the request id {request_id}"
+        return ApiProblem(500, text, _OURS, "internal_error")
     rule = next(rule for rule in _RULES if isinstance(error, rule.kind))
     if rule.phrase is None:
         return ApiProblem(rule.status, str(error), rule.type, rule.code)
     where = f"{error.node}: " if error.node else ""
-    said = f"{where}{rule.phrase} (request id {request_id})"
+    text = f"{where}{rule.phrase} (request id {request_id})"
     delay_s = getattr(error, "retry_after_s", None) or 1.0 if rule.status in {429, 503} else None
-    return ApiProblem(rule.status, said, rule.type, rule.code, retry_after_s=delay_s)
+    return ApiProblem(rule.status, text, rule.type, rule.code, retry_after_s=delay_s)

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's form, and the ASGI response that carries them."""
+"""Answers in OpenAI's form, and the ASGI response that sends them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 class ReplyForm:
-    """How the answer to one request is written. `created` is in Unix seconds."""
+    """The form of the answer to one request. `created` is in Unix seconds."""
 
     def __init__(self, reply_id: str, model: str, created: int) -> None:
         self._id = reply_id
@@ -39,7 +39,7 @@ class ReplyForm:
         }
 
     def chunk(self, index: int, delta: Mapping[str, Any], end: Completion | None = None) -> Json:
-        """A piece of choice `index`; with its `end` the last. Raises: as `whole`."""
+        """A piece of choice `index`; with its `end` the last one. Raises: as `whole`."""
         finish = None if end is None else finish_of(end)
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
         if end is not None:
@@ -47,7 +47,7 @@ class ReplyForm:
         return {**self._head("chat.completion.chunk"), "choices": [choice]}
 
     def usage_chunk(self, choices: Sequence[Completion]) -> Json:
-        """The chunk that ends a stream whose client wants to know the usage."""
+        """The last chunk of a stream whose client asked for the usage."""
         return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage(choices)}
 
     def _head(self, kind: str) -> Json:
@@ -55,7 +55,7 @@ class ReplyForm:
 
 
 def delta_of(event: ModelEvent) -> Json | None:
-    """What a chunk says of an event; None when clients are not told of it."""
+    """The delta of a chunk for an event; None for an event that clients do not get."""
     match event:
         case TextDelta(text=text):
             return {"content": text} if text else None
@@ -74,7 +74,7 @@ def delta_of(event: ModelEvent) -> Json | None:
 
 
 def finish_of(answer: Completion) -> str:
-    """Why the answer ended, in OpenAI's words. Raises: `ModelUnavailable` when it was cut off."""
+    """The finish reason in OpenAI's terms. Raises: `ModelUnavailable` for a cut-off answer."""
     match answer.finish_reason:
         case "cancelled" | "error":
             raise ModelUnavailable(f"the answer of {answer.model} ended as {answer.finish_reason}")
@@ -85,7 +85,7 @@ def finish_of(answer: Completion) -> str:
 
 
 def usage(choices: Sequence[Completion]) -> Json:
-    """What all choices together consumed; of diffusion models also in how many forwards."""
+    """The usage of all choices together; for diffusion models with their forward passes."""
     total = sum((choice.usage for choice in choices), Usage())
     return {
         "prompt_tokens": total.prompt_tokens,
@@ -97,14 +97,14 @@ def usage(choices: Sequence[Completion]) -> Json:
 
 
 def _forwards(choices: Sequence[Completion]) -> Json:
-    """Fields that OpenAI does not have: only where some model filled several tokens in at once."""
-    told = [choice.denoised for choice in choices if choice.denoised is not None]
-    forwards = sum(each.forwards for each in told)
+    """Fields beyond OpenAI's, only for models that filled in several tokens per pass."""
+    denoised = [choice.denoised for choice in choices if choice.denoised is not None]
+    forwards = sum(each.forwards for each in denoised)
     if not forwards:
         return {}
     return {
         "forwards": forwards,
-        "tokens_per_forward": sum(each.kept for each in told) / forwards,
+        "tokens_per_forward": sum(each.kept for each in denoised) / forwards,
     }
 
 
@@ -125,7 +125,7 @@ def _choice(index: int, answer: Completion) -> Json:
 
 
 def _stop_of(answer: Completion) -> Json:
-    """The stop text or token that ended the answer, as vLLM tells it; OpenAI tells none."""
+    """The stop text or token that ended the answer, in vLLM's field; OpenAI has none."""
     return {} if answer.stop is None else {"stop_reason": answer.stop}
 
 
@@ -147,7 +147,7 @@ class GatewayResponse:
 
     @property
     def complete(self) -> bool:
-        """True once its last piece is on its way."""
+        """Whether its last piece has been sent."""
         return self._complete
 
     async def whole(
@@ -165,7 +165,7 @@ class GatewayResponse:
         await self._piece(b"data: " + _encoded(value) + b"\n\n")
 
     async def silence(self) -> None:
-        """A comment, which clients ignore, so that silence is not taken for a broken connection."""
+        """Send a comment, so that clients do not take silence for a broken connection."""
         await self._begin()
         await self._piece(b": keep-alive\n\n")
 
@@ -174,9 +174,9 @@ class GatewayResponse:
         await self._piece(b"data: [DONE]\n\n", more=False)
 
     async def fail(self, problem: ApiProblem) -> None:
-        """Say what went wrong: as the response, or as the last event of a stream that has begun.
+        """Send the problem: as the response, or as the last event of a stream that has begun.
 
-        Where neither is possible any more, the server closes the connection.
+        Where neither is possible, the server closes the connection.
         """
         if not self._begun:
             await self.whole(problem.body(), problem.status, problem.headers())
@@ -199,6 +199,6 @@ class GatewayResponse:
 
 
 def _encoded(value: object) -> bytes:
-    # What a model wrote may hold half a surrogate pair, which UTF-8 cannot.
+    # A model's text may contain a lone surrogate, which has no UTF-8 encoding.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")

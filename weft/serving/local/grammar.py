@@ -21,12 +21,12 @@ from weft.serving.local.vocabulary import Vocabulary
 _ONE = ("items", "additionalProperties")
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions")
-_LEAST_FOR_A_PATTERN = 200
+_MIN_PATTERN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaBounds:
-    """At most so many characters to a string and items to an array; None puts no bound."""
+    """The most characters of a string and items of an array; None: no bound."""
 
     max_string_chars: int | None
     max_items: int | None
@@ -34,9 +34,9 @@ class SchemaBounds:
     def put_on(self, schema: JsonSchema) -> dict[str, Any]:
         """A bounded copy: what fits it fits the schema.
 
-        A schema's own upper bound stays, its lower bound raises a new upper one. What `enum` or
-        `const` fix stays as it is; a string with a `pattern` or `format` gets at least 200
-        characters, so that the bound does not rule out what it describes.
+        A schema's own upper bound stays; its lower bound raises an added upper one. Values of
+        `enum` or `const` stay unchanged. A string with a `pattern` or `format` gets at least 200
+        characters, so that the bound does not rule it out.
         """
         result = {key: self._inside(key, value) for key, value in schema.items()}
         if result.keys() & {"enum", "const"}:
@@ -45,7 +45,7 @@ class SchemaBounds:
         kinds = [kinds] if isinstance(kinds, str) else kinds or ()
         if "string" in kinds and self.max_string_chars is not None:
             described = result.keys() & {"pattern", "format"}
-            least = max(_LEAST_FOR_A_PATTERN if described else 0, schema.get("minLength", 0))
+            least = max(_MIN_PATTERN_CHARS if described else 0, schema.get("minLength", 0))
             result.setdefault("maxLength", max(self.max_string_chars, least))
         if "array" in kinds and self.max_items is not None:
             result.setdefault("maxItems", max(self.max_items, schema.get("minItems", 0)))
@@ -70,7 +70,7 @@ NUMBER = _BEGIN | EXPONENT | frozenset(b"+.")
 
 
 class NumberScanner:
-    """`characters` is the length of the number that JSON text ends in; 0 outside a number."""
+    """`characters` is the length of the number at the end of JSON text; 0 outside a number."""
 
     def __init__(self) -> None:
         self.characters = 0
@@ -78,7 +78,7 @@ class NumberScanner:
         self._escaped = False
 
     def read(self, text: bytes) -> None:
-        """Follow the next piece of JSON; pieces may be cut anywhere."""
+        """Read the next piece of JSON; pieces may be cut anywhere."""
         for byte in text:
             if self._in_string:
                 self._inside_string(byte)
@@ -93,34 +93,34 @@ class NumberScanner:
         self._escaped = byte == ord("\\") and not self._escaped
 
 
-# fixed separators: a small model that may choose its white space can write it for ever
+# Fixed separators: a small model that may choose its white space can write it for ever.
 _STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-_KEPT = 64
+_CACHE_SIZE = 64
 _NUMBER_CHARS = 20
 _REASON_CHARS = 300
 
 
 class AnswerGrammar:
-    """Where one answer stands in its grammar.
+    """The state of one answer in its grammar.
 
-    `is_json`: where a schema leaves a choice, numbers are written without exponent and end at 20
-    characters: it would let them grow without end, and a small model does.
+    `is_json`: where a schema allows any number, it is written without exponent and ends at 20
+    characters, since a small model may write one for ever.
     """
 
     def __init__(self, matcher: LLMatcher, vocabulary: Vocabulary, *, is_json: bool) -> None:
         self.is_json = is_json
         self._matcher = matcher
         self._vocabulary = vocabulary
-        self._watch = NumberScanner()
+        self._number = NumberScanner()
 
     @property
     def finished(self) -> bool:
-        """Nothing can follow any more."""
+        """Whether nothing can follow."""
         return bool(self._matcher.is_stopped())
 
     @property
     def complete(self) -> bool:
-        """What has been written fits as it stands."""
+        """Whether the answer so far is valid."""
         return bool(self._matcher.is_accepting())
 
     def restrict(self, logits: NDArray[np.float32]) -> None:
@@ -130,27 +130,27 @@ class AnswerGrammar:
         """
         allowed = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8) != 0
         self._check()
-        if self._watch.characters:
-            ends = self._watch.characters >= _NUMBER_CHARS
+        if self._number.characters:
+            ends = self._number.characters >= _NUMBER_CHARS
             avoided = self._vocabulary.beginning_with(NUMBER if ends else EXPONENT)
             rest = allowed & ~avoided
             allowed = rest if rest.any() else allowed
         logits[~allowed] = -np.inf
 
     def following(self, tokens: Sequence[int]) -> int:
-        """How many of `tokens`, one after another, could follow now. Takes none."""
+        """The number of leading `tokens` that could follow now. Takes none."""
         count: int = self._matcher.validate_tokens(list(tokens))
         return count
 
     def accept(self, token: int) -> None:
-        """Take the token that was drawn."""
+        """Take the sampled token."""
         self._matcher.consume_token(token)
         self._check()
         if self.is_json:
-            self._watch.read(self._vocabulary.bytes_of(token))
+            self._number.read(self._vocabulary.bytes_of(token))
 
     def forced(self) -> list[int]:
-        """Take and return the tokens that must follow now whatever the model says."""
+        """Take and return the tokens that the grammar forces now."""
         tokens: list[int] = self._matcher.compute_ff_tokens()
         for token in tokens:
             self.accept(token)
@@ -162,7 +162,7 @@ class AnswerGrammar:
 
 
 class GrammarCompiler:
-    """Compiles schemas and grammars for one vocabulary; the last few are kept."""
+    """Compiles schemas and grammars for one vocabulary; caches the latest."""
 
     def __init__(self, vocabulary: Vocabulary, options: LocalOptions) -> None:
         self._vocabulary = vocabulary
@@ -170,9 +170,9 @@ class GrammarCompiler:
         self._compiled: OrderedDict[str, LLMatcher] = OrderedDict()
 
     def start(self, schema: JsonSchema) -> AnswerGrammar:
-        """A fresh grammar of the schema.
+        """A new grammar of the schema.
 
-        Raises: `ModelRequestError` for a schema that is wrong, that nothing fits, or that uses a
+        Raises: `ModelRequestError` for a schema that is invalid, that nothing fits, or that uses a
         keyword which cannot be enforced.
         """
         try:
@@ -185,7 +185,7 @@ class GrammarCompiler:
                 "no answer that ends fits the schema: a part of it must hold itself",
                 hint="let a property on that way be optional or null, or an array be empty",
             )
-        # where nothing fits the bounds, they are dropped
+        # Where nothing fits the bounds, they are dropped.
         sources = [
             LLMatcher.grammar_from_json_schema(schema, overrides=_STYLE)
             for schema in (bounded, plain)
@@ -193,19 +193,19 @@ class GrammarCompiler:
         return AnswerGrammar(self._matcher(sources), self._vocabulary, is_json=True)
 
     def read(self, lark: str) -> AnswerGrammar:
-        """A fresh grammar from its text in llguidance's Lark dialect.
+        """A new grammar from its text in llguidance's Lark dialect.
 
-        Raises: `ModelRequestError` for a text that is none.
+        Raises: `ModelRequestError` for an invalid text.
         """
         matcher = self._matcher([LLMatcher.grammar_from_lark(lark)])
         return AnswerGrammar(matcher, self._vocabulary, is_json=False)
 
     def _matcher(self, sources: Sequence[str]) -> LLMatcher:
-        """A fresh matcher of the first of `sources` that can be enforced."""
+        """A new matcher of the first of `sources` that can be enforced."""
         matcher = self._compiled.get(sources[0]) or self._compile(sources)
         self._compiled[sources[0]] = matcher
         self._compiled.move_to_end(sources[0])
-        if len(self._compiled) > _KEPT:
+        if len(self._compiled) > _CACHE_SIZE:
             self._compiled.popitem(last=False)
         return matcher.deep_copy()
 
@@ -237,11 +237,11 @@ def _refused(reason: str) -> ModelRequestError:
 
 
 def _in_short(reason: str) -> str:
-    """What llguidance says, without the dump of its state and of the whole grammar, and without
-    its advice on options that are not the caller's.
+    """llguidance's error without the dump of its state and grammar, and without its advice on
+    options that the caller does not have.
     """
-    said = reason.partition("<state>")[0].partition("<backtrace>")[0].partition(" Enable '")[0]
-    return " ".join(said.split())[:_REASON_CHARS].rstrip(".")
+    text = reason.partition("<state>")[0].partition("<backtrace>")[0].partition(" Enable '")[0]
+    return " ".join(text.split())[:_REASON_CHARS].rstrip(".")
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The client of a local model: requests from any event loop, decoded together by one thread."""
+"""The client of a local model: one thread decodes requests from any event loop together."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TOP_LOGPROBS = 100
-_TURNING = frozenset({"llama", "mistral", "qwen2", "qwen3"})
+_ROTARY = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 
 
 class LocalModel:
     """Implements `ModelClient` and `Tokenizing` on torch and transformers, in this process.
 
-    Weights are loaded at the first request. Concurrent requests share every forward pass; one joins
-    and leaves between steps. Sampling of a request depends on its own seed only. Where a request
+    Weights are loaded at the first request. Concurrent requests share every forward pass; they join
+    and leave between steps. The sampling of a request depends only on its own seed. Where a request
     leaves temperature, top_p or top_k open, the model's generation config decides; where that does
     not sample, decoding is greedy.
 
     A schema is enforced token by token and excludes `stop`. An answer that reaches `max_tokens`
     before its JSON is complete is a `ModelOutputError`, retryable where a second draw may be
-    shorter. A grammar is enforced in the same way; text that was cut off by `max_tokens` says so by
-    its finish reason.
+    shorter. A grammar is enforced in the same way; text cut off by `max_tokens` has that finish
+    reason.
 
-    Requests with `attention` are decoded as workers of one group; one that was cancelled or failed
-    leaves the others' views at once, but for its finished steps; one that has ended stays. A group
-    that is not full after `options.group_wait_s` is a `ModelTimeout`. A placed prompt takes over
-    what running and recent requests have computed of it. `extra` takes `ignore_eos`: write on to
+    Requests with `attention` are decoded as workers of one group. A cancelled or failed worker
+    leaves the others' views at once, except for its finished steps; a finished one stays. A group
+    that is not full after `options.group_wait_s` is a `ModelTimeout`. A placed prompt reuses what
+    running and recent requests have computed of it. `extra` takes `ignore_eos`: write on to
     `max_tokens`.
 
-    A diffusion model fills an answer in, several tokens a step where its decoder is told to, and
-    streams it block by block. It has no log probabilities of a text, takes no placement and joins
-    no group; its completions say in `denoised` how many forwards they took.
+    A diffusion model fills in an answer, several tokens per step if its decoder does, and streams
+    it block by block. It has no log probabilities of a text, takes no placement and joins no group;
+    `denoised` in its completions has the number of forward passes.
 
-    Raises: `ModelNotFound` when `name_or_path` leads to no model.
+    Raises: `ModelNotFound` when there is no model `name_or_path`.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class LocalModel:
         self.diffuses = is_diffusion(self.path)
         self._worker = ModelThread(self._load)
         self._tokens: LocalTokenizer | None = None
-        self._reading = threading.Lock()
-        self._gathering = GroupAssembler(self._worker.submit)
+        self._tokenizer_lock = threading.Lock()
+        self._groups = GroupAssembler(self._worker.submit)
         self._closed = False
 
     @property
@@ -86,12 +86,12 @@ class LocalModel:
 
     @property
     def forwards(self) -> int:
-        """Forward passes so far, each over all requests that were running."""
+        """Forward passes so far, each over all running requests."""
         return self._worker.forwards
 
     @property
     def running(self) -> int:
-        """Requests that hold a row of the batch right now."""
+        """Requests that have a row of the batch."""
         return self._worker.running
 
     async def capabilities(self) -> Capabilities:
@@ -133,7 +133,7 @@ class LocalModel:
             check_diffusion(request)
         deadline = Deadline(request.timeout_s)
         ticket = Ticket(request, asyncio.get_running_loop())
-        timer = self._enter(ticket)
+        timer = self._submit(ticket)
         try:
             while True:
                 event = await deadline.wait(ticket.get())
@@ -144,49 +144,51 @@ class LocalModel:
             ticket.cancelled = True
             if timer is not None:
                 timer.cancel()
-                self._gathering.leave(ticket)
+                self._groups.leave(ticket)
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """See `Tokenizing`; these four need the tokenizer only, and load no weights."""
-        return await self._by_tokens(
+        """See `Tokenizing`; these four methods need only the tokenizer, and load no weights."""
+        return await self._with_tokenizer(
             lambda tokens: tuple(tokens.encode(text) if special else tokens.encode_plain(text))
         )
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        """A special token that is spelt out in a message is broken up."""
+        """Special tokens that are spelt out in a message are broken up."""
         unfinished = ModelRequest(messages).continues
-        return await self._by_tokens(lambda tokens: tuple(tokens.encode_chat(messages, unfinished)))
+        return await self._with_tokenizer(
+            lambda tokens: tuple(tokens.encode_chat(messages, unfinished))
+        )
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
-        return await self._by_tokens(lambda tokens: tokens.decode(token_ids))
+        return await self._with_tokenizer(lambda tokens: tokens.decode(token_ids))
 
     async def special_token(self, text: str) -> int | None:
-        return await self._by_tokens(lambda tokens: tokens.special_token(text))
+        return await self._with_tokenizer(lambda tokens: tokens.special_token(text))
 
     async def aclose(self) -> None:
         self._closed = True
         reason = ModelUnavailable(f"{self.model} was closed", retryable=False)
-        self._gathering.close(reason)
+        self._groups.close(reason)
         await asyncio.to_thread(self._worker.close, reason)
 
-    def _enter(self, ticket: Ticket) -> asyncio.TimerHandle | None:
-        """Hand a request over; the timer is that of a worker whose group is not full yet."""
+    def _submit(self, ticket: Ticket) -> asyncio.TimerHandle | None:
+        """Submit a request; returns the timer of a worker whose group is not full yet."""
         if ticket.request.attention is None:
             self._worker.submit(ticket)
             return None
         wait_s = self.options.group_wait_s
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(wait_s, self._gathering.give_up, ticket, wait_s)
-        self._gathering.add(ticket)
+        timer = loop.call_later(wait_s, self._groups.give_up, ticket, wait_s)
+        self._groups.add(ticket)
         return timer
 
-    async def _by_tokens(self, work: Callable[[LocalTokenizer], T]) -> T:
-        """What `work` makes of the tokenizer, in another thread: it may have to be read first."""
+    async def _with_tokenizer(self, work: Callable[[LocalTokenizer], T]) -> T:
+        """`work(tokenizer)` in another thread, since it may first have to be read."""
         self._check_open()
-        return await asyncio.to_thread(lambda: work(self._read_tokens()))
+        return await asyncio.to_thread(lambda: work(self._read_tokenizer()))
 
-    def _read_tokens(self) -> LocalTokenizer:
-        with self._reading:
+    def _read_tokenizer(self) -> LocalTokenizer:
+        with self._tokenizer_lock:
             if self._tokens is None:
                 try:
                     with _packages():
@@ -241,8 +243,8 @@ def _trained_context(path: Path) -> int | None:
 
 
 def _layouts(path: Path) -> tuple[AttentionLayout, ...]:
-    """Those that a model of this kind is known to take; of others a group's first request tells."""
-    return get_args(AttentionLayout) if _config(path).get("model_type") in _TURNING else ()
+    """The layouts known for a model of this kind; other models are checked at the first group."""
+    return get_args(AttentionLayout) if _config(path).get("model_type") in _ROTARY else ()
 
 
 def _config(path: Path) -> dict[str, object]:
@@ -256,7 +258,7 @@ def _config(path: Path) -> dict[str, object]:
 
 
 class LocalModels:
-    """Makes local models and closes them together. Make one for a program and hand it around."""
+    """Makes local models, one for each weights and options, and closes them together."""
 
     def __init__(self, *, home: Path | None = None) -> None:
         self._home = home
@@ -265,7 +267,7 @@ class LocalModels:
     def get(
         self, name_or_path: str | os.PathLike[str], options: LocalOptions | None = None
     ) -> LocalModel:
-        """The one model of these weights and options.
+        """The model of these weights and options.
 
         Raises: `ModelNotFound` with the command that fetches it.
         """

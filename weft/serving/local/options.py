@@ -1,4 +1,4 @@
-"""How a local model is run, and what a diffusion model refuses. Loads no torch."""
+"""The options of a local model, and the requests that a diffusion model refuses. Loads no torch."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ EXTRA_FIELDS = frozenset({"ignore_eos"})
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions(NetworkOptions):
-    """Settings of one local model, beside those of its network.
+    """Settings of one local model, in addition to those of its network.
 
     max_batch: requests decoded together; the others queue by priority, then in order of arrival.
-    default_max_tokens: answer length where a request does not say.
-    prefill_tokens: prompt tokens read per step, so that a long prompt does not hold up the answers
-    that are being written.
+    default_max_tokens: the length of an answer by default.
+    prefill_tokens: prompt tokens read per step, so that a long prompt does not delay running
+    answers.
     cache_tokens: rows of the batch times the longest of them may not exceed this; a single request
     always fits.
     decode: the decoder of requests that name none (see `weft.decoding.speculative.presets`).
     group_wait_s: how long a worker of concurrent attention waits for the others of its group.
-    canvas_tokens: slots that a diffusion model's answer begins with, and grows by up to max_tokens.
+    canvas_tokens: the first slots of a diffusion model's answer, which grows by as many each time,
+    up to max_tokens.
     moderator: judges prompt and answer of a diffusion model as one text, block by block, before a
     block is shown; `guards` review the same as tokens.
     refusals: openings of refusals. A request with a schema or grammar to a diffusion model is
-    refused where the model, without one, would rather begin with one of them, or say nothing.
-    priors: limits on the names and listed values of schemas to a diffusion model, which stand in
-    its answer before it has written any of it. None: who asks is trusted.
-    max_string_chars, max_items: bounds put on strings and arrays of a schema that has none, so that
-    a small model cannot write one for ever. None puts none.
+    refused where the model, without one, would begin with one of them, or say nothing.
+    priors: limits on the names and listed values of schemas to a diffusion model, which are in its
+    answer before it has written any of it. None: callers are trusted.
+    max_string_chars, max_items: bounds added to strings and arrays of a schema without any, so that
+    a small model cannot write one for ever. None: no bounds.
 
     Raises: `ValueError` for sizes below one and times that are not above zero, `TypeError` for
     sizes that are no whole numbers.
@@ -61,7 +62,7 @@ class LocalOptions(NetworkOptions):
     priors: PriorLimits | None = None
 
     def __post_init__(self) -> None:
-        NetworkOptions.__post_init__(self)  # slots make another class of it: no bare super()
+        NetworkOptions.__post_init__(self)  # `slots` makes another class: no bare super()
         sizes = {
             "max_batch": self.max_batch,
             "default_max_tokens": self.default_max_tokens,
@@ -81,7 +82,7 @@ class LocalOptions(NetworkOptions):
 
 
 def check_diffusion_request(request: ModelRequest) -> None:
-    """Raises: `CapabilityError` for what makes no sense where tokens come in any order."""
+    """Raises: `CapabilityError` for what is undefined where tokens come in any order."""
     wrong = {
         "tools": (bool(request.tools), "ask for JSON with a schema"),
         "logprobs": (
@@ -94,6 +95,6 @@ def check_diffusion_request(request: ModelRequest) -> None:
             "run its workers as requests of their own, or use a model that writes on",
         ),
     }
-    for name, (asked, hint) in wrong.items():
-        if asked:
+    for name, (is_requested, hint) in wrong.items():
+        if is_requested:
             raise CapabilityError(f"a diffusion model does not take {name}", hint=hint)

@@ -1,4 +1,4 @@
-"""Sampling, prompt and room in the context, as every kind of local model reads a request."""
+"""Sampling, prompt and context limits of a request, for every kind of local model."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ T = TypeVar("T")
 _GREEDY_BELOW = 1e-5
 
 
-def given(value: T | None, default: T) -> T:
-    """`value`, where there is one."""
+def or_default(value: T | None, default: T) -> T:
+    """`value`, or `default` where it is None."""
     return default if value is None else value
 
 
 def seed_of(sampling: Sampling) -> int:
-    """The request's own, or any."""
+    """The request's seed, or a random one."""
     return secrets.randbits(64) if sampling.seed is None else sampling.seed
 
 
-def shaping_of(
-    sampling: Sampling, habits: ModelGenerationConfig, default: float = DEFAULT_TEMPERATURE
+def sampling_params(
+    sampling: Sampling, config: ModelGenerationConfig, default: float = DEFAULT_TEMPERATURE
 ) -> SamplingParams:
-    """How tokens are drawn; what the request leaves open is the model's habit, or else `default`.
+    """The sampling parameters: the request's, or the generation config's, or else `default`.
 
-    A request that is held to a schema or grammar is no exception.
+    The same for requests with a schema or grammar.
     """
-    temperature = given(sampling.temperature, given(habits.temperature, default))
+    temperature = or_default(sampling.temperature, or_default(config.temperature, default))
     return SamplingParams(
         0.0 if temperature < _GREEDY_BELOW else temperature,
-        given(sampling.top_k, habits.top_k),
-        given(sampling.top_p, habits.top_p),
+        or_default(sampling.top_k, config.top_k),
+        or_default(sampling.top_p, config.top_p),
     )
 
 
 def prompt_of(request: ModelRequest, vocabulary: Vocabulary, context_tokens: int) -> list[int]:
-    """Token ids. Raises: `ModelRequestError` for one that the model does not have.
+    """The token ids of the prompt. Raises: `ModelRequestError` for an unknown token.
 
-    A conversation that can be seen to exceed the context is refused before it is tokenized.
+    A conversation that obviously exceeds the context is refused before it is tokenized.
     """
     prompt = list(request.prompt_token_ids)
     prompt = prompt or vocabulary.encode_chat(request.messages, request.continues, context_tokens)
@@ -60,7 +60,7 @@ def prompt_of(request: ModelRequest, vocabulary: Vocabulary, context_tokens: int
 
 
 def room_after(tokens: int, context_tokens: int) -> int:
-    """How many tokens of the context are left. Raises: `ContextLengthExceeded` where none is."""
+    """The number of tokens left in the context. Raises: `ContextLengthExceeded` if none is."""
     if tokens >= context_tokens:
         raise ContextLengthExceeded(
             f"the prompt has {tokens} tokens; with an answer it must fit into {context_tokens}",
@@ -70,7 +70,7 @@ def room_after(tokens: int, context_tokens: int) -> int:
 
 
 def check_request(request: ModelRequest) -> None:
-    """Check what no model could answer. Raises: `ModelRequestError`."""
+    """Check what no local model can answer. Raises: `ModelRequestError`."""
     check_sampling(request.sampling)
     stops = request.sampling.stop or request.sampling.stop_token_ids
     if (request.schema is not None or request.grammar is not None) and stops:
@@ -80,22 +80,22 @@ def check_request(request: ModelRequest) -> None:
         )
     unknown = sorted(set(request.extra) - EXTRA_FIELDS)
     if unknown:
-        there = ", ".join(sorted(EXTRA_FIELDS))
+        names = ", ".join(sorted(EXTRA_FIELDS))
         raise ModelRequestError(
-            f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {there}"
+            f"a local model does not know extra {unknown[0]!r}", hint=f"it knows {names}"
         )
     if not isinstance(request.extra.get("ignore_eos", False), bool):
         raise ModelRequestError("ignore_eos is true or false")
 
 
 def check_sampling(sampling: Sampling) -> None:
-    """Raises: `ModelRequestError` for a value that cannot be."""
-    temperature = given(sampling.temperature, 0.0)
+    """Raises: `ModelRequestError` for an invalid value."""
+    temperature = or_default(sampling.temperature, 0.0)
     wrong = {
-        "max_tokens": given(sampling.max_tokens, 1) < 1,
+        "max_tokens": or_default(sampling.max_tokens, 1) < 1,
         "temperature": not (math.isfinite(temperature) and temperature >= 0.0),
-        "top_p": not 0.0 < given(sampling.top_p, 1.0) <= 1.0,
-        "top_k": given(sampling.top_k, 0) < 0,
+        "top_p": not 0.0 < or_default(sampling.top_p, 1.0) <= 1.0,
+        "top_k": or_default(sampling.top_k, 0) < 0,
         "stop": "" in sampling.stop,
     }
     for name, is_wrong in wrong.items():

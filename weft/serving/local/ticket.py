@@ -1,4 +1,4 @@
-"""One request between an event loop and the thread of a model; what that thread works on."""
+"""A request on its way from an event loop to a model's thread; and that thread's batcher."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from weft.core.ports.model import ModelEvent, ModelRequest
 
 
 class Ticket:
-    """Made by the asking loop, filled by the model's thread.
+    """A request and its events. The calling loop makes it; the model's thread fills it.
 
-    `cancelled` is written by the asking side and read by the model's thread before each step.
+    The caller sets `cancelled`; the model's thread reads it before each step.
     """
 
     def __init__(self, request: ModelRequest, loop: asyncio.AbstractEventLoop) -> None:
@@ -24,16 +24,16 @@ class Ticket:
         self._events: asyncio.Queue[ModelEvent | WeftError] = asyncio.Queue()
 
     def put(self, event: ModelEvent | WeftError) -> None:
-        """Hand an event to the asking loop. Callable from any thread."""
+        """Pass an event to the calling loop. Callable from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
         except RuntimeError:  # that loop is closed, and with it the stream
             self.cancelled = True
 
     async def get(self) -> ModelEvent:
-        """The next event. Raises the error that ended the request, if one did.
+        """The next event. Raises the error that ended the request, if any.
 
-        A copy of it: several requests may have ended for one reason, in nodes of their own.
+        A copy of it: one error may end several requests, in different nodes.
         """
         event = await self._events.get()
         if isinstance(event, WeftError):
@@ -42,9 +42,9 @@ class Ticket:
 
 
 def converted(what: str, error: BaseException) -> WeftError:
-    """`error` itself where it is weft's own; else one that says `what` went wrong.
+    """`error` if it is weft's own, else a `ModelUnavailable` that says `what` went wrong.
 
-    Not retryable: what runs in this process fails again in the same way.
+    Not retryable: in this process it would fail again in the same way.
     """
     if isinstance(error, WeftError):
         return error
@@ -54,7 +54,7 @@ def converted(what: str, error: BaseException) -> WeftError:
 
 
 class ModelBatcher(Protocol):
-    """Rows that share forwards. Used by one thread."""
+    """Rows that share forward passes. Used by one thread."""
 
     @property
     def forwards(self) -> int:
@@ -62,20 +62,20 @@ class ModelBatcher(Protocol):
 
     @property
     def rows(self) -> Sized:
-        """What runs."""
+        """The running rows."""
 
     @property
     def idle(self) -> bool:
-        """Nothing runs and nothing waits."""
+        """Whether nothing runs or waits."""
 
     def add(self, *tickets: Ticket) -> None:
-        """Queue a request, or those of a group. A bad one gets its error at once."""
+        """Queue a request, or those of a group. An invalid one gets its error at once."""
 
     def step(self) -> None:
-        """One forward. What it raises is every row's."""
+        """One forward pass. Its errors end every row."""
 
     def abort(self, error: WeftError) -> None:
-        """End everything that runs or waits with `error`, and forget what was cached."""
+        """End everything that runs or waits with `error`, and clear the cache."""
 
     def close(self) -> None:
-        """Let go of what was opened. Nothing may run."""
+        """Release resources. Nothing may run."""

@@ -1,4 +1,4 @@
-"""Text to token ids and back, by a model's own tokenizer and chat template; loads no weights.
+"""Text to token ids and back, with a model's own tokenizer and chat template; loads no weights.
 
 A plain tokenizer is read from its files alone: importing transformers takes seconds.
 """
@@ -42,9 +42,9 @@ _IGNORED: Final = frozenset(
 
 
 class TokenizerFiles:
-    """The tokenizer of a folder whose `tokenizer.json` says all but the template of a chat.
+    """The tokenizer of a folder whose `tokenizer.json` is complete except for the chat template.
 
-    Raises: `ValueError` for any other, `OSError` where a file is missing.
+    Raises: `ValueError` for other tokenizers, `OSError` where a file is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -140,7 +140,7 @@ def _config(file: Path) -> dict[str, Any]:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """What transformers gives a template of a chat."""
+    """The environment that transformers provides for chat templates."""
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )
@@ -166,13 +166,13 @@ def _refuse(message: str) -> None:
     raise TemplateError(message)
 
 
-_WORDS_LOOKED_AT: Final = 1000
-_LONGEST_WORD: Final = 40
+_MAX_WORDS_TRIED: Final = 1000
+_MAX_WORD: Final = 40
 TOO_LONG_HINT: Final = "shorten the prompt or split it over several calls"
 
 
 class LocalTokenizer:
-    """What `Tokenizing` needs of one model. Any thread may use it."""
+    """Implements the methods of `Tokenizing` for one model. Any thread may use it."""
 
     def __init__(self, tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> None:
         added = tokenizer.added_tokens_decoder
@@ -187,7 +187,7 @@ class LocalTokenizer:
         self._marks = re.compile("|".join(map(re.escape, reversed(marks))) or r"(?!)")
         self._unknown = _unknown(tokenizer)
         self._plain = PlainText()
-        self._most_chars = _most_chars(tokenizer)
+        self._max_chars = _max_chars(tokenizer)
 
     @classmethod
     def read(cls, path: Path) -> LocalTokenizer:
@@ -195,37 +195,37 @@ class LocalTokenizer:
         return cls(read_tokenizer(path))
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of `text`; adds none, reads special tokens that are spelt out.
+        """The token ids of `text`; adds none, and reads spelt-out special tokens as such.
 
-        Raises: `ModelRequestError` for a text that the tokenizer has no tokens for.
+        Raises: `ModelRequestError` for a text without tokens.
         """
         try:
-            # Other than `encode`, this lets other threads run meanwhile.
+            # Unlike `encode`, this lets other threads run.
             found = self._tokenizer.backend_tokenizer.encode_batch_fast(
                 [text], add_special_tokens=False
             )[0]
         except Exception as error:  # the library raises nothing more exact
-            reason = self._unread(text) or str(error)
+            reason = self._unreadable_word(text) or str(error)
             raise ModelRequestError(
                 f"the tokenizer cannot read this text: {reason}", hint="it may know no such words"
             ) from error
         ids: list[int] = found.ids
         return ids
 
-    def _unread(self, text: str) -> str:
-        """The first word that has no tokens; empty where none of the first ones is to blame."""
-        words = self._marks.sub(" ", text).split(maxsplit=_WORDS_LOOKED_AT)
-        for word in words[:_WORDS_LOOKED_AT]:
+    def _unreadable_word(self, text: str) -> str:
+        """A reason that names the first word without tokens; empty if none of the first ones."""
+        words = self._marks.sub(" ", text).split(maxsplit=_MAX_WORDS_TRIED)
+        for word in words[:_MAX_WORDS_TRIED]:
             try:
                 self._tokenizer.backend_tokenizer.encode_batch_fast(
                     [word], add_special_tokens=False
                 )
             except Exception:  # noqa: BLE001 - the library raises nothing more exact
-                return f"no tokens for {word[:_LONGEST_WORD]!r}"
+                return f"no tokens for {word[:_MAX_WORD]!r}"
         return ""
 
     def encode_plain(self, text: str) -> list[int]:
-        """The token ids of `text`, of which none is a special or an added token.
+        """The token ids of `text`, without special or added tokens.
 
         Raises: `ModelRequestError` for a character that only such a token spells.
         """
@@ -235,14 +235,13 @@ class LocalTokenizer:
         self,
         messages: Sequence[Message],
         unfinished: bool = False,
-        most_tokens: int | None = None,
+        max_tokens: int | None = None,
     ) -> list[int]:
-        """The prompt of a conversation, with the opening of the answer; `unfinished`: that is the
-        last message, which is left open. `most_tokens`: a text that is certainly longer is refused
-        without tokenizing it.
+        """The prompt of a conversation, with the opening of the answer.
 
-        A special token that is spelt out in a message is broken up, so that what a tool or a user
-        wrote cannot pose as another role.
+        `unfinished`: the last message is the answer's beginning, and stays open. `max_tokens`: a
+        text that is certainly longer is refused without tokenizing it. Special tokens that are
+        spelt out in a message are broken up, so that no tool or user can forge another role.
 
         Raises: `ModelRequestError` when the model has no chat template or its template refuses.
         """
@@ -251,7 +250,7 @@ class LocalTokenizer:
                 "this model has no chat template", hint="give prompt_token_ids instead of messages"
             )
         turns = [self._turn(message) for message in messages]
-        begun = turns.pop()["content"] if unfinished else ""
+        answer = turns.pop()["content"] if unfinished else ""
         try:
             text = self._tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True
@@ -260,22 +259,22 @@ class LocalTokenizer:
             Exception
         ) as error:  # a template is the model author's program: it may raise anything
             raise ModelRequestError(f"the chat template refuses these messages: {error}") from error
-        text += begun
-        if most_tokens is not None:
-            self._check_length(text, most_tokens)
+        text += answer
+        if max_tokens is not None:
+            self._check_length(text, max_tokens)
         return self.encode(text)
 
-    def _check_length(self, text: str, most_tokens: int) -> None:
-        """Raises: `ContextLengthExceeded` for more characters than so many tokens can spell."""
-        if self._most_chars is not None and len(text) > self._most_chars * most_tokens:
+    def _check_length(self, text: str, max_tokens: int) -> None:
+        """Raises: `ContextLengthExceeded` for more characters than `max_tokens` can spell."""
+        if self._max_chars is not None and len(text) > self._max_chars * max_tokens:
             raise ContextLengthExceeded(
                 f"the prompt has {len(text):,} characters, which are more than"
-                f" {most_tokens} tokens; with an answer it must fit into {most_tokens}",
+                f" {max_tokens} tokens; with an answer it must fit into {max_tokens}",
                 hint=TOO_LONG_HINT,
             )
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """The text of `token_ids`, special tokens spelt out.
+        """The text of `token_ids`, with special tokens spelt out.
 
         Raises: `ModelRequestError` for an id that the tokenizer does not have.
         """
@@ -288,7 +287,7 @@ class LocalTokenizer:
         return text
 
     def special_token(self, text: str) -> int | None:
-        """The id of the special or added token that is written `text`; None: there is none."""
+        """The id of the special or added token spelt `text`; None without one."""
         return self._ids.get(text)
 
     def _tokenized(self, text: str) -> Tokenized:
@@ -309,14 +308,14 @@ class LocalTokenizer:
 
 
 def _unknown(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
-    """The token of what the vocabulary cannot spell, unless it means something else as well."""
+    """The token for text that the vocabulary cannot spell, unless it is also another token."""
     unknown: int | None = tokenizer.unk_token_id
     also = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
     return None if unknown in also else unknown
 
 
-def _most_chars(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
-    """How many characters a token spells at most; None where tokens may stand for any number.
+def _max_chars(tokenizer: TokenizerFiles | PreTrainedTokenizerBase) -> int | None:
+    """The most characters that a token spells; None where tokens may stand for any number.
 
     Byte-pair encoding without a normalizer loses no character, unless it has an unknown token.
     """

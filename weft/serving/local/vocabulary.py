@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Vocabulary(LocalTokenizer):
     """The tokens of one model. `size` is the width of its logits, `end_ids` end an answer.
 
-    `trie` is the same vocabulary as the grammar library wants it.
+    `trie` is the same vocabulary for the grammar library.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Vocabulary(LocalTokenizer):
         self.end_ids = end_ids or frozenset([] if own_end is None else [own_end])
         added = tokenizer.added_tokens_decoder
         special = frozenset(token for token, mark in added.items() if mark.special)
-        # logits may be wider than the tokenizer; what lies between is never text
+        # Logits may be wider than the tokenizer; the ids in between are never text.
         self._silent = special | frozenset(range(len(tokenizer), size))
         try:
             self.trie = _trie(tokenizer, size, self.end_ids)
@@ -49,14 +49,14 @@ class Vocabulary(LocalTokenizer):
         return cls(read_tokenizer(path), size, end_ids)
 
     def bytes_of(self, token: int) -> bytes:
-        """What a token writes; special tokens write nothing."""
+        """The bytes of a token; none of special tokens."""
         return b"" if token in self._silent else self.trie.decode_bytes([token])
 
     def beginning_with(self, firsts: frozenset[int]) -> NDArray[np.bool_]:
-        """[size]: whether a token's first byte is one of `firsts`. Not to be changed."""
+        """[size]: whether a token's first byte is one of `firsts`. Read only."""
         if firsts not in self._beginnings:
-            words = (self.trie.decode_bytes([token]) for token in range(self.size))
-            found = np.array([word[:1] != b"" and word[0] in firsts for word in words])
+            texts = (self.trie.decode_bytes([token]) for token in range(self.size))
+            found = np.array([text[:1] != b"" and text[0] in firsts for text in texts])
             self._beginnings[firsts] = found
         return self._beginnings[firsts]
 
@@ -64,7 +64,7 @@ class Vocabulary(LocalTokenizer):
 def _trie(
     tokenizer: TokenizerFiles | PreTrainedTokenizerBase, size: int, end_ids: frozenset[int]
 ) -> LLTokenizer:
-    """What `llguidance.hf` makes of it, which would import transformers."""
+    """The trie as in `llguidance.hf`, which would import transformers."""
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError("it is not one of the library tokenizers")
     backend = copy(tokenizer.backend_tokenizer)

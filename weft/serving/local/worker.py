@@ -1,4 +1,4 @@
-"""The thread that owns a model, and the groups of requests that go to it together."""
+"""The thread that owns a model, and the assembly of requests that run as a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ModelThread:
-    """Serves tickets from any thread on one thread of its own.
+    """Serves tickets from any thread on one thread.
 
     The thread is not a daemon: the interpreter waits for rows whose streams are still open, and a
     closed stream ends its row before the next step.
@@ -40,9 +40,9 @@ class ModelThread:
         return len(self._batcher.rows) if self._batcher else 0
 
     def submit(self, *tickets: Ticket) -> None:
-        """Take on a ticket, or those of a group that runs together.
+        """Submit a ticket, or those of a group that runs together.
 
-        Their events, or one error, will be put into them.
+        They receive events, or one error.
         """
         with self._lock:
             if self._closed is not None:
@@ -54,7 +54,7 @@ class ModelThread:
                 self._thread.start()
 
     def close(self, reason: WeftError) -> None:
-        """Fail what is running with `reason`, let the weights go, wait for the thread."""
+        """End running tickets with `reason`, release the weights, wait for the thread."""
         with self._lock:
             self._closed = self._closed or reason
             thread = self._thread
@@ -81,15 +81,15 @@ class ModelThread:
             if not arrived and (self._batcher is None or self._batcher.idle):
                 self._thread = None
                 return False
-        self._hand_over(arrived)
+        self._add(arrived)
         return True
 
-    def _hand_over(self, arrived: list[tuple[Ticket, ...]]) -> None:
+    def _add(self, arrived: list[tuple[Ticket, ...]]) -> None:
         if not arrived:
             return
         try:
             batcher = self._batcher = self._batcher or self._load()
-        except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
+        except BaseException as error:  # noqa: BLE001 - converted for all that wait
             self._refuse(arrived, converted("the model cannot be loaded", error))
             return
         for tickets in arrived:
@@ -98,7 +98,7 @@ class ModelThread:
     def _step(self, batcher: ModelBatcher) -> None:
         try:
             batcher.step()
-        except BaseException as error:  # noqa: BLE001 - converted, and told to all who wait
+        except BaseException as error:  # noqa: BLE001 - converted for all that wait
             batcher.abort(converted("the model failed", error))
 
     def _refuse(self, arrived: list[tuple[Ticket, ...]], error: WeftError) -> None:
@@ -107,9 +107,9 @@ class ModelThread:
 
 
 class GroupAssembler:
-    """Keeps the workers of a group until all have come. Any thread may call it.
+    """Collects the workers of a group until all have come. Any thread may call it.
 
-    `submit` is given the tickets of a full group, in the order of its workers.
+    `submit` gets the tickets of a full group, in the order of its workers.
     """
 
     def __init__(self, submit: Callable[..., None]) -> None:
@@ -118,7 +118,7 @@ class GroupAssembler:
         self._groups: dict[str, dict[int, Ticket]] = {}
 
     def add(self, ticket: Ticket) -> None:
-        """Take a worker on. One that does not fit the others of its group gets an error."""
+        """Add a worker. One that does not fit the others of its group gets an error."""
         attention = _attention(ticket)
         with self._lock:
             group = self._groups.setdefault(attention.group, {})
@@ -133,7 +133,7 @@ class GroupAssembler:
         self._submit(*(group[index] for index in sorted(group)))
 
     def leave(self, ticket: Ticket) -> None:
-        """A worker that still waits does so no longer: its place is open again."""
+        """Remove a worker that still waits."""
         attention = _attention(ticket)
         with self._lock:
             group = self._groups.get(attention.group, {})
@@ -143,7 +143,7 @@ class GroupAssembler:
                     del self._groups[attention.group]
 
     def give_up(self, ticket: Ticket, waited_s: float) -> None:
-        """End the whole group if this worker of it still waits."""
+        """End the whole group if this worker still waits."""
         attention = _attention(ticket)
         with self._lock:
             group = self._groups.get(attention.group, {})

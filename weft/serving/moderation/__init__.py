@@ -1,4 +1,4 @@
-"""Answers that a judge reads before they are shown."""
+"""Output moderation: a judge reads answers before they are shown."""
 
 from weft.serving.moderation.judges import FunctionJudge, Judge, ModerationJudge
 from weft.serving.moderation.model import ModeratedModel

@@ -27,18 +27,18 @@ _TOKENS: Final = 32
 
 
 class Judge(Protocol):
-    """Reads prompt and answer as one text."""
+    """Judges a prompt and answer, as one text."""
 
     async def objection(self, text: str) -> str | None:
-        """Why `text` must not be shown; None: it may.
+        """The reason why `text` must not be shown; None: it may.
 
-        Raises: `ModelError` where it cannot tell, which lets nothing through either.
+        Raises: `ModelError` for a failed judgement, which shows nothing either.
         """
 
 
 class FunctionJudge:
-    """A function of the text, plain or `async`: what it says against it, or None. A plain one runs
-    in a thread of its own.
+    """A judge by a function of the text, plain or `async`, that returns an objection or None. A
+    plain one runs in a thread.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:
@@ -47,18 +47,18 @@ class FunctionJudge:
     async def objection(self, text: str) -> str | None:
         try:
             if inspect.iscoroutinefunction(self._function):
-                said = await self._function(text)
+                objection = await self._function(text)
             else:
-                said = await asyncio.to_thread(self._function, text)
+                objection = await asyncio.to_thread(self._function, text)
         except Exception as error:
             raise _failed(f"{type(error).__name__}: {error}") from error
-        if said is not None and not isinstance(said, str):
-            raise _failed(f"it returned {type(said).__name__}, neither text nor None")
-        return said or None
+        if objection is not None and not isinstance(objection, str):
+            raise _failed(f"it returned {type(objection).__name__}, neither text nor None")
+        return objection or None
 
 
 class ModerationJudge:
-    """A model that is asked for a verdict by `rules`, held to a schema."""
+    """A judge by a model that follows `rules` and answers in a schema."""
 
     def __init__(self, client: ModelClient, rules: str = RULES) -> None:
         self._client = client

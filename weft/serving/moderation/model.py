@@ -1,4 +1,4 @@
-"""A model whose answers are judged before they are shown, piece by piece."""
+"""A model client whose answers are judged, piece by piece, before they are shown."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from weft.core.ports import (
 from weft.core.values import Completion
 from weft.serving.moderation.judges import Judge
 
-_MOST_TOLD: Final = 200  # characters of an objection, which may be another program's
+_MAX_OBJECTION: Final = 200  # characters; an objection may come from another program
 
 
 class ModeratedModel:
     """Implements `ModelClient` and `Startable` over `client`, which the caller closes.
 
-    What was written is held back until at least `every` tokens wait, and then shown if `judge` has
-    no objection to prompt and answer as one text; the end of an answer is always judged. None: a
-    whole answer at once. With an objection the answer ends as `refused`, with that and what was
-    shown before, and the request is cancelled; its usage counts all that was written.
+    Text is held back until at least `every` tokens wait, and then shown if `judge` has no objection
+    to prompt and answer as one text; the end of an answer is always judged. None: the whole answer
+    at once. After an objection the request is cancelled and the answer ends as `refused`, with the
+    objection and what was shown before; its usage counts all that was written.
     """
 
     def __init__(self, client: ModelClient, judge: Judge, every: int | None = None) -> None:
@@ -53,7 +53,7 @@ class ModeratedModel:
             await self.client.start(show)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """See `ModelClient`. Raises: also what the judge raises."""
+        """See `ModelClient`. Also raises the errors of the judge."""
         if not request.messages:
             raise CapabilityError(
                 "a moderated model is asked by messages, not by token ids",
@@ -73,54 +73,54 @@ class ModeratedModel:
                 if objection is not None:
                     yield review.refused(self.model, objection)
                     return
-                for shown in review.shown():
-                    yield shown
+                for released in review.release():
+                    yield released
 
     async def aclose(self) -> None:
-        """Nothing: the client belongs to who made it."""
+        """Do nothing: the caller closes the client."""
 
 
 class _Review:
-    """One answer under review: what was shown of it, and what waits."""
+    """One answer under review: the events shown, and those held back."""
 
     def __init__(self, request: ModelRequest, judge: Judge) -> None:
         self.meter = UsageMeter(request)
         self.waiting = 0
         self._judge = judge
-        self._asked = "\n".join(message.content for message in request.messages)
-        self._said: list[str] = []
-        self._held: list[Delta | Completion] = []
+        self._prompt = "\n".join(message.content for message in request.messages)
+        self._answer: list[str] = []
+        self._pending: list[Delta | Completion] = []
         self._judged: str | None = None
         self._shown: list[Delta] = []
 
     def take(self, event: Delta | Completion) -> None:
-        """Hold `event` back. A call of a tool is read where it is complete."""
-        self._held.append(event)
+        """Hold `event` back. A tool call is judged once it is complete."""
+        self._pending.append(event)
         if isinstance(event, Completion):
             calls = "".join(f"\n{call.name} {call.arguments}" for call in event.tool_calls)
-            self._said = [event.reasoning, event.text, calls]
+            self._answer = [event.reasoning, event.text, calls]
             return
         if isinstance(event, TextDelta | ReasoningDelta):
-            self._said.append(event.text)
+            self._answer.append(event.text)
         self.waiting += len(getattr(event, "token_ids", ())) or 1
 
     async def objection(self) -> str | None:
-        """What the judge has against the text so far, which is not read twice."""
-        said = "".join(self._said)
-        if said == self._judged:
+        """The judge's objection to the text so far; an unchanged text is not judged again."""
+        answer = "".join(self._answer)
+        if answer == self._judged:
             return None
-        self._judged = said
-        return await self._judge.objection(f"{self._asked}\n{said}")
+        self._judged = answer
+        return await self._judge.objection(f"{self._prompt}\n{answer}")
 
-    def shown(self) -> list[Delta | Completion]:
-        """What waited, to be shown now."""
-        held, self._held = self._held, []
-        self._shown += [each for each in held if not isinstance(each, Completion)]
+    def release(self) -> list[Delta | Completion]:
+        """Return the events held back, to be shown now."""
+        released, self._pending = self._pending, []
+        self._shown += [event for event in released if not isinstance(event, Completion)]
         self.waiting = 0
-        return held
+        return released
 
     def refused(self, model: str, objection: str) -> Completion:
-        """The end of an answer that must not go on."""
+        """The end of a refused answer."""
         return Completion(
             "".join(each.text for each in self._shown if isinstance(each, TextDelta)),
             "refused",
@@ -129,5 +129,5 @@ class _Review:
             reasoning="".join(
                 each.text for each in self._shown if isinstance(each, ReasoningDelta)
             ),
-            refusal=objection[:_MOST_TOLD],
+            refusal=objection[:_MAX_OBJECTION],
         )

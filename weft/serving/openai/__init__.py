@@ -1,4 +1,4 @@
-"""A model behind any OpenAI-compatible endpoint; does not know who runs the server."""
+"""Client for a model behind any OpenAI-compatible endpoint."""
 
 from weft.serving.openai.endpoint import Price
 from weft.serving.openai.model import OpenAIModel

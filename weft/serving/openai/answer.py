@@ -1,4 +1,4 @@
-"""One streamed answer put together from its chunks, counted, and checked against its schema."""
+"""Assembles one streamed answer from its chunks, bounds it, and checks it against its schema."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _DEEPEST = 64
 
 
 def speculated(wire: WireDrafting | None, method: str, tokens: int) -> Speculated | None:
-    """How `method` drafted an answer of so many tokens; None where nothing was drafted or told.
+    """Counts of drafting with `method` for an answer of `tokens`; None without drafts or counts.
 
-    A pass without a draft is not counted by the server: it wrote one token. The first token came
-    with the prompt. Drafts may be kept beyond the end of an answer, which is then cut.
+    The server does not count a pass without a draft, which wrote one token. The first token came
+    with the prompt. Drafts may be accepted beyond the end of an answer, which is then cut.
     """
     if wire is None or not wire.num_spec_steps:
         return None
@@ -45,24 +45,24 @@ def speculated(wire: WireDrafting | None, method: str, tokens: int) -> Speculate
         wire.num_draft_tokens,
         accepted,
         forwards,
-        tuple(sum(kept >= d and drafted > d for drafted, kept in steps) for d in range(deepest)),
-        tuple(sum(kept > d for _, kept in steps) for d in range(deepest)),
+        tuple(sum(taken >= d and drafted > d for drafted, taken in steps) for d in range(deepest)),
+        tuple(sum(taken > d for _, taken in steps) for d in range(deepest)),
     )
 
 
 _LONGEST_TOKEN_CHARS: Final = 512
-"""No vocabulary known has a longer token: runs of blanks are the longest."""
+"""No known vocabulary has a longer token; the longest are runs of blanks."""
 _ALLOWANCE: Final = 16
 _ALLOWED_SHARE: Final = 8
 _EMPTY_DELTA: Final = WireDelta()
 
 
 class TokenLimit:
-    """Counts the tokens of one answer against `max_tokens`; None: there is no limit.
+    """Counts the tokens of one answer against `max_tokens`; None is no limit.
 
-    Token ids are exact. Where the server tells none, each piece of the stream counts as one token,
-    and as more where its text is too long for one; as servers may split a token into several
-    pieces, the answer may then have 16 and an eighth more of them.
+    Token ids are exact. Without ids, each piece of the stream counts as one token, and as more
+    where its text is too long for one. As servers may split a token into several pieces, the answer
+    may then exceed the limit by 16 tokens and an eighth.
     """
 
     def __init__(self, max_tokens: int | None) -> None:
@@ -83,12 +83,12 @@ class TokenLimit:
 
     @property
     def tokens(self) -> int:
-        """The tokens so far, exact where the server tells their ids, else about so many."""
+        """Tokens so far, exact where the server sends ids, else an estimate."""
         return max(self._ids or self._pieces, -(-self._chars // _LONGEST_TOKEN_CHARS))
 
     @property
     def exceeded(self) -> bool:
-        """Whether the server goes on although it was to stop."""
+        """True when the server has passed the limit without stopping."""
         if self._max is None:
             return False
         allowance = 0 if self._ids else _ALLOWANCE + self._max // _ALLOWED_SHARE
@@ -99,7 +99,7 @@ _logger = logging.getLogger("weft")
 _DONE = b"[DONE]"
 _WRONG_URL = "does base_url point at an OpenAI-compatible server?"
 _COMPLETE = frozenset({"stop", "tool_calls", "function_call", "eos", "eos_token", "stop_sequence"})
-"""What servers call an answer that the model itself ended: also in TGI's words."""
+"""Finish reasons of an answer that the model itself ended, TGI's included."""
 _NOTHING = WireDelta()
 
 
@@ -113,9 +113,10 @@ class StreamError(Exception):
 
 
 class StreamedAnswer:
-    """One answer while it arrives. `take` every payload in order, then ask for the `completion`.
+    """One answer while it arrives. Call `take` with every payload in order, then `completion`.
 
-    `splitter` finds what the server leaves in the text. `decoder` is what a report calls the way it
+    `splitter` separates reasoning and calls from the text. `decoder` names the server's decoder in
+    reports.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class StreamedAnswer:
         self._price = price
         self._limit = limit
         self._size = 0
-        self._speech = StreamedOutput(splitter or Splitter(), request.top_logprobs)
+        self._output = StreamedOutput(splitter or Splitter(), request.top_logprobs)
         self._refusal: list[str] = []
         self._calls = ToolCalls()
         self._finish: str | None = None
@@ -148,10 +149,10 @@ class StreamedAnswer:
         self.stopped = False
 
     def take(self, payload: bytes) -> list[Prefilled | Delta]:
-        """The events in one event's data.
+        """The events of one payload.
 
-        Raises: `ModelUnavailable` when it is not what such servers send, `ModelOutputError` when
-        the answer grows over its limit, `StreamError` when the server reports one.
+        Raises: `ModelUnavailable` for malformed data; `ModelOutputError` when the answer exceeds
+        its limit; `StreamError` when the server reports an error.
         """
         if payload.startswith(_DONE):
             self.done = True
@@ -170,7 +171,7 @@ class StreamedAnswer:
         if chunk.metrics is not None:
             self._drafting = chunk.metrics.speculative_decoding or self._drafting
         ours = [choice for choice in chunk.choices if choice.index == 0]
-        self._spend(1 + sum(map(_size, ours)))
+        self._grow(1 + sum(map(_size, ours)))
         events = self._prefill(chunk.prompt)
         for choice in ours:
             events += self._take(choice)
@@ -180,25 +181,25 @@ class StreamedAnswer:
         return events
 
     def finish(self) -> list[Delta]:
-        """Deltas that had to wait until the stream ended well.
+        """Deltas that had to wait for the end of the stream.
 
-        Raises: `ModelUnavailable` when it ended without saying that the answer is complete.
+        Raises: `ModelUnavailable` when the stream ended before the answer was complete.
         """
         if not self._begun:
             raise ModelUnavailable("the server answered, but not with an answer", hint=_WRONG_URL)
         if self._finish is None and not self.done:
             raise ModelUnavailable("the stream ended before the answer was complete")
-        return [*self._deltas(self._speech.end()), *self._calls.finish()]
+        return [*self._deltas(self._output.end()), *self._calls.finish()]
 
     def completion(self) -> Completion:
-        """The whole answer; call `finish` before.
+        """The whole answer, after `finish`. The caller checks it against the request's schema.
 
-        Whether it fits the request's schema is for the caller to check. Raises: `ModelOutputError`
-        when it has no call where one is required, or the model refused; `ModelUnavailable` when the
-        server gave the answer up; `ModelRequestError` when a content filter cut it.
+        Raises: `ModelOutputError` when a required tool call is missing, or the model refused;
+        `ModelUnavailable` when the server aborted the answer; `ModelRequestError` when a content
+        filter cut it.
         """
-        speech, calls = self._speech, self._calls.calls()
-        text = speech.text
+        output, calls = self._output, self._calls.calls()
+        text = output.text
         finish = self._finish_reason(bool(calls))
         refusal = "".join(self._refusal)
         if refusal and not text:
@@ -210,22 +211,22 @@ class StreamedAnswer:
             text,
             finish,
             calls,
-            speech.token_ids,
-            speech.logprobs,
+            output.token_ids,
+            output.logprobs,
             usage,
             self._model,
-            speech.reasoning,
+            output.reasoning,
             self._stopped_by(),
-            speech.top_logprobs,
+            output.top_logprobs,
             speculated(self._drafting, self._decoder, usage.completion_tokens),
         )
 
     def cut_at(self, completion: Completion) -> int | None:
-        """How many tokens `completion` had when max_tokens ended it; None: something else did."""
+        """How many tokens `completion` had when max_tokens ended it; None for other ends."""
         if completion.finish_reason != "length":
             return None
-        told = None if self._usage is None else self._usage.completion_tokens
-        return told or self._request.sampling.max_tokens or completion.usage.completion_tokens
+        reported = None if self._usage is None else self._usage.completion_tokens
+        return reported or self._request.sampling.max_tokens or completion.usage.completion_tokens
 
     def _prefill(self, prompt: list[int] | None) -> list[Prefilled | Delta]:
         if prompt is None or self._prefilled:
@@ -237,9 +238,9 @@ class StreamedAnswer:
         part = choice.delta or choice.message or _NOTHING
         self._refusal.append(part.refusal or "")
         self._finish = choice.finish_reason or self._finish
-        for told in (choice.stop_reason, choice.matched_stop):
-            self._stop = self._stop if told is None else told
-        deltas = self._deltas(self._speech.take(choice))
+        for stop in (choice.stop_reason, choice.matched_stop):
+            self._stop = self._stop if stop is None else stop
+        deltas = self._deltas(self._output.take(choice))
         pieces = map(self._calls.take, part.pieces)
         return deltas + [delta for delta in pieces if delta is not None]
 
@@ -249,7 +250,7 @@ class StreamedAnswer:
             for piece in pieces
         ]
 
-    def _spend(self, size: int) -> None:
+    def _grow(self, size: int) -> None:
         self._size += size
         if self._size > self._limit:
             raise ModelOutputError(
@@ -277,19 +278,21 @@ class StreamedAnswer:
                 return "tool_calls" if calls else "stop"
 
     def _stopped_by(self) -> str | int | None:
-        """What of the request ended the answer. Servers also name ends of the model's own there,
-        and none for a token that is such an end and of the request as well.
+        """The stop text or stop token of the request that ended the answer.
+
+        Servers also report the model's own end tokens there, and report none for a token that is
+        both such an end and in the request.
         """
         if self._finish != "stop":
             return None
-        sampling, last = self._request.sampling, self._speech.token_ids[-1:]
+        sampling, last = self._request.sampling, self._output.token_ids[-1:]
         if self._stop in (*sampling.stop, *sampling.stop_token_ids):
             return self._stop
         return last[0] if last and last[0] in sampling.stop_token_ids else None
 
     @property
     def usage(self) -> Usage:
-        """What the answer consumed, as the server tells it at the end."""
+        """Usage of the answer, as the server reports it at the end."""
         wire = self._usage or WireUsage()
         completion = wire.completion_tokens
         completion = self._tokens.tokens if completion is None else completion
@@ -300,7 +303,7 @@ class StreamedAnswer:
 
 
 def _size(choice: WireChoice) -> int:
-    """What keeping this part costs, in characters; also counts what has no text."""
+    """Memory cost of this part in characters; parts without text cost something too."""
     part = choice.delta or choice.message or _NOTHING
     size = len(part.content or choice.text or "") + len(part.refusal or "") + len(part.thought)
     size += len(choice.token_ids or ()) + (choice.logprobs.size if choice.logprobs else 0)
@@ -315,7 +318,7 @@ _HINT: Final = "try `retry`; servers with structured output hold a model to its 
 
 
 async def check_schema(schema: JsonSchema) -> None:
-    """Raises: `ModelRequestError` for a schema that output cannot be checked with."""
+    """Raises: `ModelRequestError` for a schema that cannot be compiled."""
     try:
         await compile_schema_async(schema)
     except SchemaRefused as error:
@@ -323,12 +326,12 @@ async def check_schema(schema: JsonSchema) -> None:
 
 
 async def parse_output(text: str, schema: JsonSchema, *, cut_at: int | None = None) -> Any:
-    """The value that `text` spells, in a code fence or not, which fits `schema`.
+    """The JSON value in `text`, with or without a code fence, which has to fit `schema`.
 
-    `cut_at`: the text was cut off at so many tokens.
+    `cut_at`: the text was cut off after this many tokens.
 
-    Raises: `ModelOutputError` when it does not parse or fit, `ModelRequestError` when the schema
-    cannot be used.
+    Raises: `ModelOutputError` when the text does not parse or fit; `ModelRequestError` for a schema
+    that cannot be used.
     """
     try:
         value = json.loads(unfenced(text), parse_constant=_refuse)

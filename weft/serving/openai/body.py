@@ -1,7 +1,7 @@
-"""A model request as the JSON body that a server takes.
+"""A model request as the JSON body that a server accepts.
 
-A vLLM server of a diffusion model gets decoder, temperature and seed in arguments of weft's plugin;
-one that drafts gets the name of the program's node.
+A vLLM server of a diffusion model receives decoder, temperature and seed as arguments of weft's
+plugin. A server that drafts receives the name of the program's node.
 """
 
 from __future__ import annotations
@@ -17,40 +17,42 @@ from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
 from weft.serving.text.prompt import wire_calls
 
-_ELSEWHERE: Final = {"temperature": TEMPERATURE, "seed": SEED}
+_MOVED: Final = {"temperature": TEMPERATURE, "seed": SEED}
 _PLAIN: Final = "sequential"
 
 
 def check_decoder(request: ModelRequest, server: Server) -> None:
-    """Raises: `CapabilityError` for a decoder that this server cannot be asked for per call."""
-    asked = request.decode
-    if asked == AUTOREGRESSIVE or (server.diffuses and asked.method in PLAIN_NAMES):
+    """Raises: `CapabilityError` for a decoder that this server does not offer per call."""
+    decode = request.decode
+    if decode == AUTOREGRESSIVE or (server.diffuses and decode.method in PLAIN_NAMES):
         return
     if not server.diffuses:
         raise CapabilityError(
-            f"this server cannot be asked for the decoder {asked.method!r} per call",
+            f"this server cannot be asked for the decoder {decode.method!r} per call",
             hint="a server is started with its decoder; only those of diffusion models take others",
         )
     from weft.decoding.diffusion.catalogue import preset
 
     try:
-        plain = preset(asked.method).plain
+        plain = preset(decode.method).plain
     except SpecError as error:
         raise CapabilityError(error.message, hint=error.hint) from error
-    if isinstance(asked, Lossless) and not plain:
+    if isinstance(decode, Lossless) and not plain:
         raise CapabilityError(
-            f"the decoder {asked.method!r} may change the text",
+            f"the decoder {decode.method!r} may change the text",
             hint="ask for it as a lossy one, if that is what you want",
         )
 
 
-def filled(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
-    """The body with decoder, temperature and seed where a server that fills in looks for them."""
+def with_diffusion_arguments(
+    body: dict[str, Any], request: ModelRequest, server: Server
+) -> dict[str, Any]:
+    """The body with decoder, temperature and seed in the plugin's arguments, for diffusion."""
     given = body.get(FIELD, {})
     if not server.diffuses or not isinstance(given, Mapping):
         return body
-    rest = {name: value for name, value in body.items() if name not in _ELSEWHERE}
-    ours = {_ELSEWHERE[name]: value for name, value in body.items() if name in _ELSEWHERE}
+    rest = {name: value for name, value in body.items() if name not in _MOVED}
+    ours = {_MOVED[name]: value for name, value in body.items() if name in _MOVED}
     if request.decode != AUTOREGRESSIVE:
         plain = request.decode.method in PLAIN_NAMES
         ours[DECODE] = _PLAIN if plain else format_decoder(request.decode)
@@ -64,7 +66,7 @@ Body = dict[str, Any]
 
 
 def check_extra(extra: Mapping[str, Any]) -> None:
-    """Raises: `ModelRequestError` when `extra` names a field that weft itself has to set."""
+    """Raises: `ModelRequestError` when `extra` names a field that weft sets itself."""
     taken = sorted(_RESERVED & extra.keys())
     if taken:
         raise ModelRequestError(
@@ -76,11 +78,11 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 def body_of(
     request: ModelRequest, server: Server, offered: Capabilities, *, tagged: bool = False
 ) -> Body:
-    """Everything but the model's name and `stream`, for `/completions` when the request has ids.
+    """The body without `model` and `stream`, for `/completions` when the request has token ids.
 
-    `tagged`: tags that the answer is searched for may be special tokens, which are to be shown.
+    `tagged`: the client searches the answer for tags, so special tokens have to be in the text.
 
-    Raises: `CapabilityError`, `ModelRequestError` when the request cannot be put to this server.
+    Raises: `CapabilityError`, `ModelRequestError` when the server cannot serve the request.
     """
     _check(request, server, offered)
     body: Body = {"stream_options": {"include_usage": True}}
@@ -159,7 +161,7 @@ def _check_sampling(request: ModelRequest, server: Server, offered: Capabilities
 
 
 def conversation(request: ModelRequest) -> Body:
-    """The messages; an unfinished answer that is still empty is the same as none."""
+    """The messages. An unfinished answer that is still empty is left out."""
     *before, last = request.messages
     if not request.continues:
         return {"messages": [_message(message) for message in request.messages]}
@@ -192,7 +194,7 @@ def _extensions(request: ModelRequest, server: Server, offered: Capabilities) ->
     if offered.token_ids:
         body["return_token_ids"] = True
     if offered.priority and request.priority:
-        # There, as in vLLM, the smaller number goes first.
+        # On the wire the smaller number goes first, as in vLLM.
         body["priority"] = -request.priority
     if request.cache_prefix and server.kind == "openai":
         body["prompt_cache_key"] = request.cache_prefix
@@ -200,12 +202,12 @@ def _extensions(request: ModelRequest, server: Server, offered: Capabilities) ->
 
 
 def _logprobs(request: ModelRequest, server: Server, offered: Capabilities) -> Body:
-    """In a chat vLLM counts the drawn token, which may be none of the largest, among them."""
+    """Fields for log probabilities. vLLM's chat counts the sampled token among the largest."""
     most = request.top_logprobs
     if not (request.logprobs or most):
         return {}
     if request.prompt_token_ids:
-        # By their texts, tokens of one text would be one.
+        # Keyed by text, tokens with equal texts would collide.
         return {"logprobs": most or 1} | ({"return_tokens_as_token_ids": True} if most else {})
     if not most:
         return {"logprobs": True}
@@ -243,7 +245,7 @@ def _format(schema: JsonSchema, server: Server) -> Body:
 
 
 def _may_be_strict(schema: JsonSchema, server: Server) -> bool:
-    """Servers with a grammar take any schema; hosted ones only those with closed, full objects."""
+    """Servers with grammars accept any schema, hosted ones only closed, fully required objects."""
     return server.kind in SELF_HOSTED or _is_closed(schema)
 
 
@@ -264,11 +266,8 @@ def _is_closed(schema: object) -> bool:
 _LONGEST = 200
 
 
-def labelled(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
-    """The body with the node's name beside what it holds of such arguments.
-
-    Nothing is told to a server that drafts nothing, nor where no program asks.
-    """
+def with_node_name(body: dict[str, Any], request: ModelRequest, server: Server) -> dict[str, Any]:
+    """The body with the name of the program's node, for servers that draft."""
     node = request.program.node if request.program is not None else ""
     given = body.get(FIELD, {})
     if not (server.drafts and node and isinstance(given, Mapping)):

@@ -1,7 +1,7 @@
-"""The wire format of a streamed answer, checked.
+"""Pydantic models of the wire format of a streamed answer.
 
-One shape serves chat chunks, text completion chunks, and a whole answer from a server that does
-not stream. Fields this program does not read are ignored.
+One shape serves chat chunks, text completion chunks, and whole answers of servers that do not
+stream. Unused fields are ignored.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class ToolPiece(BaseModel):
 class WireDelta(BaseModel):
     """What a chunk adds to the message, or the whole message.
 
-    Reasoning is `reasoning` in vLLM and OpenRouter, `reasoning_content` in DeepSeek and SGLang; who
-    sends both sends the same twice. `function_call` is how calls came before there were several.
+    Reasoning is `reasoning` in vLLM and OpenRouter, `reasoning_content` in DeepSeek and SGLang; a
+    server that sends both sends the same text twice. `function_call` is the older, single form of
+    `tool_calls`.
     """
 
     content: str | None = None
@@ -74,7 +75,7 @@ class TopLogprob(BaseModel):
 
 
 class TokenLogprob(TopLogprob):
-    """The same for a token that was drawn, beside the largest there."""
+    """Log probability of the sampled token, and the largest ones at its position."""
 
     top_logprobs: list[TopLogprob] = []
 
@@ -94,7 +95,7 @@ class Logprobs(BaseModel):
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """How many numbers there are."""
         chat = sum(1 + len(token.top_logprobs) for token in self.content or ())
         return (
             chat
@@ -103,7 +104,7 @@ class Logprobs(BaseModel):
         )
 
     def largest(self, most: int) -> tuple[tuple[float, ...], ...]:
-        """For each token of the chunk at most so many numbers, the largest first."""
+        """For each token of the chunk at most `most` numbers, the largest first."""
         if not most:
             return ()
         if self.content:
@@ -116,7 +117,7 @@ class Logprobs(BaseModel):
 class WireChoice(BaseModel):
     """One candidate's part of a chunk.
 
-    The stop text or token that ended it is `stop_reason` in vLLM, `matched_stop` in SGLang.
+    The stop text or token that ended the answer is `stop_reason` in vLLM, `matched_stop` in SGLang.
     """
 
     index: int = 0
@@ -132,13 +133,13 @@ class WireChoice(BaseModel):
 
 
 class PromptDetails(BaseModel):
-    """How many prompt tokens the server had kept from earlier calls."""
+    """How many prompt tokens the server had cached."""
 
     cached_tokens: _Count | None = None
 
 
 class WireUsage(BaseModel):
-    """Token counts as the server gives them."""
+    """Token counts of the server."""
 
     prompt_tokens: _Count = 0
     completion_tokens: _Count | None = None
@@ -146,7 +147,7 @@ class WireUsage(BaseModel):
 
 
 class WireDrafting(BaseModel):
-    """How an answer was drafted, as vLLM says it: in all, and each draft that was verified."""
+    """vLLM's counts of drafting for one answer: totals, and each verified draft."""
 
     num_spec_steps: _Count = 0
     num_draft_tokens: _Count = 0
@@ -156,7 +157,7 @@ class WireDrafting(BaseModel):
 
 
 class WireMetrics(BaseModel):
-    """What a server counted for one answer."""
+    """The server's counts for one answer."""
 
     speculative_decoding: WireDrafting | None = None
 
@@ -169,7 +170,7 @@ class WireError(BaseModel):
 
 
 def _if_metrics(value: object) -> object:
-    """Counts are no part of an answer: where they are none, it is complete without."""
+    """None for malformed counts, as an answer is complete without them."""
     try:
         return None if value is None else WireMetrics.model_validate(value)
     except ValidationError:
@@ -188,7 +189,7 @@ class Chunk(BaseModel):
 
     @property
     def prompt(self) -> list[int] | None:
-        """The prompt's ids: chat gives them beside the choices, text completion in the first."""
+        """Ids of the prompt: in the chunk for chat, in the first choice for text completion."""
         if self.prompt_token_ids is not None:
             return self.prompt_token_ids
         return self.choices[0].prompt_token_ids if self.choices else None

@@ -1,4 +1,4 @@
-"""Where a model is reached, with what credentials, and what it costs."""
+"""Address and credentials of a model's endpoint, and its price."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHORTEST_SECRET = 6
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address and how to talk to it. Printing it shows no credentials.
+    """An address and how to talk to it. Its repr shows no credentials.
 
     Raises: `ValueError` for a `base_url` that is no plain http(s) address.
     """
@@ -38,16 +38,16 @@ class Endpoint:
         return f"{self.base_url.rstrip('/')}/{path}"
 
     def root_url(self, path: str) -> str:
-        """The address of a path beside the API, such as `metrics`."""
+        """The address of a path outside the API, such as `metrics`."""
         return f"{self.base_url.rstrip('/').removesuffix('/v1')}/{path}"
 
     @property
     def loopback(self) -> bool:
-        """True for this machine itself, which no proxy can reach for us."""
+        """True for this machine itself, which is reached without a proxy."""
         return urlsplit(self.base_url).hostname in _LOOPBACK
 
     def redact(self, text: str) -> str:
-        """`text` without control characters and our credentials, which a server may echo."""
+        """`text` without control characters and without credentials that a server may echo."""
         for secret in (self.api_key or "", *self.headers.values()):
             if len(secret) >= _SHORTEST_SECRET:
                 text = text.replace(secret, "***")
@@ -59,9 +59,9 @@ _PER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. `cached` prices prompt tokens the server had kept already.
+    """US dollars per million tokens. `cached` prices prompt tokens that the server had cached.
 
-    None for `cached`: they cost what other prompt tokens cost.
+    None for `cached`: they cost as much as other prompt tokens.
     """
 
     prompt: float

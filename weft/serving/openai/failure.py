@@ -1,6 +1,6 @@
-"""Turns whatever goes wrong with an endpoint into our errors; the only place that does.
+"""Converts all failures of an endpoint to weft's errors.
 
-Foreign exceptions are not chained: their texts may hold credentials that a server echoed.
+Foreign exceptions are not chained: their texts may contain credentials that a server echoed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from weft.core.errors import (
 from weft.serving.openai.answer import StreamError
 from weft.serving.openai.endpoint import Endpoint
 
-_TOLD_CHARS = 300
-_LONGEST_DELAY_S = 600.0  # A server must not put a program to sleep for good.
+_MESSAGE_CHARS = 300
+_LONGEST_DELAY_S = 600.0  # A server must not stall a program for good.
 _TOO_LONG = re.compile(
     r"maximum context length[^.\"]{0,80}|context_length_exceeded"
     r"|exceeds the (?:available context size|model's context length)[^.\"]{0,80}"
@@ -41,7 +41,7 @@ _TRY_AGAIN = frozenset({408, 409, 425})
 
 
 def convert(error: Exception, endpoint: Endpoint, models: Sequence[str]) -> WeftError:
-    """Any exception as ours; our own stay as they are. `models` are those the server lists."""
+    """Any exception as a `WeftError`; `models` are those the server lists."""
     match error:
         case WeftError():
             return error
@@ -62,30 +62,32 @@ def convert(error: Exception, endpoint: Endpoint, models: Sequence[str]) -> Weft
 def status_error(
     endpoint: Endpoint,
     status: int,
-    told: str,
+    text: str,
     headers: Mapping[str, str],
     models: Sequence[str] = (),
 ) -> ModelError:
-    """The error for an HTTP status outside 2xx; `told` is what the server says about it."""
-    said = f"{endpoint.base_url} answered {status}: {_short(endpoint, told)}"
-    if "insufficient_quota" in told:
-        return ModelRequestError(said, hint="the account's quota is spent")
+    """The error for an HTTP status outside 2xx; `text` is the server's message."""
+    message = f"{endpoint.base_url} answered {status}: {_short(endpoint, text)}"
+    if "insufficient_quota" in text:
+        return ModelRequestError(message, hint="the account's quota is spent")
     if status in _BUSY:
-        return ModelOverloaded(said, retry_after_s=_retry_after(headers))
+        return ModelOverloaded(message, retry_after_s=_retry_after(headers))
     if status >= 500 or status in _TRY_AGAIN:
-        return ModelUnavailable(said)
+        return ModelUnavailable(message)
     if status in {401, 403}:
-        return ModelRequestError(said, hint=_key_hint(endpoint))
+        return ModelRequestError(message, hint=_key_hint(endpoint))
     if status == 404:
-        return ModelNotFound(said, hint=_model_hint(endpoint, models))
+        return ModelNotFound(message, hint=_model_hint(endpoint, models))
     if 300 <= status < 400:
-        return ModelRequestError(said, hint="redirects are not followed: set base_url to its aim")
-    if found := _TOO_LONG.search(told):
+        return ModelRequestError(
+            message, hint="redirects are not followed: set base_url to its aim"
+        )
+    if found := _TOO_LONG.search(text):
         return ContextLengthExceeded(
             f"the prompt does not fit the model's context: {found[0]}",
             hint="shorten the prompt, or ask for a shorter answer",
         )
-    return ModelRequestError(said)
+    return ModelRequestError(message)
 
 
 def _connection_error(error: BaseException, endpoint: Endpoint) -> ModelUnavailable:
@@ -94,31 +96,31 @@ def _connection_error(error: BaseException, endpoint: Endpoint) -> ModelUnavaila
         case httpx2.ConnectTimeout():
             return ModelUnavailable(f"no connection to {url} in {endpoint.connect_timeout_s:g} s")
         case httpx2.ConnectError():
-            told = _short(endpoint, str(error))
-            return ModelUnavailable(f"cannot connect to {url}: {told}", hint="is it running?")
+            reason = _short(endpoint, str(error))
+            return ModelUnavailable(f"cannot connect to {url}: {reason}", hint="is it running?")
         case httpx2.TimeoutException():
             return ModelUnavailable(f"{url} was silent for {endpoint.idle_timeout_s:g} s")
         case _:
-            told = _short(endpoint, str(error) or type(error).__name__)
-            return ModelUnavailable(f"the connection to {url} broke: {told}")
+            reason = _short(endpoint, str(error) or type(error).__name__)
+            return ModelUnavailable(f"the connection to {url} broke: {reason}")
 
 
 def _short(endpoint: Endpoint, text: str) -> str:
-    """A server's words in brief: the message inside its JSON if there is one."""
+    """The server's message, shortened; taken from its JSON if there is any."""
     try:
-        told = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, dict):
-        told = told.get("error", told)
-    if isinstance(told, dict):
-        told = told.get("message") or told.get("detail")
-    words = endpoint.redact(str(told or text)).split()
-    return " ".join(words)[:_TOLD_CHARS] or "nothing"
+        message = None
+    if isinstance(message, dict):
+        message = message.get("error", message)
+    if isinstance(message, dict):
+        message = message.get("message") or message.get("detail")
+    words = endpoint.redact(str(message or text)).split()
+    return " ".join(words)[:_MESSAGE_CHARS] or "nothing"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`, given as a number or as a date; None when it makes no sense."""
+    """Seconds from `Retry-After`, as a number or a date; None for other values."""
     text = headers.get("retry-after", "")
     try:
         seconds = float(text)
@@ -146,5 +148,5 @@ def _key_hint(endpoint: Endpoint) -> str:
 def _model_hint(endpoint: Endpoint, models: Sequence[str]) -> str:
     if not models:
         return "should base_url end in /v1?"
-    names = endpoint.redact(", ".join(models))[:_TOLD_CHARS]
+    names = endpoint.redact(", ".join(models))[:_MESSAGE_CHARS]
     return f"no model {endpoint.model!r} there; it has: {names}"

@@ -1,4 +1,4 @@
-"""The model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one."""
+"""Model client for any OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a hosted one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
 from weft.serving.deadline import Deadline
 from weft.serving.openai.answer import StreamedAnswer, check_schema, parse_output
-from weft.serving.openai.body import body_of, check_extra, filled, labelled
+from weft.serving.openai.body import body_of, check_extra, with_diffusion_arguments, with_node_name
 from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.server import (
     Server,
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TextDialect:
-    """None leaves reasoning or tools to the server. Raises: `ValueError` for unknown names."""
+    """How reasoning and tool calls appear in the text; None where the server separates them.
+
+    Raises: `ValueError` for unknown names.
+    """
 
     reasoning: ReasoningStyle | None = None
     tool_format: FormatName | None = None
@@ -52,18 +55,18 @@ class TextDialect:
             raise ValueError(f"tool_format is one of {there}, not {self.tool_format!r}")
 
     def prepare(self, request: ModelRequest) -> tuple[ModelRequest, Splitter | None]:
-        """What to ask the server, and what finds reasoning and calls in its answer.
+        """The request for the server, and a splitter for reasoning and calls in its answer.
 
-        None where the text is the answer. Prompts of token ids are continued, not answered. Output
-        that the server holds to a schema or grammar is nothing else from its first character.
+        None where the whole text is the answer: after prompts of token ids, which are continued,
+        and under a schema or grammar, which applies from the first character.
         """
         if not request.messages:
             return request, None
-        asked = request
+        sent = request
         if self.tool_format is not None:
-            asked = spell(request, self.tool_format)
-        held = asked.schema is not None or asked.grammar is not None
-        return asked, None if held else self._splitter(request)
+            sent = spell(request, self.tool_format)
+        constrained = sent.schema is not None or sent.grammar is not None
+        return sent, None if constrained else self._splitter(request)
 
     def _splitter(self, request: ModelRequest) -> Splitter | None:
         spelling = None
@@ -81,18 +84,18 @@ _OTHER_DIALECT = "Invalid grammar specification"
 class OpenAIModel:
     """Implements `ModelClient` and `Tokenizing` over HTTP; belongs to the loop that uses it first.
 
-    `base_url` ends in `/v1` for most servers. The key is `api_key`, or what the environment
-    variable `api_key_env` holds; servers without keys need neither. `idle_timeout_s` is the longest
-    silence within an answer, `connections` the most requests in flight. `price` gives usage its
-    money. `extra_body` goes into every request. `max_answer_chars` bounds one answer. `priority`
-    says that the server was started with priority scheduling, which servers do not tell, and
-    `decoder` how it decodes, for reports.
+    `base_url` ends in `/v1` for most servers. The key is `api_key`, or the value of the environment
+    variable `api_key_env`; servers without keys need neither. `idle_timeout_s` is the longest
+    silence within an answer, `connections` the most requests in flight. `price` adds money to
+    usage. `extra_body` goes into every request. `max_answer_chars` bounds one answer. Servers do
+    not report two properties: `priority`, that the server was started with priority scheduling, and
+    `decoder`, the name of its decoder in reports.
 
     For servers without a parser: `reasoning` ("think", or "think-open" where the prompt ends with
-    the opening tag) finds reasoning in the text, and `tool_format` ("hermes", "json", "mistral")
-    describes tools in the system prompt and finds calls in the text. What is malformed stays text.
+    the opening tag) finds reasoning in the text. `tool_format` ("hermes", "json", "mistral")
+    describes tools in the system prompt and finds calls in the text. Malformed calls stay text.
 
-    Raises: `ValueError` for a wrong `base_url`, `reasoning` or `tool_format`, `ModelRequestError`
+    Raises: `ValueError` for a wrong `base_url`, `reasoning` or `tool_format`; `ModelRequestError`
     for a wrong `extra_body`.
     """
 
@@ -118,7 +121,7 @@ class OpenAIModel:
         check_extra(extra_body or {})
         if api_key is None and api_key_env is not None:
             api_key = os.environ.get(api_key_env)
-        # HTTP takes a while to import: only its users wait, and not in a run.
+        # Slow to import: only clients of HTTP servers wait for it, and not during a run.
         from weft.serving.openai.tokenizer import ServerTokenizer
         from weft.serving.openai.transport import Transport
 
@@ -132,7 +135,7 @@ class OpenAIModel:
             idle_timeout_s,
             connections,
         )
-        self._reading = TextDialect(reasoning, tool_format)
+        self._dialect = TextDialect(reasoning, tool_format)
         self._transport = Transport(self._endpoint)
         self._tokens = ServerTokenizer(self._transport, self._endpoint)
         self._extra_body = dict(extra_body or {})
@@ -161,8 +164,8 @@ class OpenAIModel:
             server = await deadline.wait(self._discover())
             if request.schema is not None:
                 await check_schema(request.schema)
-            asked, splitter = self._reading.prepare(request)
-            body = self._body(asked, server, tagged=splitter is not None)
+            sent, splitter = self._dialect.prepare(request)
+            body = self._body(sent, server, tagged=splitter is not None)
             answer = StreamedAnswer(
                 request,
                 self.model,
@@ -171,8 +174,8 @@ class OpenAIModel:
                 splitter,
                 decoder=self._decoder,
             )
-            sent = self._transport.answer(body, _headers(deadline))
-            async with aclosing(deadline.each(sent)) as payloads:
+            stream = self._transport.answer(body, _headers(deadline))
+            async with aclosing(deadline.each(stream)) as payloads:
                 async for payload in payloads:
                     for event in answer.take(payload):
                         yield event
@@ -191,9 +194,9 @@ class OpenAIModel:
             yield completion
 
     async def metrics(self) -> ServerMetrics:
-        """What the server counts, as of now.
+        """Current counts of the server.
 
-        Raises: `CapabilityError` when it has no such page, and what a request may raise.
+        Raises: `CapabilityError` when it has no such page; the errors of any request.
         """
         with self._converted():
             page = await self._transport.get(self._endpoint.root_url("metrics"))
@@ -206,12 +209,12 @@ class OpenAIModel:
             return reading
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """See `Tokenizing`; these four raise `CapabilityError` where the server is no vLLM."""
+        """See `Tokenizing`; these four raise `CapabilityError` for servers other than vLLM."""
         async with self._tokenizing() as tokens:
             return await tokens.encode(text, special)
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        """A special token that is spelt out in a message is broken up."""
+        """Special tokens spelt out in a message are broken up."""
         async with self._tokenizing() as tokens:
             return await tokens.encode_chat(messages)
 
@@ -231,13 +234,13 @@ class OpenAIModel:
         offered = server.capabilities(self._priority)
         body = body_of(request, server, offered, tagged=tagged)
         whole = {**self._extra_body, **body, "model": request.adapter or self.model}
-        return labelled(filled(whole, request, server), request, server)
+        return with_node_name(with_diffusion_arguments(whole, request, server), request, server)
 
     @contextmanager
     def _converted(self, request: ModelRequest | None = None) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (a border: nothing foreign may pass)
+        except Exception as error:  # noqa: BLE001 (a boundary: only weft's errors leave it)
             failed = self._transport.failure(error, self._server.models if self._server else ())
             if request is not None and request.grammar is not None:
                 failed = _grammar_failure(failed)
@@ -258,10 +261,10 @@ class OpenAIModel:
     async def _discover(self) -> Server:
         async with self._discovering:
             if self._server is None:
-                self._server = await self._ask()
+                self._server = await self._detect()
             return self._server
 
-    async def _ask(self) -> Server:
+    async def _detect(self) -> Server:
         transport, endpoint = self._transport, self._endpoint
         server = recognise(await transport.get(endpoint.url("models")), self.model)
         if server.kind in {"other", "vllm"}:
@@ -275,7 +278,7 @@ class OpenAIModel:
 
 
 def _headers(deadline: Deadline) -> dict[str, str]:
-    """An id to find the request by in a server's log, and the time it has."""
+    """A request id for the server's log, and the remaining time."""
     headers = {"x-request-id": uuid.uuid4().hex}
     remaining_ms = deadline.remaining_ms
     return headers if remaining_ms is None else {**headers, "x-weft-timeout-ms": str(remaining_ms)}
@@ -283,7 +286,7 @@ def _headers(deadline: Deadline) -> dict[str, str]:
 
 @contextmanager
 def _counted(answer: StreamedAnswer) -> Iterator[None]:
-    """What is wrong with an answer that is there was paid for all the same."""
+    """Add usage to the error of an invalid answer, which was paid for."""
     try:
         yield
     except ModelError as error:
@@ -292,7 +295,7 @@ def _counted(answer: StreamedAnswer) -> Iterator[None]:
 
 
 def _grammar_failure(error: WeftError) -> WeftError:
-    """Where the server's engine reads another dialect, that is wrong, and not the grammar."""
+    """A grammar in a dialect that the server's engine cannot read is a missing capability."""
     if not isinstance(error, ModelRequestError) or _OTHER_DIALECT not in error.message:
         return error
     return CapabilityError(
@@ -308,5 +311,5 @@ async def _drain(payloads: AsyncGenerator[bytes, None]) -> None:
         async with asyncio.timeout(_DRAIN_S):
             async for _ in payloads:
                 continue
-    except Exception:  # noqa: BLE001 (the answer is complete: how the connection ends is no news)
+    except Exception:  # noqa: BLE001 (the answer is complete, whatever happens to its connection)
         return

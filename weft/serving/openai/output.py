@@ -1,8 +1,8 @@
 """Text, reasoning, token ids and tool calls of one answer while they arrive.
 
-Servers differ in tool calls: an index, an id or a name may be missing, come late, once or with
-every piece, or be shared by calls that are different; a call may come whole or byte by byte; a
-piece may hold again what has come already.
+Servers differ in tool calls. An index, an id or a name may be missing, late, in one piece or in all
+of them, or shared by different calls. A call may come whole or byte by byte. A piece may repeat
+earlier ones.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _NOTHING = WireDelta()
 
 
 class StreamedOutput:
-    """Take the parts in order. Ids come with the text that they spell, at once or later."""
+    """Collects the parts in order. Ids come with the text that they spell, at once or later."""
 
     def __init__(self, splitter: Splitter, most: int = 0) -> None:
-        """`most`: how many of the largest log probabilities there are to be for each token."""
+        """`most`: how many of the largest log probabilities each token is to have."""
         self._splitter = splitter
         self._most = most
-        self._given = (0, 0, 0)  # of ids, logprobs, largest: what came with a piece
+        self._delivered = (0, 0, 0)  # counts of ids, logprobs, largest that came with a piece
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._token_ids: list[int] = []
@@ -49,16 +49,16 @@ class StreamedOutput:
 
     @property
     def logprobs(self) -> tuple[float, ...]:
-        """One for each id, where they were asked for."""
+        """One per id, if requested."""
         return tuple(self._logprobs)
 
     @property
     def top_logprobs(self) -> tuple[tuple[float, ...], ...]:
-        """The largest for each id, where they were asked for."""
+        """The largest ones per id, if requested."""
         return tuple(self._largest)
 
     def take(self, choice: WireChoice) -> list[Piece]:
-        """What one part of the answer adds."""
+        """The pieces that one part of the answer adds."""
         part = choice.delta or choice.message or _NOTHING
         self._token_ids += choice.token_ids or ()
         if choice.logprobs:
@@ -67,23 +67,23 @@ class StreamedOutput:
         pieces: list[Piece] = [ReasoningDelta(part.thought)] if part.thought else []
         pieces += self._splitter.feed(part.content or choice.text or "")
         if self._splitter.holding:
-            return self._kept(pieces)
-        return self._kept(self._with_ids(pieces))
+            return self._record(pieces)
+        return self._record(self._with_ids(pieces))
 
     def end(self) -> list[Piece]:
-        """What was held back, now that nothing follows."""
-        return self._kept(self._with_ids(self._splitter.end()))
+        """The pieces that were held back, at the end of the stream."""
+        return self._record(self._with_ids(self._splitter.end()))
 
     def _with_ids(self, pieces: list[Piece]) -> list[Piece]:
-        """`pieces` with the ids that waited, in the first one that can carry them."""
-        id_count, logprob_count, largest_count = self._given
+        """`pieces` with the ids that waited, in the first piece that can carry them."""
+        id_count, logprob_count, largest_count = self._delivered
         ids = tuple(self._token_ids[id_count:])
         logprobs = tuple(self._logprobs[logprob_count:])
         if not ids and not logprobs:
             return pieces
         largest = tuple(self._largest[largest_count:])
-        self._given = (len(self._token_ids), len(self._logprobs), len(self._largest))
-        for at, piece in enumerate(pieces):
+        self._delivered = (len(self._token_ids), len(self._logprobs), len(self._largest))
+        for index, piece in enumerate(pieces):
             match piece:
                 case TextDelta():
                     carrier: Piece = TextDelta(piece.text, ids, logprobs, largest)
@@ -91,12 +91,12 @@ class StreamedOutput:
                     carrier = replace(piece, token_ids=ids)
                 case _:
                     continue
-            return [*pieces[:at], carrier, *pieces[at + 1 :]]
+            return [*pieces[:index], carrier, *pieces[index + 1 :]]
         if self._splitter.thinking:
             return [ReasoningDelta("", ids), *pieces]
         return [TextDelta("", ids, logprobs, largest), *pieces]
 
-    def _kept(self, pieces: list[Piece]) -> list[Piece]:
+    def _record(self, pieces: list[Piece]) -> list[Piece]:
         for piece in pieces:
             match piece:
                 case TextDelta(text):
@@ -119,7 +119,7 @@ class _PendingCall:
         self.name = ""
         self._arguments: list[str] = []
         self._size = 0
-        self._unsaid: list[str] = []
+        self._unsent: list[str] = []
         self._empty = False
         self._scanner = JsonScanner()
 
@@ -129,7 +129,7 @@ class _PendingCall:
 
     @property
     def whole(self) -> bool:
-        """True when the arguments are complete JSON, so that what follows is another call."""
+        """True when the arguments are complete JSON, so that the next piece is another call."""
         return self._scanner.complete or self._empty
 
     @property
@@ -137,7 +137,7 @@ class _PendingCall:
         return "".join(self._arguments)
 
     def repeated(self, text: str) -> bool:
-        """True when `text` begins with all arguments so far, as no JSON object can go on."""
+        """True when `text` begins with all arguments so far, which no JSON object can repeat."""
         if not self._size:
             return self._empty and text.strip() == _NO_ARGUMENTS
         if len(text) < self._size:
@@ -145,7 +145,7 @@ class _PendingCall:
         return text.startswith("{") and text.startswith(self.arguments)
 
     def add(self, text: str) -> None:
-        """Take the news in `text`. Nothing that follows a complete object belongs to it."""
+        """Add the new part of `text`. What follows a complete object is dropped."""
         if not self._size and text.strip() == _NO_ARGUMENTS:
             # Some servers send this first and the real arguments later.
             self._empty = True
@@ -155,26 +155,26 @@ class _PendingCall:
         end = self._scanner.feed(text)
         self._receive(text if self._scanner.broken else text[:end])
 
-    def say(self) -> ToolCallDelta | None:
-        """The delta that is due, once the name is known and some of the arguments."""
-        return self._say() if self.name and self._unsaid else None
+    def delta(self) -> ToolCallDelta | None:
+        """The next delta, once the name and some of the arguments are known."""
+        return self._send() if self.name and self._unsent else None
 
     def close(self) -> ToolCallDelta | None:
-        """The delta of what never became due: a call without a name, or without arguments."""
+        """The last delta of a call that never got a name, or arguments."""
         if not self._size:
             self._receive(_NO_ARGUMENTS)
-        return self._say() if self._unsaid else None
+        return self._send() if self._unsent else None
 
     def _receive(self, text: str) -> None:
         if text:
             self._empty = False
             self._arguments.append(text)
-            self._unsaid.append(text)
+            self._unsent.append(text)
             self._size += len(text)
 
-    def _say(self) -> ToolCallDelta:
-        text = "".join(self._unsaid)
-        self._unsaid.clear()
+    def _send(self) -> ToolCallDelta:
+        text = "".join(self._unsent)
+        self._unsent.clear()
         if self.announced:
             return ToolCallDelta(self.position, text)
         self.id = self.server_id or f"call_{self.position}"
@@ -182,14 +182,14 @@ class _PendingCall:
 
 
 class ToolCalls:
-    """Collects pieces; gives a delta for each once the call's id and name are settled."""
+    """Tool calls from their pieces; emits deltas once a call's id and name are settled."""
 
     def __init__(self) -> None:
         self._calls: list[_PendingCall] = []
         self._latest: dict[int | None, _PendingCall] = {}
 
     def take(self, piece: ToolPiece) -> ToolCallDelta | None:
-        """The delta that `piece` makes, or None while a call's name may still be incomplete."""
+        """The delta from `piece`, or None while the call's name may still be incomplete."""
         function = piece.function or FunctionPiece()
         call = self._call_of(piece, function)
         call.server_id = call.server_id or piece.id or ""
@@ -197,20 +197,20 @@ class ToolCalls:
         if not call.announced and name != call.name:
             call.name += name
         call.add(function.arguments or "")
-        return call.say()
+        return call.delta()
 
     def add(self, name: str, arguments: str) -> ToolCallDelta:
-        """The delta of a call that was found whole, in the text."""
+        """The delta of a call that came whole, in the text."""
         call = _PendingCall(len(self._calls))
         self._calls.append(call)
         call.name = name
         call.add(arguments)
-        delta = call.say() or call.close()
+        delta = call.delta() or call.close()
         assert delta is not None
         return delta
 
     def finish(self) -> list[ToolCallDelta]:
-        """Deltas of the calls that never got a name, or arguments: those have none."""
+        """Deltas of the calls that never got a name, or arguments."""
         deltas = [call.close() for call in self._calls]
         return [delta for delta in deltas if delta is not None]
 

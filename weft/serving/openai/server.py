@@ -1,9 +1,9 @@
-"""What an endpoint says about itself, and what follows from it.
+"""Detects what kind of server an endpoint is, and its capabilities.
 
-The protocol itself promises streaming, tools and JSON schemas. Everything else is an extension
-that a server is credited with only when it is recognised. vLLM's metrics are read line by line and
-not by `prometheus_client`'s parser: that raises at the first line without sense, and a bare
-installation does not have it.
+The protocol itself promises streaming, tools and JSON schemas. Every other capability is an
+extension that requires a recognised server. vLLM's metrics are matched line by line:
+`prometheus_client`'s parser raises at the first malformed line, and is not part of a bare
+installation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWNERS: Mapping[str, Kind] = {
     "system": "openai",
 }
 SELF_HOSTED: frozenset[Kind] = frozenset({"vllm", "sglang", "llamacpp"})
-# Older ones take the field that carries a grammar for one they do not know, and leave it unread.
+# Older ones ignore the field that carries a grammar.
 _GRAMMARS_SINCE = (0, 12)
 _PROTOCOL = frozenset({"frequency_penalty", "logit_bias", "presence_penalty"})
 _SAMPLING = frozenset({"min_p", "repetition_penalty", "ignore_eos", "min_tokens"})
@@ -39,7 +39,7 @@ _EXTENSIONS: Mapping[Kind, frozenset[str]] = {
     "llamacpp": frozenset({"min_p", "ignore_eos", "chat_template_kwargs"}),
     "openai": frozenset({"reasoning_effort", "verbosity"}),
 }
-# What OpenAI allows, and vLLM unless it is started with another `--max-logprobs`.
+# The limit of OpenAI, and of vLLM unless it is started with another `--max-logprobs`.
 _TOP_LOGPROBS = 20
 _NUMBERS = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 _PREFIX_CACHING = re.compile(
@@ -74,9 +74,9 @@ class _Listing(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A recognised server: its kind, the models it lists, and what it says about ours.
+    """A recognised server: its kind, its models, and the properties of the client's model.
 
-    `drafts`: it decodes speculatively. `diffuses`: it fills canvases in.
+    `drafts`: it decodes speculatively. `diffuses`: its model is a diffusion model.
     """
 
     kind: Kind = "other"
@@ -90,12 +90,12 @@ class Server:
     diffuses: bool = False
 
     def capabilities(self, priority: bool) -> Capabilities:
-        """What to expect. `priority` is told by who started the server: it does not say.
+        """Capabilities; `priority` is the client's option, as servers do not report it.
 
-        vLLM takes any priority, also where its scheduling policy does not look at it.
+        vLLM accepts any priority, even where its scheduling policy ignores it.
         """
         if self.diffuses:
-            return self._filling(priority)
+            return self._diffusion_capabilities(priority)
         return Capabilities(
             structured_output=True,
             tools=True,
@@ -116,8 +116,8 @@ class Server:
         )
 
     def with_metrics(self, page: bytes) -> Server:
-        """With what a vLLM server's metrics say: those of drafts are counted where it drafts, those
-        of denoising steps where its model is a diffusion model.
+        """The server with what its vLLM metrics show: drafts if it counts them, a diffusion model
+        if it counts denoising steps.
         """
         text = page.decode("utf-8", "replace")
         return replace(
@@ -128,8 +128,8 @@ class Server:
             diffuses=_DENOISES.search(text) is not None,
         )
 
-    def _filling(self, priority: bool) -> Capabilities:
-        """Of vLLM's path for diffusion models."""
+    def _diffusion_capabilities(self, priority: bool) -> Capabilities:
+        """Capabilities of vLLM's path for diffusion models."""
         return Capabilities(
             token_ids=True,
             prompt_token_ids=True,
@@ -142,7 +142,7 @@ class Server:
 
 
 def recognise(listing: bytes | None, model: str) -> Server:
-    """The server that answered `/v1/models` with `listing`; unknown when it makes no sense."""
+    """The server that answered `/v1/models` with `listing`; of unknown kind if malformed."""
     if listing is None:
         return Server()
     try:
@@ -170,9 +170,9 @@ def _adapters(base: _Model, models: Sequence[_Model]) -> tuple[str, ...]:
 
 
 def vllm_version(answer: bytes | None) -> tuple[int, int] | None:
-    """The version in what vLLM, and no other server known to us, answers to `/version`.
+    """The version in an answer to `/version`, which of all known servers only vLLM serves.
 
-    (0, 0) for one that is not numbered in its way.
+    (0, 0) for other numbering schemes.
     """
     if answer is None:
         return None
@@ -201,10 +201,10 @@ class ServerMetrics:
     kv_usage                part of the KV cache in use, 0 to 1; the mean over engines
     prefix_queries, _hits   prompt tokens looked up in the prefix cache, and found there
     prompt_tokens           tokens of all prompts so far, the cached ones included
-    generation_tokens       tokens written so far
-    preemptions             requests thrown out of a batch for want of memory
-    spec_drafts             how often a draft was verified; `spec_draft_tokens` were in the drafts,
-                            of which `spec_accepted_tokens` were kept; all 0 without speculation
+    generation_tokens       tokens generated so far
+    preemptions             requests removed from a batch for lack of memory
+    spec_drafts             verified drafts; `spec_draft_tokens` were in them, of which
+                            `spec_accepted_tokens` were accepted; all 0 without speculation
     """
 
     running: int
@@ -226,7 +226,7 @@ class ServerMetrics:
 
 
 def parse_metrics(page: bytes) -> ServerMetrics | None:
-    """The reading on `page`, or None when it is no vLLM server's. Skips lines without sense."""
+    """The reading on `page`, or None unless it is a vLLM server's. Skips malformed lines."""
     found: dict[str, list[float]] = {}
     for name, value in _samples(page.decode("utf-8", "replace")):
         found.setdefault(name, []).append(value)

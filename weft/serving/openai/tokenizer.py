@@ -1,8 +1,8 @@
-"""Text to token ids and back, by the tokenizer of a vLLM server; knows nothing of answers.
+"""Tokenizes and detokenizes through a vLLM server.
 
-Servers that were started by weft list their special tokens. Of others, a token counts as special
-that looks like a tag (`<|end|>`, `[INST]`, `>>TITLE<<`): a word that looks so is then spelt with
-other ids than usual, which does no harm.
+Servers started by weft list their special tokens. For others, a token that looks like a tag
+(`<|end|>`, `[INST]`, `>>TITLE<<`) counts as special: a word that looks so is then spelt with other
+ids than usual, which does no harm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.serving.openai.endpoint import Endpoint
 from weft.serving.openai.transport import Transport
 from weft.serving.text import PlainText, Tokenized, only_blanks
 
-# Not the bytes of a character that has no token, `<0xF0>`.
+# Excludes bytes of characters without a token, such as `<0xF0>`.
 _TAG = re.compile(r"(?!<0x[0-9A-F]{2}>)\u2581?[<\[\]>{](?=.*\w).+[>\]\[<}]", re.DOTALL)
 _SHORT_CHARS = 400
 _REMEMBERED = 2000
@@ -32,14 +32,14 @@ K = TypeVar("K")
 
 
 class ServerTokenizer:
-    """The methods of `Tokenizing`, for one server. Short texts are asked for once."""
+    """The methods of `Tokenizing`, for one server. Short texts are cached."""
 
     def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
         self._transport = transport
         self._endpoint = endpoint
         self._plain = PlainText()
         self._listed: Mapping[int, str] | None = None
-        self._asked = False
+        self._listing_loaded = False
         self._texts: OrderedDict[str, Tokenized] = OrderedDict()
         self._ids: OrderedDict[tuple[int, ...], str] = OrderedDict()
 
@@ -61,13 +61,13 @@ class ServerTokenizer:
         """See `Tokenizing.decode`."""
         if not token_ids:
             return ""
-        known = self._ids.get(token_ids)
-        if known is None:
+        text = self._ids.get(token_ids)
+        if text is None:
             body = {"tokens": list(token_ids)}
-            known = (await self._post("detokenize", body, _Decoded)).prompt
+            text = (await self._post("detokenize", body, _Decoded)).prompt
             if len(token_ids) <= _SHORT_CHARS:
-                _remember(self._ids, token_ids, known)
-        return known
+                _remember(self._ids, token_ids, text)
+        return text
 
     async def special_token(self, text: str) -> int | None:
         """See `Tokenizing.special_token`."""
@@ -76,14 +76,14 @@ class ServerTokenizer:
         return token if not others and found.special.get(token) == text else None
 
     async def _tokenize(self, text: str) -> Tokenized:
-        known = self._texts.get(text)
-        if known is None:
-            known = await self._ask(text)
+        tokens = self._texts.get(text)
+        if tokens is None:
+            tokens = await self._request_tokens(text)
             if len(text) <= _SHORT_CHARS:
-                _remember(self._texts, text, known)
-        return known
+                _remember(self._texts, text, tokens)
+        return tokens
 
-    async def _ask(self, text: str) -> Tokenized:
+    async def _request_tokens(self, text: str) -> Tokenized:
         listed = await self._special()
         body = {"prompt": text, "add_special_tokens": False, "return_token_strs": listed is None}
         answer = await self._post("tokenize", body, _Encoded)
@@ -97,12 +97,12 @@ class ServerTokenizer:
 
     async def _special(self) -> Mapping[int, str] | None:
         """The special tokens; None where the server does not list them."""
-        if not self._asked:
+        if not self._listing_loaded:
             try:
                 page = await self._transport.get(self._endpoint.root_url("tokenizer_info"))
-            except ModelUnavailable:  # what it cannot say of itself it does not list
+            except ModelUnavailable:  # a server that fails here lists none
                 page = None
-            self._listed, self._asked = _list_of(page), True
+            self._listed, self._listing_loaded = _parse_listing(page), True
         return self._listed
 
     async def _broken(self, message: Message) -> Message:
@@ -130,18 +130,18 @@ class ServerTokenizer:
 
 
 def looks_special(word: str) -> bool:
-    """Whether a token that is written so is likely to be a special one."""
+    """Whether a token spelt like this is likely to be a special one."""
     return _TAG.fullmatch(word) is not None
 
 
-def _list_of(page: bytes | None) -> Mapping[int, str] | None:
+def _parse_listing(page: bytes | None) -> Mapping[int, str] | None:
     if page is None:
         return None
     try:
         found = _Info.model_validate_json(page).added_tokens_decoder
     except ValidationError:
         return None
-    # One that is empty is no list: every model has a token for its end.
+    # An empty list is wrong: every model has an end token.
     return {token: word for token, word in found.items() if not only_blanks(word)} or None
 
 

@@ -1,8 +1,8 @@
-"""HTTP to one endpoint: pages, and answers as server-sent events; knows bytes, not what they say.
+"""HTTP to one endpoint: pages, and answers as server-sent events. Does not interpret their bytes.
 
-What a server sends is bounded before it is held: a page, one event, never the whole stream. That,
-closing a stream at any point, and headers that are ours alone are why this is no client library.
-Nothing is asked again here: the engine decides about retries.
+Everything is bounded before it is stored: a page, one event, never the whole stream. This, closing
+a stream at any point, and full control of headers are why weft uses no client library. Retries are
+the engine's task.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class EventParser:
-    """Feed it bytes as they arrive; it gives back the data of each event that became complete.
+    """Returns the data of server-sent events, from bytes as they arrive.
 
-    Memory is bounded by `max_event_bytes`, the most one event may hold.
+    Memory is bounded by `max_event_bytes`, the size limit of one event.
     """
 
     def __init__(self, max_event_bytes: int) -> None:
         self._max = max_event_bytes
         self._line = bytearray()
         self._data: list[bytes] = []
-        self._held = b""
+        self._partial_end = b""
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -40,9 +40,9 @@ class EventParser:
 
         Raises: `ModelOutputError` when one event is larger than allowed.
         """
-        chunk = self._held + chunk
+        chunk = self._partial_end + chunk
         # A CR at the very end may be half of a CRLF.
-        self._held = chunk[-1:] if chunk.endswith(b"\r") else b""
+        self._partial_end = chunk[-1:] if chunk.endswith(b"\r") else b""
         first, *rest = _LINE_END.split(chunk.removesuffix(b"\r"))
         events: list[bytes] = []
         self._grow(first)
@@ -52,7 +52,7 @@ class EventParser:
         return events
 
     def end(self) -> list[bytes]:
-        """What is left when the stream has ended: an event whose closing blank line is missing."""
+        """The last event, if the stream ended without the blank line that closes it."""
         events: list[bytes] = []
         self._end_line(events)
         self._dispatch(events)
@@ -106,9 +106,9 @@ class Transport:
         )
 
     async def get(self, url: str) -> bytes | None:
-        """The body of a page, or None where there is no such page.
+        """The body of a page, or None if the page does not exist.
 
-        Raises: `ModelError` for another status, and what HTTP raises (see `failure`).
+        Raises: `ModelError` for another status; the HTTP library's errors (see `failure`).
         """
         return self._content(await self._http.get(url))
 
@@ -120,26 +120,26 @@ class Transport:
         raise status_error(self._endpoint, response.status_code, response.text, response.headers)
 
     async def post(self, url: str, body: Mapping[str, Any]) -> bytes | None:
-        """What a page answers to `body`, or None where there is no such page. Raises: as `get`."""
+        """The page's answer to `body`, or None if the page does not exist. Raises: as `get`."""
         return self._content(await self._http.post(url, json=body))
 
     async def find(self, url: str) -> bytes | None:
-        """The body of a page that only adds detail, or None when it cannot be had."""
+        """The body of an optional page, or None on any failure."""
         try:
             return await self.get(url)
         except (httpx2.HTTPError, WeftError):
             return None
 
     def failure(self, error: Exception, models: Sequence[str]) -> WeftError:
-        """Any exception of this transport's work as ours; `models` are those the server has."""
+        """Any exception of this transport as a `WeftError`; `models` are those the server has."""
         return convert(error, self._endpoint, models)
 
     async def answer(
         self, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncGenerator[bytes, None]:
-        """Post `body`, and give the data of the events that come back. Closing it ends the stream.
+        """Post `body`, and yield the data of the events that come back. Closing ends the stream.
 
-        Opens nothing before the first event is asked for.
+        Opens no connection before the first event is requested.
         """
         path = "completions" if "prompt" in body else "chat/completions"
         async with self._http.stream(
@@ -157,7 +157,7 @@ class Transport:
         await self._http.aclose()
 
     async def _authorise(self, request: httpx2.Request) -> None:
-        # Compressed bytes would outgrow every limit on their way to us.
+        # Compressed bytes would outgrow every limit when decompressed.
         request.headers["accept-encoding"] = "identity"
         if self._endpoint.api_key:
             request.headers["authorization"] = f"Bearer {self._endpoint.api_key}"
@@ -179,7 +179,7 @@ async def _payloads(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 
 
 async def _guard(response: httpx2.Response) -> None:
-    """Bound what the server can make us hold. Event streams are bounded event by event."""
+    """Bound the memory of a response. Event streams are bounded event by event."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ModelUnavailable("the server sent compressed data, which was not asked for")
     streamed = response.headers.get("content-type", "").startswith("text/event-stream")

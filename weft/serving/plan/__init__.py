@@ -1,4 +1,4 @@
-"""Plans a deployment: which cut of a model over which GPUs serves given traffic best.
+"""Plans a deployment: the cut of a model over GPUs that serves given traffic best.
 
 Reads configs, data sheets and traffic; loads no weights, starts nothing and needs no GPU.
 """

@@ -19,7 +19,7 @@ class Matrix:
                 (which are repeated where there are fewer than ranks), the inner width of an MLP,
                 whole experts or their width, or nothing
     row_cut     the cut divides the inputs (as in the output projection), not the outputs
-    active      of `copies`, how many one token passes through
+    active      the number of `copies` that one token passes through
     """
 
     name: str
@@ -33,12 +33,12 @@ class Matrix:
 
     @property
     def parameters(self) -> int:
-        """Weights of all copies."""
+        """The number of weights of all copies."""
         return self.inputs * self.outputs * self.copies
 
     @property
     def active_parameters(self) -> int:
-        """Weights that one token is multiplied with."""
+        """The number of weights that one token is multiplied with."""
         return self.inputs * self.outputs * self.active
 
     @property
@@ -161,7 +161,7 @@ class Architecture:
 
     @property
     def embedding(self) -> Matrix:
-        """Token ids to vectors: a look-up, no multiplication."""
+        """Token ids to vectors: a look-up without multiplication."""
         return Matrix("embedding", "embedding", self.vocab, self.hidden, "width", active=0)
 
     @property
@@ -170,7 +170,7 @@ class Architecture:
         return Matrix("head", "head", self.hidden, self.vocab, "width")
 
     def vectors(self) -> int:
-        """Weights of one layer that are in no matrix: norms and biases. Every rank has them."""
+        """Weights of one layer outside matrices: norms and biases. Every rank has them."""
         count = 2 * self.hidden
         if self.query_key_norm:
             count += 2 * self.head_dim
@@ -189,7 +189,7 @@ class Architecture:
 
     @property
     def active_parameters(self) -> int:
-        """The weights one token makes use of: all, but only the chosen experts."""
+        """The weights that one token uses: all, but only the chosen experts."""
         idle = sum(
             m.parameters - m.active_parameters
             for n in range(self.layers)
@@ -233,7 +233,7 @@ class Quantization:
     argument: str | None = None
 
     def stored_bytes(self, matrix: Matrix, share: float) -> int:
-        """Bytes of the share of `matrix` that one rank holds, scales included."""
+        """Bytes of the share of `matrix` on one rank, scales included."""
         weights = matrix.parameters * share
         if not matrix.quantizable:
             return ceil(weights * self.plain_bytes)

@@ -1,4 +1,4 @@
-"""The most output tokens per second a replica gives when requests always wait. Knows no queue.
+"""The most output tokens per second of a replica under saturation. Models no queue.
 
 Steady state: as many sequences decode as slots, KV cache, token budget and the promised time per
 token allow, and each iteration computes as many prompt tokens as finished requests make room for.
@@ -22,7 +22,7 @@ def capacity_tokens_s(
     slots: int,
     budget: int,
 ) -> float:
-    """Output tokens per second under requests like those of `traffic`, all waiting at once."""
+    """Output tokens per second for requests like those of `traffic`, all waiting at once."""
     requests = traffic.requests
     outputs = sum(request.output_tokens for request in requests)
     cached = _cached_prefixes(requests)
@@ -31,17 +31,18 @@ def capacity_tokens_s(
         _triangle(r.prompt_tokens) - _triangle(known)
         for r, known in zip(requests, cached, strict=True)
     )
-    # long answers are there longer, so that their contexts weigh more
+    # Long answers stay longer, so their contexts weigh more.
     context = sum(r.output_tokens * (r.prompt_tokens + r.output_tokens / 2) for r in requests)
-    held = context / outputs
-    own = held - sum(n * r.output_tokens for n, r in zip(cached, requests, strict=True)) / outputs
+    mean_context = context / outputs
+    shared = sum(n * r.output_tokens for n, r in zip(cached, requests, strict=True)) / outputs
+    own = mean_context - shared
 
     def step_s(running: float) -> float:
         batch = ForwardBatch(
             prefill_tokens=running * fresh / outputs,
             prefill_pairs=running * pairs / outputs,
             decodes=running,
-            decode_context=running * held,
+            decode_context=running * mean_context,
             sampled=running,
         )
         return durations.seconds(batch)
@@ -63,7 +64,7 @@ def _most_within(step_s: Callable[[float], float], most: float, limit_s: float |
 
 
 def _cached_prefixes(requests: tuple[TrafficRequest, ...]) -> list[int]:
-    """For each request the tokens of its prefix, if an earlier one has computed it."""
+    """The cached prefix tokens of each request: those that an earlier one has computed."""
     seen: set[tuple[str, int]] = set()
     cached = []
     for request in requests:

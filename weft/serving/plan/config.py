@@ -1,7 +1,7 @@
-"""Architectures from `config.json` files of Hugging Face, and of well-known models by name.
+"""Architectures from Hugging Face `config.json` files, and of well-known models by name.
 
-The figures of those are of the models' public config.json files on the hub, under the repository
-that each entry names: a plan needs no files.
+The latter are taken from the models' public config.json files on the hub, under the repository
+that each entry names, so a plan needs no files.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from weft.core.errors import ModelNotFound, SpecError
 from weft.serving.plan.architecture import Architecture, Experts, Latent
 from weft.serving.weights import locate
 
-_LARGEST_FILE_BYTES = 4 << 20
+_MAX_FILE_BYTES = 4 << 20
 _CHECKPOINTS = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32"}
 _QUANTIZED = {"fp8": "fp8", "awq": "int4", "gptq": "int4", "compressed-tensors": "compressed"}
 
 
 class Config:
-    """The fields of one file. A field that is missing or of the wrong kind is named."""
+    """The fields of one file. Errors name a field that is missing or of the wrong kind."""
 
     def __init__(self, fields: Mapping[str, object], name: str) -> None:
-        text = fields.get("text_config")  # models that also see or hear nest the decoder
+        text = fields.get("text_config")  # multimodal models nest the decoder
         self._fields = text if isinstance(text, dict) else fields
         self.name = name
 
     def given(self, *names: str) -> object:
-        """The first of `names` that is there and not null; else None."""
+        """The first of `names` that is present and not null; else None."""
         return next((self._fields[n] for n in names if self._fields.get(n) is not None), None)
 
     def count(self, *names: str, default: int | None = None) -> int:
@@ -65,9 +65,9 @@ class Config:
 
 
 def read_config(path: Path, name: str) -> Architecture:
-    """The architecture in a file `config.json`. Raises: `SpecError` when it is none."""
+    """The architecture in a file `config.json`. Raises: `SpecError` for an invalid file."""
     try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
+        if path.stat().st_size > _MAX_FILE_BYTES:
             raise SpecError(f"{path} is too large for a model's config")
         fields = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -194,7 +194,7 @@ def _checkpoint(config: Config) -> tuple[str, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """`repository` is where the fields were published, and what a server would load."""
+    """`repository` is where the fields were published, and the name that a server loads."""
 
     repository: str
     fields: Mapping[str, object]

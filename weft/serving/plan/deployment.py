@@ -1,4 +1,4 @@
-"""All plans of a deployment, and the command that starts one: what `weft plan-serve` prints."""
+"""All plans of a deployment, and the command that starts one: the output of `weft plan-serve`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from weft.serving.plan import (
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """All plans, and the words that start one. `weights` is the name a server loads."""
+    """All plans, and the command that starts one. `weights` is the name a server loads."""
 
     weights: str
     ranking: Ranking
 
     def command(self, plan: DeploymentPlan) -> str:
-        """What to type to start `plan`."""
+        """The shell command that starts `plan`."""
         found = self.ranking
         return command(self.weights, found.model, plan, found.limits, found.device.per_node)
 
@@ -48,9 +48,9 @@ def plan_serve(
     max_seqs: int | None = None,
     max_batched_tokens: int | None = None,
 ) -> Deployment:
-    """Rank every way to serve `model` on devices such as `h200:8`.
+    """Rank every deployment of `model` on devices such as `h200:8`.
 
-    `traffic` is a file of requests or statistics; None: a default, whose title says what it is.
+    `traffic` is a file of requests or statistics; None: a default, described by its title.
     Raises: `ModelNotFound`, `SpecError`, and `SourceError` for the file.
     """
     shape, weights = find_architecture(model)

@@ -1,7 +1,7 @@
-"""What devices can do, from their makers' data sheets; every figure is dense, never sparse.
+"""The capabilities of devices, from their makers' data sheets; all figures are dense, not sparse.
 
-`memory_bytes` is what the driver reports, which differs from the rounded figure on the box. How
-much of the rest is reached in practice is `Efficiency`. `EngineLimits` are vLLM's defaults there.
+`memory_bytes` is what the driver reports, which differs from the advertised figure. `Efficiency` is
+the part of the other figures that is reached in practice. `EngineLimits` are vLLM's defaults.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Device:
     link_bytes_s       between devices of one machine
     hop_s              delay of one message over that link
     per_node           devices in one machine
-    reserved_bytes     what the driver, libraries and captured graphs take, on every rank
+    reserved_bytes     used by the driver, libraries and captured graphs, on every rank
     """
 
     name: str
@@ -117,11 +117,11 @@ DEVICES: Mapping[str, Device] = {
 }  # fmt: skip
 _ALIASES = {"h100-sxm": "h100", "a100": "a100-80", "4090": "rtx4090"}
 _REQUEST = re.compile(r"([a-z0-9-]+)(?::([1-9][0-9]{0,3}))?")
-_MOST_DEVICES = 64
+_MAX_DEVICES = 64
 
 
 def find_devices(text: str) -> tuple[Device, int]:
-    """What `h200:8` names: the device and how many there are; without a number, one.
+    """The device and count of a text such as `h200:8`; without a number, one device.
 
     Raises: `SpecError` listing the devices in the table.
     """
@@ -133,9 +133,9 @@ def find_devices(text: str) -> tuple[Device, int]:
             hint=f"write NAME:COUNT with one of {', '.join(DEVICES)}",
         )
     count = int(match[2] or 1)
-    if count > _MOST_DEVICES:
+    if count > _MAX_DEVICES:
         raise SpecError(
-            f"{count} devices are more than the {_MOST_DEVICES} that are planned together",
+            f"{count} devices are more than the {_MAX_DEVICES} that are planned together",
             hint="plan for fewer and for their part of the traffic; replicas add up",
         )
     return DEVICES[name], count
@@ -146,7 +146,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What one engine may hold and do at once.
+    """The limits of one engine.
 
     max_seqs               most sequences in one forward pass
     max_batched_tokens     most tokens in one forward pass: long prompts are cut into chunks of it
@@ -174,7 +174,7 @@ class EngineLimits:
 
 
 def default_limits(device: Device) -> EngineLimits:
-    """What vLLM 0.32 serves with on a device of this size when nothing is said."""
+    """The defaults of vLLM 0.32 on a device of this size."""
     if device.memory_bytes >= 160 * _GIB:
         return EngineLimits(max_seqs=1_024, max_batched_tokens=16_384)
     if device.memory_bytes >= 70 * _GIB and not device.name.startswith("a100"):

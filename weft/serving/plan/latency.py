@@ -1,4 +1,4 @@
-"""How long one forward pass takes: a roofline for each kind of work, and communication.
+"""The duration of one forward pass: a roofline for each kind of work, and communication.
 
 The roofline model (Williams, Waterman and Patterson, 2009): work takes the longer of its arithmetic
 and its memory traffic. Ring formulas of communication as in Thakur, Rabenseifner and Gropp,
@@ -23,39 +23,39 @@ class DeviceLink:
     hop_s: float
 
     def all_reduce_s(self, size_bytes: float, ranks: int) -> float:
-        """Everyone ends with the sum: 2 (n - 1) messages of 1/n of the size."""
+        """All-reduce, in 2 (n - 1) messages of 1/n of the size."""
         if ranks == 1:
             return 0.0
         messages = 2 * (ranks - 1)
         return messages * (self.hop_s + size_bytes / ranks / self.bytes_s)
 
     def gather_s(self, size_bytes: float, ranks: int) -> float:
-        """Everyone ends with all parts of something of this size in all."""
+        """All-gather of `size_bytes` in total."""
         if ranks == 1:
             return 0.0
         return (ranks - 1) * (self.hop_s + size_bytes / ranks / self.bytes_s)
 
     def exchange_s(self, size_bytes: float, ranks: int, destinations: int) -> float:
-        """All-to-all: each rank sends its tokens, this size, to so many of the others."""
+        """All-to-all: each rank sends its tokens, `size_bytes`, to `destinations` others."""
         if ranks == 1:
             return 0.0
         copies = min(destinations, ranks - 1)
         return (ranks - 1) * self.hop_s + copies * size_bytes / self.bytes_s
 
     def send_s(self, size_bytes: float) -> float:
-        """One message from a rank to another."""
+        """One message between two ranks."""
         return self.hop_s + size_bytes / self.bytes_s
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardBatch:
-    """What one forward pass works on.
+    """The input of one forward pass.
 
     prefill_tokens     prompt tokens, of all prompts
     prefill_pairs      for each of them the tokens it attends to, summed
     decodes            sequences that get one more token
     decode_context     tokens those attend to, summed
-    sampled            sequences that get a token: the decodes, and prompts that are complete
+    sampled            sequences that get a token: the decodes, and complete prompts
     """
 
     prefill_tokens: float = 0
@@ -77,8 +77,8 @@ class ForwardBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Products:
-    """Matrix products of one kind in one stage. All costs in seconds: a token's arithmetic, a
-    token's traffic, and reading the weights once."""
+    """Matrix products of one kind in one stage, in seconds: the arithmetic and the traffic of a
+    token, and reading the weights once."""
 
     token_flops_s: float
     token_bytes_s: float
@@ -90,7 +90,7 @@ class _Products:
 
 @dataclass(frozen=True, slots=True)
 class _PipelineStage:
-    """Everything of one pipeline stage that depends on neither queue nor batch."""
+    """The part of one pipeline stage that depends on neither queue nor batch."""
 
     layers: int
     windowed: int
@@ -101,7 +101,7 @@ class _PipelineStage:
 
 
 class StepTime:
-    """The duration of forward passes of one model, cut one way, on one kind of device."""
+    """The duration of forward passes of one model, in one layout, on one kind of device."""
 
     def __init__(
         self, model: Architecture, layout: RankLayout, scheme: Quantization, device: Device
@@ -122,11 +122,11 @@ class StepTime:
         self._stages = Counter(self._stage(n) for n in range(layout.pp))
 
     def seconds(self, batch: ForwardBatch) -> float:
-        """One round in which every sequence of `batch` advances.
+        """The duration of one round in which every sequence of `batch` advances.
 
-        With pipeline parallelism the batch is taken as micro-batches of equal size, one for each
-        stage if there are so many sequences: a sequence waits for all stages, and the slowest
-        stage for all micro-batches.
+        With pipeline parallelism the batch is split into equal micro-batches, one for each stage if
+        there are enough sequences: a sequence waits for all stages, and the slowest stage for all
+        micro-batches.
         """
         if self._layout.pp == 1:
             return self._stage_s(next(iter(self._stages)), batch)
@@ -151,14 +151,15 @@ class StepTime:
             seconds += self._experts_s(stage.experts, tokens)
         if stage.head is not None:
             seconds += stage.head.seconds(batch.sampled)
-        return seconds + self._attention_s(stage, batch) + self._talk_s(stage, tokens, batch)
+        seconds += self._attention_s(stage, batch)
+        return seconds + self._communication_s(stage, tokens, batch)
 
     def _experts_s(self, products: _Products, tokens: float) -> float:
-        """Experts that no token chose are not read: with even routing, (1 - k/n)^tokens of them."""
+        """Unchosen experts are not read: with even routing, (1 - k/n)^tokens of them."""
         moe, layout = self._model.experts, self._layout
         assert moe is not None
-        seen = tokens * (layout.dp if layout.spread else 1)
-        touched = 1 - float((1 - moe.per_token / moe.number) ** seen)
+        routed = tokens * (layout.dp if layout.spread else 1)
+        touched = 1 - float((1 - moe.per_token / moe.number) ** routed)
         return max(
             tokens * products.token_flops_s,
             touched * products.weights_s + tokens * products.token_bytes_s,
@@ -176,13 +177,13 @@ class StepTime:
             seconds += stage.windowed * within * self._context_s
         return seconds
 
-    def _talk_s(self, stage: _PipelineStage, tokens: float, batch: ForwardBatch) -> float:
-        """Sums over tensor ranks after attention and after the MLP; tokens to spread experts."""
+    def _communication_s(self, stage: _PipelineStage, tokens: float, batch: ForwardBatch) -> float:
+        """All-reduces over tensor ranks after attention and MLP; tokens sent to spread experts."""
         layout, size = self._layout, tokens * self._token_bytes
         if layout.tp == 1 and layout.expert_ranks == 1:
             return 0.0
         reduce_s = self._tensor_link.all_reduce_s(size, layout.tp)
-        seconds = (2 * stage.layers + 1) * reduce_s  # the last one: the embedding
+        seconds = (2 * stage.layers + 1) * reduce_s  # plus one for the embedding
         if layout.spread and layout.dp > 1 and self._model.experts is not None:
             chosen = self._model.experts.per_token
             each = self._expert_link.exchange_s(size / layout.tp, layout.expert_ranks, chosen)
@@ -193,7 +194,7 @@ class StepTime:
         return seconds
 
     def _attention_rates(self, flops: float) -> None:
-        """Seconds for one token attending to one other, in a prompt and in a decode, per layer."""
+        """Seconds for one token attending to another, in a prompt and in a decode, per layer."""
         model, tp = self._model, self._layout.tp
         heads, latent = model.heads / tp, model.latent
         if latent is None:
@@ -227,10 +228,10 @@ class StepTime:
         for matrix in matrices:
             share = self._layout.share(self._model, matrix)
             rate = self._flops if matrix.quantizable else self._plain_flops
-            # a rank of spread experts sees the tokens of all dp ranks
-            seen = self._layout.dp if matrix.role == "experts" and self._layout.spread else 1
-            flops += 2 * matrix.active_parameters * share * seen / rate
-            moved = (matrix.inputs + matrix.outputs) * matrix.active * share * seen
+            # A rank of spread experts computes the tokens of all dp ranks.
+            copies = self._layout.dp if matrix.role == "experts" and self._layout.spread else 1
+            flops += 2 * matrix.active_parameters * share * copies / rate
+            moved = (matrix.inputs + matrix.outputs) * matrix.active * share * copies
             traffic += moved * self._scheme.plain_bytes
             weights += self._scheme.stored_bytes(matrix, share)
         return _Products(flops, traffic / self._bandwidth, weights / self._bandwidth)

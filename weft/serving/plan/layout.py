@@ -1,4 +1,4 @@
-"""How one model is cut over devices, what forbids a cut, and what each rank must hold.
+"""The cut of a model over devices, what forbids a cut, and the memory of each rank.
 
 The constants for activations follow the buffers that vLLM's own profile run fills.
 """
@@ -26,16 +26,16 @@ class RankLayout:
 
     @property
     def ranks(self) -> int:
-        """Devices that the layout needs."""
+        """The number of devices."""
         return self.tp * self.pp * self.dp
 
     @property
     def expert_ranks(self) -> int:
-        """Ranks that share one layer's experts."""
+        """The number of ranks that share one layer's experts."""
         return self.tp * self.dp if self.spread else self.tp
 
     def share(self, model: Architecture, matrix: Matrix) -> float:
-        """The part of `matrix` that one rank holds: 1 where every rank has it whole."""
+        """The part of `matrix` on one rank: 1 where every rank has it whole."""
         match matrix.cut:
             case "whole":
                 return 1.0
@@ -49,7 +49,7 @@ class RankLayout:
     def stages(self, layers: int) -> tuple[range, ...]:
         """The layers of each pipeline stage, divided as vLLM does (`get_pp_indices`).
 
-        What does not divide goes one each to the stages before the last, from the back.
+        Remaining layers go one each to the stages before the last, from the back.
         """
         sizes = [layers // self.pp] * self.pp
         for back in range(2, layers % self.pp + 2):
@@ -72,7 +72,7 @@ class RankLayout:
         return self._width_objection(model, scheme)
 
     def _width_objection(self, model: Architecture, scheme: Quantization) -> str | None:
-        """Slices of an MLP must be whole, and whole groups or blocks where those share a scale."""
+        """Refuses slices of an MLP that are not whole, or cut the groups or blocks of a scale."""
         widths = {"MLP": model.mlp_width} if len(model.dense_layers) or not model.experts else {}
         if model.experts and not self.spread:
             widths["expert"] = model.experts.width
@@ -99,7 +99,7 @@ _SAMPLER_BYTES = 16  # for each score of a sampled row: the score, its sorted co
 
 @dataclass(frozen=True, slots=True)
 class RankMemory:
-    """The memory of the fullest rank, in bytes; `kv_tokens` is what fits a replica's KV cache."""
+    """The memory of the fullest rank, in bytes; `kv_tokens` is the capacity of its KV cache."""
 
     budget_bytes: int
     weight_bytes: int
@@ -110,7 +110,7 @@ class RankMemory:
 
     @property
     def needed_bytes(self) -> int:
-        """All but the KV cache."""
+        """Everything except the KV cache."""
         return self.weight_bytes + self.activation_bytes + self.reserved_bytes
 
 
@@ -119,8 +119,8 @@ def weight_bytes(
 ) -> int:
     """Bytes of weights on each rank of one pipeline stage.
 
-    The first stage has the embedding and the last the head; tied, they are one on a single stage
-    and a copy on both ends of several.
+    The first stage has the embedding and the last the head; tied, they are one matrix on a single
+    stage, and a copy on both ends of several.
     """
     layers = layout.stages(model.layers)[stage]
     plain = model.vectors() * scheme.plain_bytes * len(layers)
@@ -142,20 +142,20 @@ def weight_bytes(
 def kv_bytes_per_token(
     model: Architecture, layout: RankLayout, scheme: Quantization, stage: int = 0
 ) -> int:
-    """Bytes that one token takes in the KV cache of each rank of one pipeline stage."""
+    """Bytes of one token in the KV cache of each rank of one pipeline stage."""
     layers = len(layout.stages(model.layers)[stage])
     return layers * model.kv_elements(layout.tp) * scheme.kv_bytes
 
 
 def kv_tokens(room_bytes: int, bytes_per_token: int, block_tokens: int) -> int:
-    """Tokens whose keys and values fit `room_bytes`, in whole blocks."""
+    """The tokens whose keys and values fit `room_bytes`, in whole blocks."""
     return room_bytes // (bytes_per_token * block_tokens) * block_tokens
 
 
 def activation_bytes(
     model: Architecture, layout: RankLayout, scheme: Quantization, limits: EngineLimits
 ) -> int:
-    """The peak of a forward pass as wide as `limits` allow, and of sampling after it."""
+    """The peak of the widest forward pass within `limits`, and of sampling after it."""
     tp, width = layout.tp, model.mlp_width // layout.tp
     projected = (model.heads + 2 * model.kv_heads) * model.head_dim // tp
     inner = max(3 * width, projected)  # gate, up and their product; or queries, keys and values
@@ -174,7 +174,7 @@ def rank_memory(
     device: Device,
     limits: EngineLimits,
 ) -> RankMemory:
-    """The memory of the stage that leaves least room for tokens.
+    """The memory of the stage with the least room for tokens.
 
     `kv_tokens` is 0 where not even the weights fit.
     """

@@ -1,6 +1,6 @@
-"""Every way to deploy a model on some devices: rejected with a reason, or simulated and ranked.
+"""All deployments of a model on some devices: rejected with a reason, or simulated and ranked.
 
-A plan is also the command that starts it.
+A plan also has the command that starts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.serving.plan.traffic import Slo, Traffic
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that so many of all do not exceed (nearest rank); 0 without samples."""
+    """The nearest-rank percentile: the smallest sample not exceeded by `share` of all; or 0."""
     if not samples:
         return 0.0
     return sorted(samples)[max(0, ceil(share * len(samples)) - 1)]
@@ -34,7 +34,7 @@ class SimulationResult:
     """Latencies in seconds; `tokens_s` is output tokens per second of the simulated time.
 
     TTFT is the time to the first token, TPOT the mean time of a request's further tokens.
-    `kv_peak` is the largest part of a KV cache that was in use.
+    `kv_peak` is the largest used part of a KV cache.
     """
 
     requests: int
@@ -71,7 +71,7 @@ class SimulationResult:
         )
 
     def breach(self, slo: Slo) -> str | None:
-        """Which promise is broken, in words; None if all are kept."""
+        """The broken target in words; None if all are kept."""
         for name, value, most in (
             ("TTFT", self.ttft_p95_s, slo.ttft_s),
             ("TPOT", self.tpot_p95_s, slo.tpot_s),
@@ -88,10 +88,10 @@ _SIMULATED_REQUESTS = 400
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPlan:
-    """A deployment that works. `breach` says why it does not keep up with the traffic, if so.
+    """A working deployment. `breach` says why it does not keep up with the traffic, if so.
 
-    `capacity_tokens_s` is what all its devices give together when requests always wait, as far as
-    the promised time per token allows.
+    `capacity_tokens_s` is the throughput of all its devices under saturation, within the target
+    time per token.
     """
 
     layout: RankLayout
@@ -103,7 +103,7 @@ class DeploymentPlan:
 
     @property
     def kv_tokens(self) -> int:
-        """Tokens that fit the KV caches of all replicas."""
+        """The capacity of the KV caches of all replicas, in tokens."""
         return self.memory.kv_tokens * self.layout.dp
 
     @property
@@ -123,7 +123,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All plans, best first, and all that was rejected. `traffic` is what was simulated."""
+    """All plans, best first, and all rejected ones. `traffic` is what was simulated."""
 
     model: Architecture
     device: Device
@@ -136,7 +136,7 @@ class Ranking:
     rejected: tuple[Rejected, ...]
 
     def best_of_each_format(self) -> tuple[DeploymentPlan, ...]:
-        """The best plan of each number format, the one the weights are stored in first."""
+        """The best plan of each number format; that of the stored weights comes first."""
         best: dict[str, DeploymentPlan] = {}
         for plan in self.plans:
             best.setdefault(plan.quantization, plan)
@@ -145,10 +145,9 @@ class Ranking:
 
 
 def formats(model: Architecture) -> tuple[Quantization, ...]:
-    """The number formats `model` can be served in; first the one its weights come in.
+    """The number formats `model` can be served in; that of its weights comes first.
 
-    vLLM serves float32 weights as bfloat16 unless told otherwise. Weights that are stored in fewer
-    bits stay as they are.
+    vLLM serves float32 weights as bfloat16 by default. Quantized weights keep their format.
     """
     if model.checkpoint in ("fp8", "int4"):
         return (QUANTIZATIONS[model.checkpoint],)
@@ -156,7 +155,7 @@ def formats(model: Architecture) -> tuple[Quantization, ...]:
 
 
 def chosen_formats(model: Architecture, names: Sequence[str]) -> tuple[Quantization, ...]:
-    """Of the formats of `model`, the named ones; all if none is named.
+    """The named formats of `model`; all if none is named.
 
     Raises: `SpecError` for a name that is not among them.
     """
@@ -195,10 +194,10 @@ def rank(
 ) -> Ranking:
     """Every deployment of `model` on at most `count` devices, best first.
 
-    Plans that keep the promises of `traffic` come before those that do not. Among them the goal
-    decides: `throughput` the most tokens per second at full load, `latency` the shortest mean time
-    of a request under the traffic, `cost` the fewest devices and then the most tokens per second.
-    Of much traffic only the first 400 requests are simulated.
+    Plans that keep the targets of `traffic` come before those that do not. Among them the goal
+    decides: `throughput` the most tokens per second under saturation, `latency` the shortest mean
+    time of a request, `cost` the fewest devices and then the most tokens per second. Only the first
+    400 requests are simulated.
     Raises: `SpecError` for a number format the model does not come in.
     """
     limits = limits or default_limits(device)
@@ -216,14 +215,14 @@ def rank(
                 rejected.append(Rejected(layout, scheme.name, reason))
                 continue
             plans.append(_plan(model, layout, scheme, device, limits, memory, simulated))
-    plans.sort(key=lambda plan: (plan.breach is not None, *_worth(plan, goal)))
+    plans.sort(key=lambda plan: (plan.breach is not None, *_sort_key(plan, goal)))
     return Ranking(
         model, device, count, goal, limits, simulated, len(traffic.requests),
         tuple(plans), tuple(rejected),
     )  # fmt: skip
 
 
-def _worth(plan: DeploymentPlan, goal: Goal) -> tuple[float, ...]:
+def _sort_key(plan: DeploymentPlan, goal: Goal) -> tuple[float, ...]:
     match goal:
         case "throughput":
             return (-plan.capacity_tokens_s, plan.outcome.latency_mean_s)
@@ -240,7 +239,7 @@ def _refused(
     device: Device,
     longest_tokens: int,
 ) -> str | None:
-    """Why this cannot be, whatever the size of the device's memory; None if it can."""
+    """Why the deployment is impossible, whatever the memory of the device; None if it is not."""
     if scheme.compute not in device.flops:
         return f"the {device.title} has no {scheme.compute} arithmetic"
     if longest_tokens > model.context_tokens:
@@ -279,7 +278,7 @@ def _plan(
     traffic: Traffic,
 ) -> DeploymentPlan:
     durations = StepTime(model, layout, scheme, device)
-    # each of the micro-batches that fill a pipeline has a token budget of its own
+    # Each of the micro-batches that fill a pipeline has its own token budget.
     budget = limits.max_batched_tokens * layout.pp
     kv, block, slots = memory.kv_tokens, limits.block_tokens, limits.max_seqs
     replicas = [
@@ -300,11 +299,11 @@ def _plan(
 def command(
     model: str, shape: Architecture, plan: DeploymentPlan, limits: EngineLimits, per_node: int
 ) -> str:
-    """The words to type. `model` is the name under which a server finds the weights.
+    """The shell command. `model` is the name under which a server finds the weights.
 
-    Replicas are servers of their own; only spread experts need the data-parallel ranks of one
-    server. Weights in another format than their own are quantized while they load where vLLM can
-    do that; otherwise `model` must be exchanged for a checkpoint in that format (`note`).
+    Replicas are separate servers; only spread experts need the data-parallel ranks of one server.
+    Weights in another format than their own are quantized at load time where vLLM can do that;
+    otherwise `model` must be replaced by a checkpoint in that format (`note`).
     """
     layout, scheme = plan.layout, QUANTIZATIONS[plan.quantization]
     inside = layout.dp if layout.spread else 1
@@ -330,7 +329,7 @@ def command(
 
 
 def note(shape: Architecture, plan: DeploymentPlan) -> str | None:
-    """What to know before typing the command; None if it serves the weights as they are."""
+    """What to know before running the command; None if it serves the weights unchanged."""
     scheme = QUANTIZATIONS[plan.quantization]
     if scheme == formats(shape)[0]:
         return None

@@ -1,10 +1,10 @@
-"""Iteration-level simulation of continuous batching, as vLLM's scheduler does it.
+"""Iteration-level simulation of continuous batching with vLLM's scheduling.
 
 The idea is that of APEX (Lin et al., "APEX: An Extensible and Dynamism-Aware Simulator for
 Automated Parallel Execution in LLM Serving", 2024): walk through the engine's iterations and ask a
-model of the hardware how long each takes. Between two events (an arrival, a prompt, a finished
+model of the hardware for the duration of each. Between two events (an arrival, a prompt, a finished
 request, a full cache) all iterations decode the same sequences, and their durations grow linearly
-with the context, so that they are summed in closed form instead of one by one.
+with the context, so they are summed in closed form.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from weft.serving.plan.traffic import Traffic, TrafficRequest
 
 @dataclass(slots=True, eq=False)
 class SimulatedRequest:
-    """What has become of one request.
+    """The state of one request.
 
     length_tokens      to compute before the next token comes: the prompt; after a preemption
                        also what was written until then
-    computed_tokens    of those, how many are in the KV cache
+    computed_tokens    the part of it in the KV cache
     produced_tokens    written so far; while decoding, up to the step `joined_step`
-    own_tokens         what it is charged for in the KV cache, apart from a shared prefix
-    turn               grows with every admission, so that old heap entries are told from new ones
+    own_tokens         charged for it in the KV cache, apart from a shared prefix
+    turn               grows with every admission, to recognise old heap entries
     """
 
     request: TrafficRequest
@@ -51,7 +51,7 @@ class SimulatedRequest:
 
     @property
     def tpot_s(self) -> float | None:
-        """Mean time of each token after the first; None if there was one only."""
+        """Mean time of each token after the first; None if there was only one."""
         further = self.request.output_tokens - 1
         return (self.finished_s - self.first_s) / further if further else None
 
@@ -67,9 +67,9 @@ _Prefix = tuple[str | None, int]  # its name, and its whole blocks in tokens
 class SimulatedCache:
     """The KV cache of one replica, in tokens. Mutates `own_tokens` and `holds_prefix` of requests.
 
-    Every sequence is charged one block more than its tokens, which bounds the blocks that it only
-    partly fills. Shared prefixes are charged once while they are used; after that they stay
-    for the next one as long as there is room, as free blocks keep their content in vLLM.
+    Every sequence is charged one block more than its tokens, which bounds its partly filled blocks.
+    Shared prefixes are charged once while they are used; afterwards they stay for the next user as
+    long as there is room, as free blocks keep their content in vLLM.
     """
 
     def __init__(self, capacity_tokens: int, block_tokens: int) -> None:
@@ -81,13 +81,13 @@ class SimulatedCache:
 
     @property
     def free_tokens(self) -> int:
-        """How many more tokens fit."""
+        """The number of tokens that still fit."""
         return self.capacity_tokens - self.used_tokens
 
     def admit(self, job: SimulatedRequest, spare_tokens: int) -> bool:
-        """Reserve room for all that `job` has to compute, if `spare_tokens` are free besides.
+        """Reserve room for all that `job` has to compute, if `spare_tokens` more would be free.
 
-        A prefix that is there counts as computed, in whole blocks; one token is always computed.
+        A cached prefix counts as computed, in whole blocks; one token is always computed.
         """
         prefix = self._prefix(job)
         shared = 0
@@ -116,7 +116,7 @@ class SimulatedCache:
         self.peak_tokens = max(self.peak_tokens, self.used_tokens)
 
     def keep_prefix(self, job: SimulatedRequest) -> None:
-        """`job` has computed its prompt: from now on others share the prefix it began with."""
+        """Share the prefix of `job`, which has computed its prompt."""
         prefix = self._prefix(job)
         if prefix[0] is None or not prefix[1] or prefix in self._users:
             return
@@ -125,7 +125,7 @@ class SimulatedCache:
         job.holds_prefix = True
 
     def release(self, job: SimulatedRequest) -> None:
-        """`job` is done or preempted."""
+        """Release the tokens of `job`, which is done or preempted."""
         self.used_tokens -= job.own_tokens
         if job.holds_prefix:
             prefix = self._prefix(job)
@@ -136,7 +136,7 @@ class SimulatedCache:
 
 
 class Durations(Protocol):
-    """Something that knows how long an iteration takes."""
+    """A model of iteration durations."""
 
     def seconds(self, batch: ForwardBatch) -> float:
         """The duration of one iteration over `batch`; linear in the context of decodes alone."""
@@ -149,7 +149,7 @@ class SimulatedReplica:
     Each iteration decodes all running sequences and fills the rest of the token budget with
     prompts: those already begun first, then waiting ones, which are admitted while there is a slot
     and their whole prompt fits the KV cache. When the next tokens do not fit, the sequence admitted
-    last gives up its cache and waits at the front.
+    last loses its cache and waits at the front.
     """
 
     def __init__(
@@ -166,9 +166,8 @@ class SimulatedReplica:
         self._waiting: deque[SimulatedRequest] = deque()
         self._running: dict[SimulatedRequest, None] = {}  # in order of admission
         self._prefilling: list[SimulatedRequest] = []
-        self._ends: list[
-            tuple[int, int, SimulatedRequest]
-        ] = []  # heap: step of the last token, turn, job
+        # heap: step of the last token, turn, job
+        self._ends: list[tuple[int, int, SimulatedRequest]] = []
         self._step = 0
         self._turns = 0
         self._decodes = 0
@@ -176,30 +175,30 @@ class SimulatedReplica:
 
     @property
     def outstanding(self) -> int:
-        """Requests that are not finished."""
+        """The number of unfinished requests."""
         return len(self._waiting) + len(self._running)
 
     def submit(self, request: TrafficRequest) -> None:
-        """A request that arrives now. It must fit an empty cache."""
+        """Add a request that arrives now. It must fit an empty cache."""
         self.now_s = max(self.now_s, request.arrival_s)
         self._waiting.append(SimulatedRequest(request, request.prompt_tokens))
 
     def advance(self, until_s: float = inf) -> None:
         """Run iterations until the first one that ends at `until_s` or later, or all is done."""
         while self.outstanding and self.now_s < until_s:
-            chunks = self._chunks(admitting=self._make_room())
+            chunks = self._chunks(admitting=self._ensure_room())
             if chunks:
                 self._mixed(chunks)
             else:
                 self._decode(until_s)
 
-    def _make_room(self) -> bool:
-        """Preempt until every decode's next token fits. Whether that took none."""
-        kept_all = True
+    def _ensure_room(self) -> bool:
+        """Preempt until every decode's next token fits; whether none was preempted."""
+        fits = True
         while self._decodes > self.cache.free_tokens:
             self._preempt(self._running.popitem()[0])
-            kept_all = False
-        return kept_all
+            fits = False
+        return fits
 
     def _preempt(self, job: SimulatedRequest) -> None:
         self.preemptions += 1
@@ -213,7 +212,7 @@ class SimulatedReplica:
         self._waiting.appendleft(job)
 
     def _chunks(self, *, admitting: bool) -> list[tuple[SimulatedRequest, int]]:
-        """Which prompts are computed in this iteration, and how many tokens of each."""
+        """The prompts that this iteration computes, and the number of tokens of each."""
         budget = self._budget - self._decodes
         chunks = []
         for job in self._prefilling:
@@ -235,7 +234,7 @@ class SimulatedReplica:
         return chunks
 
     def _mixed(self, chunks: list[tuple[SimulatedRequest, int]]) -> None:
-        """One iteration with prompts in it."""
+        """One iteration with prompts."""
         tokens = pairs = complete = 0
         for job, count in chunks:
             start, end = job.computed_tokens, job.computed_tokens + count
@@ -257,7 +256,7 @@ class SimulatedReplica:
         self._finish_due()
 
     def _decode(self, until_s: float) -> None:
-        """As many iterations without prompts as pass until the next event."""
+        """Iterations without prompts, until the next event."""
         count = self._decodes
         room = self.cache.free_tokens // count
         while self._ends[0][1] != self._ends[0][2].turn:
@@ -271,7 +270,7 @@ class SimulatedReplica:
         self._finish_due()
 
     def _seconds_after(self, step: int) -> float:
-        """The duration of the so-manieth iteration from now."""
+        """The duration of iteration number `step` from now."""
         count = self._decodes
         return self._durations.seconds(
             ForwardBatch(0, 0, count, self._context + count * step, count)
@@ -287,7 +286,7 @@ class SimulatedReplica:
         self.cache.add(grown)
 
     def _first_token(self, job: SimulatedRequest) -> None:
-        """The prompt is complete, which gives one token; the others come by decoding."""
+        """Finish a prompt, which produces one token; the others come by decoding."""
         self._prefilling.remove(job)
         self.cache.keep_prefix(job)
         self.produced_tokens += 1
@@ -311,7 +310,7 @@ class SimulatedReplica:
                 self.done.append(job)
 
     def _leave_decodes(self, job: SimulatedRequest) -> None:
-        """Settle what the steps since it joined have added."""
+        """Add what the steps since `job` joined have produced."""
         steps = self._step - job.joined_step
         job.produced_tokens += steps
         job.own_tokens += steps
@@ -321,7 +320,7 @@ class SimulatedReplica:
 
 
 def _steps_within(span_s: float, first_s: float, slope_s: float) -> int:
-    """The fewest iterations that take `span_s` together, the first `first_s`, each longer."""
+    """The fewest iterations that take `span_s` together; the first takes `first_s`."""
     if span_s == inf:
         return 1 << 60
     if slope_s <= 0:
@@ -331,10 +330,9 @@ def _steps_within(span_s: float, first_s: float, slope_s: float) -> int:
 
 
 def serve(traffic: Traffic, replicas: Sequence[SimulatedReplica]) -> None:
-    """Run all requests to their end; what came of them is in each replica's `done`.
+    """Run all requests to their end; the results are in each replica's `done`.
 
-    A request joins the replica with the fewest unfinished requests when it arrives, the first of
-    several.
+    A request joins the replica with the fewest unfinished requests at its arrival.
     """
     for request in traffic.requests:
         for replica in replicas:

@@ -1,6 +1,6 @@
-"""The requests a deployment has to answer and the times it promises; drawn, or read from a file.
+"""The requests that a deployment has to answer, and its latency targets; drawn or read from a file.
 
-A file holds JSON lines of requests, or one JSON object of statistics.
+A file contains JSON lines of requests, or one JSON object of statistics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.core.errors import SourceError, SpecError
 
 @dataclass(frozen=True, slots=True)
 class TrafficRequest:
-    """One request. The first `prefix_tokens` of its prompt are those of all with that `prefix`."""
+    """One request. The first `prefix_tokens` of its prompt are shared by all with its `prefix`."""
 
     arrival_s: float
     prompt_tokens: int
@@ -28,7 +28,7 @@ class TrafficRequest:
 
 @dataclass(frozen=True, slots=True)
 class Slo:
-    """What 95 of 100 requests must keep: time to first token, and mean time per further token."""
+    """Targets for 95 % of requests: time to first token, and mean time per further token."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
@@ -36,7 +36,7 @@ class Slo:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Requests in order of arrival. `title` says in a line where they come from."""
+    """Requests in order of arrival. `title` describes them in one line."""
 
     title: str
     requests: tuple[TrafficRequest, ...]
@@ -50,17 +50,17 @@ class Traffic:
 
     @property
     def tokens_s(self) -> float:
-        """Output tokens per second that keep up with the arrivals."""
+        """Output tokens per second needed to keep up with the arrivals."""
         outputs = sum(request.output_tokens for request in self.requests)
         return self.rate * outputs / len(self.requests)
 
     @property
     def longest_tokens(self) -> int:
-        """The most tokens that one request ever holds in the KV cache."""
+        """The most tokens of one request in the KV cache."""
         return max(r.prompt_tokens + r.output_tokens for r in self.requests)
 
     def first(self, most: int) -> Traffic:
-        """The same traffic, only its first requests."""
+        """The first requests of the traffic."""
         return Traffic(self.title, self.requests[:most], self.slo)
 
 
@@ -106,7 +106,7 @@ class Summary:
 
     rate            requests per second
     burstiness      shape of the gamma-distributed gaps: 1 is a Poisson process, less is burstier
-    prefix_share    the part of the mean prompt that all requests begin with
+    prefix_share    the part of the mean prompt that all requests share
     """
 
     rate: float
@@ -119,7 +119,7 @@ class Summary:
     slo: Slo = Slo()
 
     def traffic(self, title: str) -> Traffic:
-        """Requests drawn from the statistics; the same ones for the same seed."""
+        """Requests drawn from the statistics, the same for the same seed."""
         source = random.Random(self.seed)  # noqa: S311 - repeatable, no secret
         shared = round(self.prompt.mean * self.prefix_share)
         now, drawn = 0.0, []
@@ -140,7 +140,7 @@ DEFAULT = Summary(
 
 
 def default_traffic() -> Traffic:
-    """What is planned for when nothing is said about the traffic."""
+    """The traffic that is planned for by default."""
     title = (
         "default traffic: 8 requests/s, prompts of 1,000 tokens (p95 2,800),"
         " answers of 250 (p95 700), p95 within 1 s to the first token and 50 ms per token"
@@ -148,9 +148,9 @@ def default_traffic() -> Traffic:
     return DEFAULT.traffic(title)
 
 
-_LARGEST_FILE_BYTES = 64 << 20
-_MOST_REQUESTS = 200_000
-_MOST_TOKENS = 10_000_000
+_MAX_FILE_BYTES = 64 << 20
+_MAX_REQUESTS = 200_000
+_MAX_TOKENS = 10_000_000
 _Fields = Mapping[str, object]
 
 
@@ -163,7 +163,7 @@ class _FileLine:
     def wrong(self, message: str, hint: str | None = None) -> SourceError:
         return SourceError(message, file=self.file, line=self.line, hint=hint)
 
-    def known(self, fields: _Fields, *names: str) -> None:
+    def check_names(self, fields: _Fields, *names: str) -> None:
         for name in fields:
             if name not in names:
                 raise self.wrong(
@@ -197,10 +197,10 @@ class _FileLine:
     def slo(self, fields: _Fields) -> Slo:
         if "slo" not in fields:
             return Slo()
-        said = self.table(fields, "slo")
-        self.known(said, "ttft_s", "tpot_s")
+        targets = self.table(fields, "slo")
+        self.check_names(targets, "ttft_s", "tpot_s")
         ttft, tpot = (
-            self.number(said, name, 0.0, 1e6) if name in said else None
+            self.number(targets, name, 0.0, 1e6) if name in targets else None
             for name in ("ttft_s", "tpot_s")
         )
         return Slo(ttft, tpot)
@@ -214,7 +214,7 @@ def read_traffic(path: Path) -> Traffic:
     One JSON object: `{"rate": 8, "prompt": {"mean": 1000, "p95": 2800}, "output": {...}}`,
     optionally with `prefix_share`, `burstiness`, `requests`, `seed` and
     `"slo": {"ttft_s": 1, "tpot_s": 0.05}`.
-    Raises: `SourceError` naming the file, the line, the field and what it should be.
+    Raises: `SourceError` naming the file, the line, the field and its valid values.
     """
     text = _read(path)
     try:
@@ -228,7 +228,7 @@ def read_traffic(path: Path) -> Traffic:
 
 def _read(path: Path) -> str:
     try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
+        if path.stat().st_size > _MAX_FILE_BYTES:
             raise SourceError("the file is larger than 64 MiB", file=str(path))
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -240,14 +240,14 @@ def _read(path: Path) -> str:
 def _summary(fields: _Fields, path: Path) -> Traffic:
     place = _FileLine(str(path), 1)
     optional = ("prefix_share", "burstiness", "requests", "seed", "slo")
-    place.known(fields, "rate", "prompt", "output", *optional)
+    place.check_names(fields, "rate", "prompt", "output", *optional)
     summary = Summary(
         rate=place.number(fields, "rate", 1e-6, 1e6),
         prompt=_lengths(place, fields, "prompt"),
         output=_lengths(place, fields, "output"),
         prefix_share=place.number(fields, "prefix_share", 0.0, 0.95, 0.0),
         burstiness=place.number(fields, "burstiness", 0.01, 100.0, 1.0),
-        requests=place.count(fields, "requests", _MOST_REQUESTS, DEFAULT.requests),
+        requests=place.count(fields, "requests", _MAX_REQUESTS, DEFAULT.requests),
         seed=int(place.number(fields, "seed", 0, 2**53, 0)),
         slo=place.slo(fields),
     )
@@ -255,10 +255,10 @@ def _summary(fields: _Fields, path: Path) -> Traffic:
 
 
 def _lengths(place: _FileLine, fields: _Fields, name: str) -> LengthDistribution:
-    said = place.table(fields, name)
-    place.known(said, "mean", "p95")
-    mean = place.number(said, "mean", 1, _MOST_TOKENS)
-    p95 = place.number(said, "p95", 1, _MOST_TOKENS, mean)
+    lengths = place.table(fields, name)
+    place.check_names(lengths, "mean", "p95")
+    mean = place.number(lengths, "mean", 1, _MAX_TOKENS)
+    p95 = place.number(lengths, "p95", 1, _MAX_TOKENS, mean)
     try:
         return LengthDistribution(mean, p95)
     except SpecError as error:
@@ -274,12 +274,12 @@ def _lines(text: str, path: Path) -> Traffic:
         place = _FileLine(str(path), number)
         fields = _object(line, place)
         if "slo" in fields:
-            place.known(fields, "slo")
+            place.check_names(fields, "slo")
             slo = place.slo(fields)
             continue
         requests.append(_request(fields, place))
-        if len(requests) > _MOST_REQUESTS:
-            raise place.wrong(f"more than {_MOST_REQUESTS:,} requests")
+        if len(requests) > _MAX_REQUESTS:
+            raise place.wrong(f"more than {_MAX_REQUESTS:,} requests")
     if not requests:
         raise SourceError("holds no request", file=str(path), hint="one JSON object per line")
     requests.sort(key=lambda request: request.arrival_s)
@@ -297,17 +297,17 @@ def _object(line: str, place: _FileLine) -> _Fields:
 
 
 def _request(fields: _Fields, place: _FileLine) -> TrafficRequest:
-    place.known(fields, "arrival_s", "prompt_tokens", "output_tokens", "prefix")
-    prompt = place.count(fields, "prompt_tokens", _MOST_TOKENS)
+    place.check_names(fields, "arrival_s", "prompt_tokens", "output_tokens", "prefix")
+    prompt = place.count(fields, "prompt_tokens", _MAX_TOKENS)
     prefix, shared = None, 0
     if fields.get("prefix") is not None:
-        said = place.table(fields, "prefix")
-        place.known(said, "name", "tokens")
-        prefix, shared = str(said.get("name", "")), place.count(said, "tokens", prompt)
+        value = place.table(fields, "prefix")
+        place.check_names(value, "name", "tokens")
+        prefix, shared = str(value.get("name", "")), place.count(value, "tokens", prompt)
     return TrafficRequest(
         arrival_s=place.number(fields, "arrival_s", 0.0, 1e9),
         prompt_tokens=prompt,
-        output_tokens=place.count(fields, "output_tokens", _MOST_TOKENS),
+        output_tokens=place.count(fields, "output_tokens", _MAX_TOKENS),
         prefix=prefix,
         prefix_tokens=shared,
     )

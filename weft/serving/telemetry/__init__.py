@@ -1,1 +1,1 @@
-"""What runs tell the outside: OpenTelemetry spans, Prometheus metrics. They only listen."""
+"""Telemetry of runs: OpenTelemetry spans, Prometheus metrics. Only listens to events."""

@@ -1,8 +1,8 @@
-"""Where spans go, as OpenTelemetry's own environment variables say. Makes none itself.
+"""The export of spans, by OpenTelemetry's own environment variables. Makes no spans itself.
 
 `OTEL_TRACES_EXPORTER` names exporters (`otlp`, `console`, `none`); an `OTEL_EXPORTER_OTLP_ENDPOINT`
 alone means `otlp`. The exporters, the sampler, the batches and the resource read their own
-variables. A program that has set a tracer provider of its own keeps it.
+variables. A program that has set its own tracer provider keeps it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 class Tracing:
     """The spans of runs, exported. `listener()` makes one listener for each run.
 
-    What has not been sent when the process ends is sent then.
-    Raises: `BuildError` for an exporter that there is not, or when the packages are missing.
+    Spans that are left when the process ends are sent then.
+    Raises: `BuildError` for an unknown exporter, or when the packages are missing.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:

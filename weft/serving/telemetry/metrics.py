@@ -1,4 +1,4 @@
-"""Prometheus metrics of runs and fleets, and a port of this machine that serves them."""
+"""Prometheus metrics of runs and fleets, and a local port that serves them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _STATES: Final = ("usable", "resting", "broken")
 
 
 class FleetCollector:
-    """A collector for a `CollectorRegistry`. Labels hold names of models and states only."""
+    """A collector for a `CollectorRegistry`. Labels are names of models and states."""
 
     def collect(self) -> Iterator[Metric]:
-        """Every count, as Prometheus' client asks for it."""
+        """Yield every metric."""
         totals = ended_fleets()
         waiting: dict[str, int] = {}
         running: dict[str, int] = {}
@@ -98,10 +98,10 @@ _SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 
 
 class RunMetrics:
-    """Counts of runs that are listened to, and of fleets, in a registry of its own or that given.
+    """Counts runs that it listens to, and fleets, in its own registry or the given one.
 
-    Labels hold names of flows, kinds of nodes, statuses and decoders only: neither a model's words
-    nor a run's id can add series.
+    Labels are names of flows, kinds of nodes, statuses and decoders: neither a model's output nor a
+    run's id can add series.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -141,20 +141,20 @@ class RunMetrics:
         return _RunCounter(self)
 
     def text(self) -> bytes:
-        """Everything counted, in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 class _RunCounter:
     def __init__(self, metrics: RunMetrics) -> None:
-        self._to = metrics
+        self._metrics = metrics
         self._flow = ""
         self._kinds: dict[NodeId, str] = {}
         self._began: dict[NodeId, float] = {}
         self._asking: set[NodeId] = set()
 
     def __call__(self, event: Event | CallEvent) -> None:
-        to, flow = self._to, self._flow
+        metrics, flow = self._metrics, self._flow
         match event:
             case RunStarted():
                 self._run_begins(event)
@@ -162,78 +162,77 @@ class _RunCounter:
                 self._kinds.update((info.id, info.kind) for info in nodes)
             case NodeStarted(node=node, at_s=at_s) if node not in self._began:
                 self._began[node] = at_s
-                to.running.labels(flow).inc()
+                metrics.running.labels(flow).inc()
             case NodeFinished():
                 self._node_ends(event)
             case NodeSpent(usage=usage):
                 self._spends(usage)
             case HumanAsked(node=node):
                 self._asking.add(node)
-                to.asking.labels(flow).inc()
+                metrics.asking.labels(flow).inc()
             case HumanAnswered(node=node):
                 self._answered(node)
             case RunFinished():
                 self._run_ends(event)
             case _:
-                self._else(event)
+                self._count(event)
 
     def _run_begins(self, event: RunStarted) -> None:
         self._flow = event.flow
         self._kinds.update((info.id, info.kind) for info in event.nodes)
-        self._to.active.labels(self._flow).inc()
+        self._metrics.active.labels(self._flow).inc()
 
-    def _else(self, event: Event | CallEvent) -> None:
-        """Counts that one field of an event is."""
-        to, flow = self._to, self._flow
+    def _count(self, event: Event | CallEvent) -> None:
+        metrics, flow = self._metrics, self._flow
         match event:
             case NodeRetrying(node=node):
-                to.retries.labels(flow, self._kinds.get(node, "call")).inc()
+                metrics.retries.labels(flow, self._kinds.get(node, "call")).inc()
             case NodeDecoded(speculated=how):
-                to.forwards.labels(flow, how.method).inc(how.forwards)
-                to.decoded.labels(flow, how.method).inc(how.accepted)
+                metrics.forwards.labels(flow, how.method).inc(how.forwards)
+                metrics.decoded.labels(flow, how.method).inc(how.accepted)
             case NodeDenoised(denoised=how):
-                to.forwards.labels(flow, how.method).inc(how.forwards)
-                to.decoded.labels(flow, how.method).inc(how.kept)
+                metrics.forwards.labels(flow, how.method).inc(how.forwards)
+                metrics.decoded.labels(flow, how.method).inc(how.kept)
             case _:
-                pass  # the rest is for who looks at one run
+                pass  # the details of one run are not counted
 
     def _node_ends(self, event: NodeFinished) -> None:
-        to, flow, node = self._to, self._flow, event.node
+        metrics, flow, node = self._metrics, self._flow, event.node
         kind = self._kinds.pop(node, "call")
-        to.nodes.labels(flow, kind, event.outcome.status).inc()
-        to.recalled.labels(flow).inc(event.recalled)
+        metrics.nodes.labels(flow, kind, event.outcome.status).inc()
+        metrics.recalled.labels(flow).inc(event.recalled)
         self._answered(node)
         began = self._began.pop(node, None)
         if began is not None:
-            to.running.labels(flow).dec()
-            to.node_seconds.labels(flow, kind).observe(event.at_s - began)
+            metrics.running.labels(flow).dec()
+            metrics.node_seconds.labels(flow, kind).observe(event.at_s - began)
 
     def _answered(self, node: NodeId) -> None:
         if node in self._asking:
             self._asking.discard(node)
-            self._to.asking.labels(self._flow).dec()
+            self._metrics.asking.labels(self._flow).dec()
 
     def _spends(self, usage: Usage) -> None:
-        to, flow = self._to, self._flow
-        to.tokens.labels(flow, "prompt").inc(usage.prompt_tokens)
-        to.tokens.labels(flow, "completion").inc(usage.completion_tokens)
-        to.tokens.labels(flow, "cached").inc(usage.cached_tokens)
-        to.requests.labels(flow).inc(usage.requests)
-        to.money.labels(flow).inc(usage.money)
+        metrics, flow = self._metrics, self._flow
+        metrics.tokens.labels(flow, "prompt").inc(usage.prompt_tokens)
+        metrics.tokens.labels(flow, "completion").inc(usage.completion_tokens)
+        metrics.tokens.labels(flow, "cached").inc(usage.cached_tokens)
+        metrics.requests.labels(flow).inc(usage.requests)
+        metrics.money.labels(flow).inc(usage.money)
 
     def _run_ends(self, event: RunFinished) -> None:
-        to, flow = self._to, self._flow
-        to.running.labels(flow).dec(len(self._began))
-        to.asking.labels(flow).dec(len(self._asking))
+        metrics, flow = self._metrics, self._flow
+        metrics.running.labels(flow).dec(len(self._began))
+        metrics.asking.labels(flow).dec(len(self._asking))
         self._began.clear()
         self._asking.clear()
-        to.runs.labels(flow, event.status).inc()
-        to.run_seconds.labels(flow).observe(event.at_s)
-        to.active.labels(flow).dec()
+        metrics.runs.labels(flow, event.status).inc()
+        metrics.run_seconds.labels(flow).observe(event.at_s)
+        metrics.active.labels(flow).dec()
 
 
 class MetricsServer:
-    """Serves what is counted in `registry` on `127.0.0.1:port` until `close`; 0 takes a free port.
+    """Serves the metrics in `registry` on `127.0.0.1:port` until `close`; 0 takes a free port.
 
     Raises: `ServeError` when the port cannot be taken.
     """
@@ -251,7 +250,7 @@ class MetricsServer:
         return f"http://127.0.0.1:{self._server.server_port}/metrics"
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

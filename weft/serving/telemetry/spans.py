@@ -1,8 +1,8 @@
-"""A run as OpenTelemetry spans: the run, its nodes, their calls of models and tools.
+"""A run as OpenTelemetry spans: the run, its nodes, their model and tool calls.
 
 Names and attributes follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.*`);
-what they have no word for is `weft.*`. What people, models or tools wrote is left out unless
-`content` asks for it: messages of errors, too.
+what these lack is in `weft.*`. Content of people, models or tools, including error messages, is
+left out unless `content` is set.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from weft.core.events import (
 )
 from weft.core.ids import NodeId, stem
 from weft.core.ports.model import ModelRequest
-from weft.core.values import Completion, Denoised, Message, Speculated, Usage
+from weft.core.values import Completion, Denoised, Speculated, Usage
 
 Attributes = dict[str, str | bool | int | float | Sequence[str]]
 
 
 def asked(model: str, request: ModelRequest) -> Attributes:
-    """A model call: what is asked for, and how."""
+    """The attributes of a model call: the request and its sampling."""
     sampling = request.sampling
-    known: dict[str, str | int | float | Sequence[str] | None] = {
+    attributes: dict[str, str | int | float | Sequence[str] | None] = {
         "gen_ai.operation.name": "chat" if request.messages else "text_completion",
         "gen_ai.provider.name": "weft",
         "gen_ai.request.model": model,
@@ -81,22 +81,22 @@ def asked(model: str, request: ModelRequest) -> Attributes:
         "gen_ai.output.type": "text" if request.schema is None else "json",
         "weft.decoder": request.decode.method,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def answered(completion: Completion) -> Attributes:
-    """A model's answer: why it ended, what it took, how it was decoded."""
-    told: Attributes = {"gen_ai.response.finish_reasons": (completion.finish_reason,)}
+    """The attributes of a model's answer: finish reason, usage, decoder."""
+    attributes: Attributes = {"gen_ai.response.finish_reasons": (completion.finish_reason,)}
     if completion.model:
-        told["gen_ai.response.model"] = completion.model
-    told |= spent(completion.usage)
+        attributes["gen_ai.response.model"] = completion.model
+    attributes |= spent(completion.usage)
     if completion.decoding is not None:
-        told |= decoded(completion.decoding)
-    return told
+        attributes |= decoded(completion.decoding)
+    return attributes
 
 
 def called(call: ToolCalled) -> Attributes:
-    """A tool call."""
+    """The attributes of a tool call."""
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.tool,
@@ -107,7 +107,7 @@ def called(call: ToolCalled) -> Attributes:
 
 
 def spent(usage: Usage) -> Attributes:
-    """Tokens, passes and money."""
+    """The attributes of a usage: tokens, passes and money."""
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
@@ -119,7 +119,7 @@ def spent(usage: Usage) -> Attributes:
 
 
 def decoded(how: Speculated | Denoised) -> Attributes:
-    """How several tokens were written a pass."""
+    """The attributes of a decoder that writes several tokens per pass."""
     if isinstance(how, Denoised):
         return {
             "weft.decoder": how.method,
@@ -136,15 +136,15 @@ def decoded(how: Speculated | Denoised) -> Attributes:
     }
 
 
-_LONGEST: Final = 16_384
-_MOST_NODES: Final = 10
+_MAX_CHARS: Final = 16_384
+_MAX_NODES: Final = 10
 _SECOND_NS: Final = 1_000_000_000
 _Key = tuple[NodeId, int, CallId]
 
 
 @dataclass(slots=True)
 class _CallSpan:
-    """A call under way. `silent`: nothing of its answer has come."""
+    """A running call. `silent`: no piece of its answer has come."""
 
     span: Span
     at_s: float
@@ -155,8 +155,8 @@ class Spans:
     """A listener for one run. Call it with every event and call, in order.
 
     A node's span begins with its first attempt and links to the spans of the nodes whose values it
-    received. `inside`: the trace that the run is part of. `content`: write down prompts, answers,
-    arguments and results, cut off after 16 KiB each.
+    received. `inside`: the trace that the run is part of. `content`: record prompts, answers,
+    arguments and results, each cut off after 16 KiB.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Spans:
         self._run: Span | None = None
 
     def __call__(self, record: Event | CallEvent) -> None:
-        """Take in one record."""
+        """Add one record."""
         self._now_ns = self._wall_ns + int(record.at_s * _SECOND_NS)
         match record:
             case RunStarted() | RunResumed():
@@ -214,7 +214,7 @@ class Spans:
             self._run = self._tracer.start_span(
                 name, self._inside, attributes=attributes, start_time=began_ns
             )
-        else:  # the process that resumes it told its beginning first
+        else:  # the resuming process emits `RunResumed` before `RunStarted`
             self._run.set_attributes(attributes)
 
     def _run_ends(self, event: RunFinished) -> None:
@@ -280,14 +280,14 @@ class Spans:
         span.end(self._now_ns)
 
     def _note(self, span: Span, event: Event | CallEvent) -> None:
-        """What happened to a node between its beginning and its end."""
+        """Add an event of a node between its beginning and its end to its span."""
         match event:
             case NodeSpent(node=node, usage=usage):
                 self._spent[node] = self._spent.get(node, Usage()) + usage
             case NodeRetrying(failure=failure, attempt=attempt, delay_s=delay_s):
-                told: Attributes = {"weft.attempt": attempt, "weft.delay_s": delay_s}
-                told["error.type"] = failure.error
-                self._add(span, "retry", told)
+                attributes: Attributes = {"weft.attempt": attempt, "weft.delay_s": delay_s}
+                attributes["error.type"] = failure.error
+                self._add(span, "retry", attributes)
             case NodeRerouted(to=to, failure=failure):
                 self._add(span, "reroute", {"weft.to": to, "error.type": failure.error})
             case HumanAsked(question=question):
@@ -295,13 +295,13 @@ class Spans:
             case HumanAnswered():
                 self._add(span, "answer", {})
             case NodeLogged(text=text) if self._content:
-                self._add(span, "log", {"message": text[:_LONGEST]})
+                self._add(span, "log", {"message": text[:_MAX_CHARS]})
             case NodeDecoded(speculated=how):
                 span.set_attributes(decoded(how))
             case NodeDenoised(denoised=how):
                 span.set_attributes(decoded(how))
             case _:
-                pass  # what streams, grows or waits shows in the spans inside
+                pass  # streaming, expanding and waiting show in the inner spans
 
     def _add(self, span: Span, name: str, attributes: Attributes) -> None:
         span.add_event(name, attributes, self._now_ns)
@@ -316,7 +316,8 @@ class Spans:
             case ModelCalled(model=model, request=request):
                 attributes = asked(model, request)
                 if self._content:
-                    attributes["gen_ai.input.messages"] = _text(list(map(_turn, request.messages)))
+                    messages = [{"role": m.role, "content": m.content} for m in request.messages]
+                    attributes["gen_ai.input.messages"] = _text(messages)
                 self._call_begins(key, f"chat {model}", SpanKind.CLIENT, attributes, event.at_s)
             case ToolCalled(tool=tool):
                 attributes = called(event)
@@ -350,12 +351,12 @@ class Spans:
             case ModelAnswered(completion=completion) if completion is not None:
                 call.span.set_attributes(answered(completion))
                 if self._content:
-                    said = [{"role": "assistant", "content": completion.text}]
-                    call.span.set_attribute("gen_ai.output.messages", _text(said))
+                    messages = [{"role": "assistant", "content": completion.text}]
+                    call.span.set_attribute("gen_ai.output.messages", _text(messages))
             case ToolReturned(value=value, failure=None) if self._content:
                 call.span.set_attribute("gen_ai.tool.call.result", _text(value))
             case _:
-                pass  # a failure is told at the end
+                pass  # `_call_ends` records a failure
 
     def _call_ends(self, key: _Key, failure: Failure | None) -> None:
         call = self._calls.pop(key, None)
@@ -373,14 +374,14 @@ class Spans:
 
 
 def _enter(inside: Context | None) -> None:
-    """What the task that called us does next lies in the innermost span of `inside`.
+    """Make the innermost span of `inside` the parent of what the calling task does next.
 
-    Calls are told in the task that makes them: so the server that is asked, and spans of a tool's
-    own code, become part of the trace.
+    Calls are reported in the task that makes them. So the server that it calls, and spans of a
+    tool's own code, become part of the trace.
     """
     try:
         asyncio.current_task()
-    except RuntimeError:  # no task: what is listened to has been recorded
+    except RuntimeError:  # no task: the listener reads a recorded run
         return
     inside = Context() if inside is None else inside
     carrier: dict[str, str] = {}
@@ -390,13 +391,9 @@ def _enter(inside: Context | None) -> None:
 
 
 def _failed_nodes(nodes: Sequence[NodeId]) -> str:
-    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
-    return f"failed: {', '.join(nodes[:_MOST_NODES])}{more}" if nodes else "failed"
-
-
-def _turn(message: Message) -> dict[str, str]:
-    return {"role": message.role, "content": message.content}
+    more = f" and {len(nodes) - _MAX_NODES} more" if len(nodes) > _MAX_NODES else ""
+    return f"failed: {', '.join(nodes[:_MAX_NODES])}{more}" if nodes else "failed"
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, default=repr, ensure_ascii=False)[:_LONGEST]
+    return json.dumps(value, default=repr, ensure_ascii=False)[:_MAX_CHARS]

@@ -1,7 +1,7 @@
-"""Reasoning and tool calls inside plain text, where the server does not tell them apart.
+"""Reasoning and tool calls in plain text, for servers that do not separate them.
 
-Works on text that arrives in pieces; knows no server and no tokenizer. And text that spells special
-tokens, as ids of which none is one.
+Works on text that arrives in pieces; imports no server and no tokenizer. Also encodes text that
+spells special tokens as ids without any.
 """
 
 from weft.serving.text.formats import FORMATS, FormatName, FoundCall, Piece

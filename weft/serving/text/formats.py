@@ -1,10 +1,10 @@
-"""How models spell tool calls in plain text, and the calls in such a text.
+"""Formats of tool calls in plain text, and the calls in such a text.
 
 hermes   `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`: Hermes, Qwen
 json     `{"name": ..., "parameters": {...}}` at the beginning of a line: Llama 3
 mistral  `[TOOL_CALLS][{...}, ...]` or `[TOOL_CALLS]name[ARGS]{...}`: Mistral
 
-JSON is cut into its parts without rewriting them: numbers and escapes stay as they are.
+JSON is cut into its parts without rewriting them: numbers and escapes stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.core.ports.model import ReasoningDelta, TextDelta
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A whole tool call. `arguments` is the JSON object as the model wrote it, not yet checked."""
+    """A complete tool call. `arguments` is the JSON object as the model wrote it, unchecked."""
 
     name: str
     arguments: str
@@ -33,9 +33,9 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
 def members(text: str) -> dict[str, str]:
-    """The raw JSON text of each member of the object that `text` is.
+    """The raw JSON text of each member of the object `text`.
 
-    Raises: `ValueError` when it is none, `RecursionError` when it is nested too deeply.
+    Raises: `ValueError` when it is no object, `RecursionError` when it is nested too deeply.
     """
     if not isinstance(_checked(text), dict):
         raise ValueError("no JSON object")  # noqa: TRY004 (callers catch what JSON raises)
@@ -51,7 +51,7 @@ def members(text: str) -> dict[str, str]:
 
 
 def items(text: str) -> list[str]:
-    """The raw JSON text of each item of the array that `text` is. Raises: as `members`."""
+    """The raw JSON text of each item of the array `text`. Raises: as `members`."""
     if not isinstance(_checked(text), list):
         raise ValueError("no JSON array")  # noqa: TRY004
     found: list[str] = []
@@ -74,7 +74,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _next(text: str, at: int) -> int:
-    """Past the comma after a part, if there is one."""
+    """The index after the comma that follows a part, if there is one."""
     at = _skip(text, at)
     return _skip(text, at + 1) if text[at] == "," else at
 
@@ -88,19 +88,19 @@ _DECODER = json.JSONDecoder()
 
 FormatName = Literal["hermes", "json", "mistral"]
 
-_LONGEST_HEAD = 256
+_MAX_HEAD = 256
 _NAMED = re.compile(r"\s*([\w.-]{1,128})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """One way to spell calls.
+    """A format of tool calls.
 
-    `opening` begins one, `opening_at_line` too where nothing but blank space stands before it in
-    its line; `literals` are texts of which a part must be held back until the rest has come.
-    `closing` may follow a call, `separators` may stand between calls. `named`: the name may come
-    before the arguments. `known_only`: what calls no known tool is text, since it may be any JSON.
-    `key` is what the arguments are called.
+    `opening` begins a call, `opening_at_line` where only blank space precedes it in its line. A
+    part of one of `literals` is held back until the rest has come. `closing` may follow a call,
+    `separators` may come between calls. `named`: the name may come before the arguments.
+    `known_only`: a call of an unknown tool is text, since it may be any JSON. `key` is the name of
+    the arguments.
     """
 
     opening: re.Pattern[str]
@@ -113,19 +113,19 @@ class ToolFormat:
     key: str = "arguments"
 
     def begins_body(self, head: str, char: str) -> bool:
-        """True where `char` is the first bracket of the JSON that comes after `head`."""
+        """Whether `char` is the first bracket of the JSON after `head`."""
         if not head or head.isspace():
             return char in "{["
         return self.named and char == "{" and _NAMED.fullmatch(head) is not None
 
     def may_be_head(self, head: str) -> bool:
         """False once no call can follow `head`, the text since the opening."""
-        if len(head) > _LONGEST_HEAD or "{" in head:
+        if len(head) > _MAX_HEAD or "{" in head:
             return False
         return self.named or head.isspace()
 
     def read(self, head: str, body: str, known: Collection[str]) -> list[FoundCall] | None:
-        """The calls that `body`, a JSON object or array, spells; None when it spells none."""
+        """The calls in `body`, a JSON object or array; None when it is no call."""
         named = _NAMED.fullmatch(head)
         try:
             if named:

@@ -1,7 +1,7 @@
-"""Follows one JSON object or array while it is being written; keeps none of it.
+"""Scans one JSON object or array while it is being written; stores none of it.
 
-Says where the value ends, or at which character it stops being JSON. Numbers and literals are only
-checked for their characters: parse the text once it is complete.
+Finds where the value ends, or the character at which it stops being JSON. Numbers and literals are
+only checked for their characters: parse the text once it is complete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SCALAR_START = frozenset("-0123456789tfn")
 _ESCAPES = frozenset('"\\/bfnrt')
 _HEX = frozenset("0123456789abcdefABCDEF")
 _CLOSER = {"{": "}", "[": "]"}
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 class _Broken(Exception):
@@ -22,9 +22,9 @@ class _Broken(Exception):
 
 
 class JsonScanner:
-    """Feed it the text in pieces of any size; blank space may come before the value.
+    """Scans text in pieces of any size; blank space may come before the value.
 
-    `complete`: the last bracket has been read. `broken`: what was fed cannot become JSON.
+    `complete`: the last bracket has been read. `broken`: the text cannot become JSON.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class JsonScanner:
         self.broken = False
 
     def feed(self, text: str) -> int:
-        """How many characters of `text` belong to the value; fewer than all once it has ended."""
+        """The number of characters of `text` that belong to the value."""
         if self._over():
             return 0
         try:
@@ -59,7 +59,7 @@ class JsonScanner:
             raise _Broken
 
     def _open(self, char: str) -> None:
-        if len(self._closers) == _DEEPEST:
+        if len(self._closers) == _MAX_DEPTH:
             raise _Broken
         self._closers.append(_CLOSER[char])
         self._next = self._first_key if char == "{" else self._first_item

@@ -1,8 +1,8 @@
-"""Text as token ids of which none is special, whatever the text spells. Knows no tokenizer.
+"""Text as token ids without special tokens, whatever the text spells. Imports no tokenizer.
 
-A special token that is found in a text is the seam where a tokenizer cuts it in two. So the token
-ids between such tokens stay as they are, and each of them is replaced by those of its own spelling,
-encoded in pieces that are no special token any more.
+A special token in a text is a seam at which a tokenizer cuts it. So the token ids between special
+tokens stay as they are, and each special token is replaced by the ids of its own spelling, encoded
+in pieces that are no special token.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from weft.core.errors import ModelRequestError
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """The ids of a text in which spelt-out special tokens count, and the spelling of those.
+    """The ids of a text including its special tokens, and the spelling of those.
 
-    `unknown` is the token that stands for whatever the vocabulary cannot spell, where it has one.
+    `unknown`: the token for text that the vocabulary cannot spell, if it has one.
     """
 
     ids: tuple[int, ...]
@@ -26,8 +26,8 @@ class Tokenized:
 
 
 def only_blanks(spelling: str) -> bool:
-    """Whether a token is a run of blanks: some tokenizers list those beside their special tokens.
-    They cannot forge anything, and code would be longer without.
+    """Whether a token is a run of blanks. Some tokenizers list these as special tokens; they cannot
+    forge anything, and code would be longer without.
     """
     return not spelling.strip().strip("\u2581")
 
@@ -36,56 +36,55 @@ Encoding = Generator[str, Tokenized, tuple[int, ...]]
 
 
 class PlainText:
-    """Remembers the pieces of the special tokens that it has met.
+    """Encodes text without special tokens; caches the pieces of each special token.
 
-    A character that no token spells is the unknown token, which can pose as nothing. Raises:
-    `ModelRequestError` when a text holds a character that only a special token spells; what
-    `tokenize` raises.
+    A character without a token becomes the unknown token, which cannot forge anything. Raises:
+    `ModelRequestError` for a character that only a special token spells; what `tokenize` raises.
     """
 
     def __init__(self) -> None:
-        self._broken: dict[int, tuple[int, ...]] = {}
+        self._pieces_of: dict[int, tuple[int, ...]] = {}
 
     def encode(self, text: str, tokenize: Callable[[str], Tokenized]) -> tuple[int, ...]:
         """The ids of `text`, none of them special."""
         encoding = self._encoding(text)
-        asked = next(encoding)
+        part = next(encoding)
         while True:
             try:
-                asked = encoding.send(tokenize(asked))
+                part = encoding.send(tokenize(part))
             except StopIteration as end:
                 return tuple(end.value)
 
     async def encode_by(
         self, text: str, tokenize: Callable[[str], Awaitable[Tokenized]]
     ) -> tuple[int, ...]:
-        """The same, where tokenizing takes time."""
+        """`encode` with an asynchronous tokenizer."""
         encoding = self._encoding(text)
-        asked = next(encoding)
+        part = next(encoding)
         while True:
-            found = await tokenize(asked)
+            tokenized = await tokenize(part)
             try:
-                asked = encoding.send(found)
+                part = encoding.send(tokenized)
             except StopIteration as end:
                 return tuple(end.value)
 
     def _encoding(self, text: str, within: frozenset[int] = frozenset()) -> Encoding:
-        """Yields what is to be tokenized, `within` special tokens that are being replaced."""
-        found = yield text
+        """Yields texts to tokenize; `within` are the special tokens being replaced."""
+        tokenized = yield text
         ids: list[int] = []
-        for token in found.ids:
-            if token not in found.special:
+        for token in tokenized.ids:
+            if token not in tokenized.special:
                 ids.append(token)
                 continue
-            if token not in self._broken:
+            if token not in self._pieces_of:
                 try:
-                    pieces = yield from self._pieces(token, found.special[token], within)
+                    pieces = yield from self._pieces(token, tokenized.special[token], within)
                 except ModelRequestError:
-                    if token != found.unknown or token in within:
+                    if token != tokenized.unknown or token in within:
                         raise
-                    pieces = (token,)  # the text has a character that no token spells
-                self._broken[token] = pieces
-            ids += self._broken[token]
+                    pieces = (token,)  # the text has a character without a token
+                self._pieces_of[token] = pieces
+            ids += self._pieces_of[token]
         return tuple(ids)
 
     def _pieces(self, token: int, spelling: str, within: frozenset[int]) -> Encoding:

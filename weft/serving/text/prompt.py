@@ -1,6 +1,6 @@
-"""Tools described and tool calls spelled in plain messages, for servers that know of neither.
+"""Tool descriptions and tool calls in plain messages, for servers without tool calling.
 
-Does not read answers. The hermes wording follows what Hermes and Qwen models were trained on.
+Does not read answers. The hermes wording follows the training data of Hermes and Qwen models.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _MUST = "\n\nYou must answer with at least one call."
 def spell(request: ModelRequest, spelling: FormatName) -> ModelRequest:
     """`request` with its tools, and the calls and results of earlier turns, as text.
 
-    A `tool_choice` of "none" leaves the tools out. A schema stays out as well while there are tools
-    to call: a server that holds the output to it would allow no call.
+    A `tool_choice` of "none" leaves the tools out. With tools the schema is left out: a server that
+    constrains the output to it would allow no call.
     """
     offered = request.tools if request.tool_choice != "none" else ()
     messages = [_turn(group, spelling) for group in _turns(request.messages)]
@@ -39,7 +39,7 @@ def spell(request: ModelRequest, spelling: FormatName) -> ModelRequest:
 
 
 def wire_calls(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
-    """Tool calls as OpenAI's protocol and chat templates have them."""
+    """Tool calls in the form of OpenAI's protocol and of chat templates."""
     return [
         {
             "id": call.id,
@@ -93,7 +93,7 @@ def _describe(tools: Iterable[ToolSpec], spelling: FormatName) -> str:
 
 
 def _turns(messages: Iterable[Message]) -> Iterable[list[Message]]:
-    """The results of parallel calls are one turn, since many templates want roles to alternate."""
+    """The turns; parallel results are one, since many templates need alternating roles."""
     for is_result, group in groupby(messages, lambda message: message.role == "tool"):
         if is_result:
             yield list(group)

@@ -1,8 +1,8 @@
 """Splits an answer's text into reasoning, text and tool calls while it arrives.
 
-A call comes out whole, as soon as its last bracket has come. What begins like a call and is none,
-or breaks off, is text. Blank space before and after a call belongs to the call. Every character is
-read a bounded number of times.
+A call is emitted whole, at its last bracket. Text that begins like a call and is none, or breaks
+off, stays text. Blank space around a call belongs to the call. Every character is read a bounded
+number of times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.serving.text.json_scanner import JsonScanner
 
 
 def partial(text: str, literals: Iterable[str]) -> int:
-    """Length of the longest end of `text` that begins one of `literals` without being all of it."""
+    """The length of the longest end of `text` that is a proper prefix of one of `literals`."""
     return max((_partial(text, literal) for literal in literals), default=0)
 
 
@@ -28,16 +28,16 @@ def _partial(text: str, literal: str) -> int:
 
 _OPEN, _CLOSE = "<think>", "</think>"
 _TAG = re.compile(f"{_OPEN}|{_CLOSE}")
-_MOST_BLANKS = 64
+_MAX_BLANKS = 64
 
 
 class ReasoningParser:
-    """Feed it an answer's text in pieces of any size.
+    """Separates reasoning from an answer's text, which comes in pieces of any size.
 
-    Reasoning is only looked for at the beginning; `opened` says that the prompt has begun it, so
-    that its first tag may be missing. Where that is not said and the first tag is missing all the
-    same, text before a closing tag is reasoning: it is held back until a tag, or the end. Blank
-    space right after a tag belongs to the tag. Reasoning that never ends is reasoning.
+    Reasoning is expected only at the beginning. `opened`: the prompt has begun it, so its first tag
+    may be missing. Without `opened`, text before a closing tag without a first one is reasoning
+    too: it is held back until a tag, or the end. Blank space right after a tag belongs to the tag.
+    Reasoning that never ends is reasoning.
     """
 
     def __init__(self, *, opened: bool) -> None:
@@ -49,16 +49,16 @@ class ReasoningParser:
 
     @property
     def thinking(self) -> bool:
-        """True inside the reasoning."""
+        """Whether the text is inside the reasoning."""
         return self._state == "thinking"
 
     @property
     def holding(self) -> bool:
-        """True while some text waits for more of it."""
+        """Whether some text is held back."""
         return bool(self._held or self._undecided)
 
     def feed(self, text: str) -> list[TextDelta | ReasoningDelta]:
-        """What `text` adds."""
+        """Add `text`; return the pieces that it completes."""
         text, self._held = self._held + text, ""
         found: list[TextDelta | ReasoningDelta] = []
         if self._state == "start":
@@ -72,7 +72,7 @@ class ReasoningParser:
         return found
 
     def end(self) -> list[TextDelta | ReasoningDelta]:
-        """What was held back, now that nothing follows."""
+        """Return the text held back: nothing follows."""
         text, self._held = "".join((*self._undecided, self._held)), ""
         self._undecided.clear()
         if not text:
@@ -83,10 +83,10 @@ class ReasoningParser:
     def _begin(self, text: str) -> str:
         tag = text.lstrip()
         blanks = len(text) - len(tag)
-        if blanks <= _MOST_BLANKS and tag.startswith(_OPEN):
+        if blanks <= _MAX_BLANKS and tag.startswith(_OPEN):
             self._enter("thinking")
             return tag.removeprefix(_OPEN)
-        if blanks <= _MOST_BLANKS and _OPEN.startswith(tag):
+        if blanks <= _MAX_BLANKS and _OPEN.startswith(tag):
             self._held = text
             return ""
         if self._opened:
@@ -96,7 +96,7 @@ class ReasoningParser:
         return text
 
     def _wait(self, text: str) -> str:
-        """Hold back what may be reasoning or the answer; once it is known, all that was held."""
+        """Hold text back until it is known to be reasoning or the answer; then return all of it."""
         if found := _TAG.search(text):
             if found[0] == _CLOSE:
                 self._enter("thinking")
@@ -137,7 +137,7 @@ Found = list[str | FoundCall]
 
 
 class ToolCallParser:
-    """Feed it the text of one answer. `known` are the names of the tools that can be called."""
+    """Finds tool calls in the text of one answer. `known` are the names of the offered tools."""
 
     def __init__(self, spelling: ToolFormat, known: Collection[str]) -> None:
         self._format = spelling
@@ -154,18 +154,18 @@ class ToolCallParser:
 
     @property
     def holding(self) -> bool:
-        """True while some text waits for more of it."""
+        """Whether some text is held back."""
         return bool(self._held or self._blanks) or self._step in (self._read_head, self._read_body)
 
     def feed(self, text: str) -> Found:
-        """The text and the calls that `text` makes complete, in their order."""
+        """Add `text`; return the text and the calls that it completes, in order."""
         found: Found = []
         while text:
             text = self._step(text, found)
         return found
 
     def end(self) -> Found:
-        """What was held back, now that nothing follows."""
+        """Return the text held back: nothing follows."""
         found: Found = []
         self._give_up(found)
         if self._blanks:
@@ -178,13 +178,13 @@ class ToolCallParser:
         pattern = self._format.opening_at_line if self._at_line else self._format.opening
         match = pattern.search(text)
         if match:
-            self._say(text[: match.start()], found)
+            self._emit(text[: match.start()], found)
             self._opened = match.group()
             self._step = self._read_head
             return text[match.end() :]
         keep = len(text) - partial(text, self._format.literals)
         self._held = text[keep:]
-        self._say(text[:keep], found)
+        self._emit(text[:keep], found)
         return ""
 
     def _read_head(self, text: str, found: Found) -> str:
@@ -195,7 +195,7 @@ class ToolCallParser:
                 return text[at:]
             self._head += char
             if not self._format.may_be_head(self._head):
-                # Another call may begin within what was no head.
+                # Another call may begin within the rejected head.
                 rest, self._head = self._head + text[at + 1 :], ""
                 self._give_up(found)
                 return rest
@@ -223,7 +223,7 @@ class ToolCallParser:
         self._step = self._pass_over
 
     def _pass_over(self, text: str, _: Found) -> str:
-        """Leave out what may stand after a call."""
+        """Skip what may follow a call."""
         text, self._held = self._held + text, ""
         while text and (text[0].isspace() or text[0] in self._format.separators):
             text = text.lstrip().lstrip(self._format.separators)
@@ -237,23 +237,23 @@ class ToolCallParser:
         return text
 
     def _give_up(self, found: Found) -> None:
-        """There is no call: what was read since the opening is text."""
+        """Emit the text since the opening: it is no call."""
         text = self._opened + self._head + "".join(self._body) + self._held
         self._held = ""
         self._forget()
         self._step = self._seek
-        self._say(text, found)
+        self._emit(text, found)
 
     def _forget(self) -> None:
         self._opened = self._head = ""
         self._body.clear()
 
-    def _say(self, text: str, found: Found) -> None:
-        """Pass text on, but for blank space at its end, which may belong to a call."""
-        said = text.rstrip()
-        blanks = text[len(said) :]
-        if said:
-            found.append("".join(self._blanks) + said)
+    def _emit(self, text: str, found: Found) -> None:
+        """Emit text without the blank space at its end, which may belong to a call."""
+        solid = text.rstrip()
+        blanks = text[len(solid) :]
+        if solid:
+            found.append("".join(self._blanks) + solid)
             self._blanks.clear()
             self._at_line = "\n" in blanks
         elif "\n" in blanks:
@@ -263,15 +263,15 @@ class ToolCallParser:
 
 
 ReasoningStyle = Literal["think", "think-open"]
-_BLOCK_CHARS = 4096  # What is left of a block is copied at each step.
+_BLOCK_CHARS = 4096  # the rest of a block is copied at each step
 
 
 class Splitter:
-    """Feed it the text of one answer in pieces of any size: the parts, put together, are the same.
+    """Splits the text of one answer, fed in pieces of any size; the joined result is the same.
 
     `reasoning`: how the model marks it, "think-open" where the prompt ends with the opening tag;
-    None leaves it in the text. `spelling` and `known`: how it spells calls, of which tools; None
-    leaves them in the text. Calls are not looked for in reasoning.
+    None leaves it in the text. `spelling`: the format of tool calls; None leaves them in the text.
+    `known`: the offered tools. Calls inside reasoning are ignored.
     """
 
     def __init__(
@@ -285,16 +285,16 @@ class Splitter:
 
     @property
     def thinking(self) -> bool:
-        """True inside the reasoning."""
+        """Whether the text is inside the reasoning."""
         return self._thinking is not None and self._thinking.thinking
 
     @property
     def holding(self) -> bool:
-        """True while some text waits for more of it."""
+        """Whether some text is held back."""
         return any(part.holding for part in (self._thinking, self._tools) if part)
 
     def feed(self, text: str) -> list[Piece]:
-        """What `text` adds, in order. No piece is empty."""
+        """Add `text`; return the pieces that it completes, in order. No piece is empty."""
         found: list[Piece] = []
         for start in range(0, len(text), _BLOCK_CHARS):
             block = text[start : start + _BLOCK_CHARS]
@@ -304,7 +304,7 @@ class Splitter:
         return found
 
     def end(self) -> list[Piece]:
-        """What was held back, now that nothing follows."""
+        """Return the text held back: nothing follows."""
         found = self._parts(self._thinking.end() if self._thinking else [])
         return found + (_pieces(self._tools.end()) if self._tools else [])
 

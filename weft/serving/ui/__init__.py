@@ -1,8 +1,8 @@
-"""A web page that shows the runs of a journal, live, to the person at this machine.
+"""A web page that shows the runs of a journal, live, to the user of this machine.
 
-UiServer(journal, readers)   binds to loopback, serves, and stops; its `url` has the key in it
+UiServer(journal, readers)   binds to loopback, serves, and stops; its `url` contains the key
 
-Reads the journal port and leaves letters; knows neither workflows nor what runs them.
+Reads the journal port and writes signals to it. Imports nothing of workflows or the engine.
 """
 
 from weft.serving.ui.overview import RunReaders, RunTiming, RunValues

@@ -1,7 +1,7 @@
-"""The key of the page, and the middleware that lets requests in.
+"""The key of the page, and the middleware that checks requests.
 
-Other programs and web pages on this machine must neither read runs nor act on them: what is below
-`/api` needs the key in a header that no foreign page can send, and the host has to be ours, against
+Other programs and web pages on this machine must neither read runs nor act on them. Requests below
+`/api` need the key in a header that no foreign page can send, and the host has to be ours, against
 DNS rebinding. There is no cookie: cookies are sent to every port of a host.
 """
 
@@ -21,16 +21,16 @@ _BYTES: Final = 24
 
 
 class Key:
-    """A random key, made anew with each server; it is worth nothing after its end."""
+    """A random key, made anew with each server, and worthless after its end."""
 
     def __init__(self) -> None:
         self.text: Final = secrets.token_urlsafe(_BYTES)
         self._digest = _digest(self.text)
 
     def admits(self, authorization: str) -> bool:
-        """Whether a header `Authorization: Bearer KEY` shows it; takes as long either way."""
-        scheme, _, shown = authorization.partition(" ")
-        fits = hmac.compare_digest(_digest(shown.strip()), self._digest)
+        """Whether the header is `Authorization: Bearer KEY`; in constant time."""
+        scheme, _, key = authorization.partition(" ")
+        fits = hmac.compare_digest(_digest(key.strip()), self._digest)
         return fits and scheme.lower() == "bearer"
 
 

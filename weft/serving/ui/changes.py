@@ -1,4 +1,4 @@
-"""Tells open pages that the journal has changed, whichever process wrote to it."""
+"""Notifies open pages of changes to the journal, by any process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_PAGES: Final = 64
 
 
 class ChangeStream:
-    """Asks the journal for its version while a page is open, and for nothing while none is."""
+    """Polls the version of the journal while a page is open."""
 
     def __init__(self, journal: Journal, poll_s: float = POLL_S) -> None:
         self._journal = journal
@@ -30,31 +30,31 @@ class ChangeStream:
         self._stopped = False
 
     async def watch(self) -> None:
-        """Look for changes until cancelled. A journal that cannot be read now is asked again."""
-        known: int | None = None
+        """Poll until cancelled. A journal that cannot be read now is polled again."""
+        last: int | None = None
         while True:
             await self._watched.wait()
             try:
                 version = await asyncio.to_thread(self._journal.version)
             except StoreError:
                 version = None
-            if version != known:
-                known = version
-                self._tell()
+            if version != last:
+                last = version
+                self._notify()
             await asyncio.sleep(self._poll_s)
 
     def stop(self) -> None:
         """End all streams."""
         self._stopped = True
-        self._tell()
+        self._notify()
 
     async def stream(self, _: Request) -> StreamingResponse:
-        """Server-sent events: `change` at first and whenever something was written."""
+        """Server-sent events: `change` at first, and after each write."""
         if self._pages >= _MOST_PAGES:
             raise UiRefusal(503, f"{_MOST_PAGES} pages watch already", "close some of them")
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 

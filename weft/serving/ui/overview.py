@@ -1,6 +1,6 @@
 """A run as a whole: where its time went, its inputs and its outputs.
 
-`RunReaders` finds them; every answer is bounded but for a download.
+`RunReaders` provides them. Every response except a download is bounded.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class RunTiming:
     """Where the time of a run went, in seconds since its beginning.
 
     `bars` are (what the node did, from, to), `path` is the critical path: (node, what, from, to).
-    `speed_up`: work over wall time, where that says something. `advice`: which nodes to speed up
-    first, the seconds that it saves, and what part of the wall time that is.
+    `speed_up`: work over wall time, where that says something. `advice`: the nodes to speed up
+    first, the seconds that saves, and its share of the wall time.
     """
 
     bars: Mapping[NodeId, Sequence[tuple[str, float, float]]]
@@ -38,7 +38,7 @@ class RunTiming:
 
 @dataclass(frozen=True, slots=True)
 class RunValues:
-    """What went into a run and what came of it, without its secrets. `missing` says why."""
+    """The inputs and outputs of a run, without secrets. `missing` says why one is missing."""
 
     inputs: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class RunValues:
 
 @dataclass(frozen=True, slots=True)
 class RunReaders:
-    """`unsettled` finds calls that a person has to say something of, `timing` where the time went.
+    """`unsettled` finds undecided calls, `timing` where the time went.
 
-    `values` reads what went in and came out of a run; all of them block.
+    `values` reads inputs and outputs of a run; all of them block.
     """
 
     unsettled: Find
@@ -71,24 +71,24 @@ class OverviewEndpoints:
         self._readers = readers
 
     async def timing(self, request: Request) -> JsonReply:
-        """The bars of its nodes, its critical path, and what to speed up."""
+        """The bars of the run's nodes, its critical path, and what to speed up."""
         run = run_of(request)
         records = await asyncio.to_thread(self._journal.records, run)
         return JsonReply(_timing(await asyncio.to_thread(self._readers.timing, records)))
 
     async def values(self, request: Request) -> JsonReply:
-        """Its inputs and outputs, each cut where it is long."""
+        """The run's inputs and outputs, each cut where it is long."""
         found = await asyncio.to_thread(self._readers.values, self._journal, run_of(request))
         missing = islice(found.missing.items(), _MOST_VALUES)
-        told: dict[str, Json] = {
+        view: dict[str, Json] = {
             "inputs": await asyncio.to_thread(_values, found.inputs),
             "outputs": await asyncio.to_thread(_values, found.outputs),
             "missing": [{"name": name, "why": why[:_CHARS]} for name, why in missing],
         }
-        return JsonReply(told)
+        return JsonReply(view)
 
     async def value(self, request: Request) -> StreamingResponse:
-        """One of them in full, as a file of plain text."""
+        """An input or output in full, as a text file."""
         run, name = run_of(request), request.query_params.get("name", "")
         found = await asyncio.to_thread(self._readers.values, self._journal, run)
         sides = {"inputs": found.inputs, "outputs": found.outputs}
@@ -99,7 +99,7 @@ class OverviewEndpoints:
 
 
 def _timing(found: RunTiming) -> dict[str, Json]:
-    """Nodes whose bars do not fit are drawn by what the page knows of them."""
+    """The response; the page draws nodes without bars from their records."""
     bars: dict[str, Json] = {}
     left = _MOST_BARS
     for node, own in found.bars.items():
@@ -117,10 +117,10 @@ def _timing(found: RunTiming) -> dict[str, Json]:
 
 
 def _values(values: Mapping[str, Any]) -> list[Json]:
-    told: list[Json] = []
+    views: list[Json] = []
     for name, value in islice(values.items(), _MOST_VALUES):
         text, more = beginning(value, _CHARS)
         is_text = isinstance(value, str)
         length = None if not more else len(value) if is_text else -1
-        told.append({"name": name, "text": text, "json": not is_text, "cut": length})
-    return told
+        views.append({"name": name, "text": text, "json": not is_text, "cut": length})
+    return views

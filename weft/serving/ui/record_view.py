@@ -1,7 +1,7 @@
-"""Records as the page reads them: JSON of bounded size, each long text cut and marked as cut.
+"""Records as the page gets them: JSON of bounded size; long texts are cut and marked as cut.
 
-Values that programs, models and tools made are sent as text, never as structure: the page shows
-them and does not interpret them.
+Values of programs, models and tools are sent as text, never as structure: the page shows them
+without interpreting them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 _VALUES: Final = frozenset(("value", "arguments", "schema", "extra"))
 _WHOLE: Final = frozenset(("nodes", "sources"))
 _NAMES: Final = frozenset(("id", "node", "parent", "to", "call", "run", "sources", "winners"))
-_LONGEST_NAME: Final = 1 << 15  # names tell nodes apart, so they are not cut like texts
+_MAX_NAME: Final = 1 << 15  # names identify nodes, so they are not cut like texts
 _NEVER: Final = frozenset(("logprobs", "top_logprobs"))
 _HEAVY: Final = _NEVER | {"request", "token_ids", "prompt_token_ids", "digest"}
-_MOST_NODES: Final = 200_000
+_MAX_NODES: Final = 200_000
 _EXACT: Final = 2**53
 
 
@@ -33,7 +33,7 @@ _EXACT: Final = 2**53
 class Detail:
     """How much of a record is shown: characters of a text, items of a list, fields left out.
 
-    `marks`: a value comes with a text that is the same for the same value.
+    `marks`: each value comes with a mark that is equal for equal values.
     """
 
     chars: int
@@ -48,7 +48,7 @@ FULL: Final = Detail(20_000, 200, _NEVER)
 
 
 def shown(numbered: NumberedRecord, detail: Detail) -> dict[str, Json]:
-    """The record's fields, and under `cut` the path of each that was shortened, with its length.
+    """The record's fields, and under `cut` the path and the length of each that was shortened.
 
     A value of any kind is `{"text": ..., "json": is it JSON}`; an unknown length is -1.
     """
@@ -69,7 +69,7 @@ class _Walk:
     cut: dict[str, Json] = field(default_factory=dict)
 
     def fields(self, record: Any, path: str) -> dict[str, Json]:
-        """What is in a frozen value of weft's own."""
+        """The fields of one of weft's own records."""
         found: dict[str, Json] = {}
         for one in dataclasses.fields(record):
             if one.name not in self.detail.without:
@@ -82,20 +82,20 @@ class _Walk:
             return None
         if name in _VALUES:
             return self.value(value, path)
-        most = _MOST_NODES if name in _WHOLE else self.detail.items
-        return self._plain(value, path, most, _LONGEST_NAME if name in _NAMES else None)
+        most = _MAX_NODES if name in _WHOLE else self.detail.items
+        return self._plain(value, path, most, _MAX_NAME if name in _NAMES else None)
 
     def value(self, value: Any, path: str) -> Json:
-        """Something of any kind, as text."""
+        """A value of any kind, as text."""
         text, more = beginning(value, self.detail.chars)
         is_text = isinstance(value, str)
         if more:
             self.cut[path] = len(value) if is_text else -1
-        told: dict[str, Json] = {"text": text, "json": not is_text}
-        return told | {"mark": mark(value)} if self.detail.marks else told
+        view: dict[str, Json] = {"text": text, "json": not is_text}
+        return view | {"mark": mark(value)} if self.detail.marks else view
 
     def text(self, text: str, path: str, chars: int | None = None) -> str:
-        """At most `chars` characters of a text; None: what the detail allows."""
+        """At most `chars` characters of a text; None: the limit of the detail."""
         chars = self.detail.chars if chars is None else chars
         if len(text) > chars:
             self.cut[path] = len(text)
@@ -115,8 +115,8 @@ class _Walk:
                 if len(value) > most:
                     self.cut[path] = len(value)
                 return [
-                    None if item is None else self._plain(item, f"{path}.{place}", most, chars)
-                    for place, item in enumerate(value[:most])
+                    None if item is None else self._plain(item, f"{path}.{index}", most, chars)
+                    for index, item in enumerate(value[:most])
                 ]
             case Mapping():
                 return self._mapping(value, path)
@@ -132,7 +132,7 @@ class _Walk:
 
 
 def _streamed(record: ModelStreamed, walk: _Walk) -> dict[str, Json]:
-    """The pieces of an answer put together: its text, and what was reasoned before it."""
+    """The joined pieces of an answer: its text and its reasoning."""
     texts, thoughts, tokens = [], [], 0
     for _, delta in record.deltas:
         if isinstance(delta, TextDelta):

@@ -22,7 +22,7 @@ _MARKED_CHARS: Final = 1 << 24
 
 
 def pieces(value: object) -> Iterator[str]:
-    """Text as it is, anything else as JSON; what JSON cannot hold ends with a remark instead."""
+    """Text as it is, anything else as JSON; where JSON fails, the text ends with a remark."""
     if isinstance(value, str):
         yield from (value[at : at + _PIECE_CHARS] for at in range(0, len(value), _PIECE_CHARS))
         return
@@ -33,7 +33,7 @@ def pieces(value: object) -> Iterator[str]:
 
 
 def beginning(value: object, most: int) -> tuple[str, bool]:
-    """At most `most` characters of the text of `value`, and whether that is not all of it."""
+    """At most `most` characters of the text of `value`, and whether there are more."""
     found: list[str] = []
     length = 0
     for piece in pieces(value):
@@ -46,7 +46,7 @@ def beginning(value: object, most: int) -> tuple[str, bool]:
 
 
 def mark(value: object) -> str:
-    """A text that is the same for the same value; empty for one too long to look through."""
+    """A text that is equal for equal values; empty for a value that is too long."""
     digest = hashlib.sha256(type(value).__name__.encode())
     length = 0
     for piece in pieces(value):
@@ -58,7 +58,7 @@ def mark(value: object) -> str:
 
 
 def encodable(text: str) -> bytes:
-    """`text` in UTF-8; half of a surrogate pair, which has no encoding, becomes a question mark."""
+    """`text` in UTF-8; a lone surrogate, which has no encoding, becomes a question mark."""
     return text.encode("utf-8", "replace")
 
 
@@ -67,14 +67,14 @@ _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class JsonReply(JSONResponse):
-    """Half of a surrogate pair, which a hostile output may hold, becomes a question mark."""
+    """JSON in which a lone surrogate, possible in a hostile output, becomes a question mark."""
 
     def render(self, content: Any) -> bytes:
         return encodable(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
 
 
 def download(value: object, name: str) -> StreamingResponse:
-    """A value of any kind in full, as a file of plain text."""
+    """A value of any kind in full, as a text file."""
     named = _UNNAMEABLE.sub("-", name)[:120]
     return StreamingResponse(
         _batches(value),
@@ -84,7 +84,7 @@ def download(value: object, name: str) -> StreamingResponse:
 
 
 def _batches(value: object) -> Iterator[bytes]:
-    """The text in pieces of a size that is worth sending."""
+    """The text in pieces large enough to send."""
     waiting: list[str] = []
     length = 0
     for piece in pieces(value):
@@ -97,7 +97,7 @@ def _batches(value: object) -> Iterator[bytes]:
 
 
 class UiRefusal(Exception):
-    """A request ends here, with `status`."""
+    """Refuses a request with `status`."""
 
     def __init__(self, status: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -115,7 +115,7 @@ _STATUS: Final[tuple[tuple[type[WeftError], int], ...]] = (
 
 
 def problem_of(error: Exception) -> JSONResponse:
-    """The answer to a request that ended with `error`; a bug of ours shows its class only."""
+    """The response to a request that raised `error`; a bug of ours shows only its class."""
     if isinstance(error, UiRefusal):
         return _answer(error.status, error.message, error.hint)
     for kind, status in _STATUS:

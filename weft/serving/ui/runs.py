@@ -1,7 +1,7 @@
-"""What the page reads of a journal: the runs, what happened in one, a text in full.
+"""What the page reads of a journal: the runs, the records of one, a text in full.
 
-Every answer is bounded: records come a page at a time, with long texts cut; only a download is as
-long as what it is of.
+Every response is bounded: records come a page at a time, with long texts cut. Only a download has
+the length of its content.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADER_CHARS: Final = 100_000
 
 
 class RunEndpoints:
-    """The endpoints that only read."""
+    """The endpoints that read runs."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -41,12 +41,12 @@ class RunEndpoints:
         return JsonReply({"runs": [_summary(run) for run in found]})
 
     async def one(self, request: Request) -> JsonReply:
-        """What a run was at its beginning, and how it stands."""
+        """The header of a run, and its state."""
         return JsonReply(await asyncio.to_thread(self._one, run_of(request)))
 
     def _one(self, run: RunId) -> dict[str, Json]:
         header = self._journal.header(run)
-        told: dict[str, Json] = {
+        view: dict[str, Json] = {
             "run": run,
             "flow": header.flow,
             "wall": header.wall,
@@ -54,34 +54,34 @@ class RunEndpoints:
             "summary": _summary(self._journal.summary(run)),
         }
         for name in ("inputs", "settings"):
-            told[name] = _cut(getattr(header, name))
-        told["document"] = [
+            view[name] = _cut(getattr(header, name))
+        view["document"] = [
             {"path": path, **_cut(text)} for path, text in islice(header.document.items(), 50)
         ]
-        return told
+        return view
 
     async def records(self, request: Request) -> JsonReply:
-        """The records after `after`, at most a page of them, each in brief.
+        """A page of the records after `after`, each in brief.
 
-        With `marks=1`, values come with what tells whether they are the same.
+        With `marks=1`, each value comes with a mark that is equal for equal values.
         """
         after = _whole(request, "after", 0)
         limit = min(_MOST_RECORDS, max(1, _whole(request, "limit", _MOST_RECORDS)))
         found = await asyncio.to_thread(self._records, run_of(request), after, limit)
         last = found[-1].seq if found else after
         brief = replace(BRIEF, marks=request.query_params.get("marks") == "1")
-        told = await asyncio.to_thread(_told, found, brief)
-        return JsonReply({"records": told, "last": last, "more": len(found) == limit})
+        views = await asyncio.to_thread(_views, found, brief)
+        return JsonReply({"records": views, "last": last, "more": len(found) == limit})
 
     def _records(self, run: RunId, after: int, limit: int) -> list[NumberedRecord]:
         return list(islice(self._journal.records(run, after, limit), limit))
 
     async def details(self, request: Request) -> JsonReply:
-        """The records whose numbers are in `seqs`, by comma: at most a hundred, each in detail."""
-        asked = request.query_params.get("seqs", "").split(",")
-        if len(asked) > _MOST_DETAILS or not all(seq.isdecimal() for seq in asked):
+        """The records with the numbers `seqs`, separated by commas: at most 100, in detail."""
+        numbers = request.query_params.get("seqs", "").split(",")
+        if len(numbers) > _MOST_DETAILS or not all(seq.isdecimal() for seq in numbers):
             raise UiRefusal(400, f"`seqs` is up to {_MOST_DETAILS} numbers, by comma")
-        seqs = sorted({int(seq) for seq in asked})
+        seqs = sorted({int(seq) for seq in numbers})
         return JsonReply(await asyncio.to_thread(self._details, run_of(request), seqs))
 
     def _details(self, run: RunId, seqs: list[int]) -> dict[str, Json]:
@@ -89,7 +89,7 @@ class RunEndpoints:
         return {"records": [shown(one, FULL) for one in found if one is not None]}
 
     async def text(self, request: Request) -> StreamingResponse:
-        """One field of a record in full, as a file of plain text."""
+        """One field of a record in full, as a text file."""
         run, seq = run_of(request), _whole(request, "seq", 0)
         path = request.query_params.get("field", "")
         record = await asyncio.to_thread(_record, self._journal, run, seq)
@@ -108,7 +108,7 @@ def _whole(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _told(found: Sequence[NumberedRecord], brief: Detail) -> list[Json]:
+def _views(found: Sequence[NumberedRecord], brief: Detail) -> list[Json]:
     streams = (NodeStreamed, ModelStreamed)
     return [shown(one, STREAM if isinstance(one.record, streams) else brief) for one in found]
 
@@ -128,7 +128,7 @@ def _record(journal: Journal, run: RunId, seq: int) -> NumberedRecord | None:
 
 
 def _field(value: Any, path: str) -> Any:
-    """What is at `path` inside a record: names of fields, and places in lists."""
+    """The value at `path` inside a record: field names and list indices."""
     for step in path.split("."):
         if isinstance(value, (list, tuple)) and step.isdecimal() and int(step) < len(value):
             value = value[int(step)]

@@ -35,13 +35,13 @@ _TYPES: Final = {
 
 
 class Assets:
-    """Serves what was in the package when it started, and nothing else of the disk."""
+    """Serves the package's files, read at the start, and nothing else from the disk."""
 
     def __init__(self) -> None:
         self._files = dict(_served(files("weft.serving.ui") / "assets", ""))
 
     async def file(self, request: Request) -> Response:
-        """The file of the path; the page itself for `/`."""
+        """The file at the path; the page itself for `/`."""
         name = request.path_params.get("name") or "index.html"
         content = self._files.get(name)
         if content is None:
@@ -61,7 +61,7 @@ def _served(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
 def application(
     journal: Journal, readers: RunReaders, changes: ChangeStream, key: Key, port: int
 ) -> ASGIApp:
-    """Everything behind the door of a server on `port`."""
+    """The application of a server on `port`, behind `UiMiddleware`."""
     runs, effects, assets = (
         RunEndpoints(journal),
         EffectEndpoints(journal, readers.unsettled),
@@ -105,14 +105,13 @@ _HOST: Final = "127.0.0.1"
 
 
 class UiServer:
-    """Shows the runs of `journal` to who has the `url`. The caller closes the journal.
+    """Shows the runs of `journal` to users with the `url`. The caller closes the journal.
 
         server = UiServer(journal, readers)
         await server.serve(lambda: print(server.url))
 
-    `readers` read the runs for it; `port` 0 is any that is free;
-    `poll_s` is how often it looks for news while a page is open.
-    Raises: `ServeError` when the port is taken.
+    `readers` read the runs; `port` 0 takes a free one; `poll_s` is the polling interval while a
+    page is open. Raises: `ServeError` when the port is taken.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class UiServer:
 
     @property
     def url(self) -> str:
-        """The address with the key. The part after `#` is never sent: it reaches no log."""
+        """The address with the key. The part after `#` is never sent, so no log contains it."""
         return f"{self.address}/#key={self._key.text}"
 
     async def serve(self, ready: Callable[[], None] | None = None) -> None:
@@ -147,6 +146,6 @@ class UiServer:
             watching.result()
 
     def stop(self) -> None:
-        """End `serve` soon. In the loop's thread."""
+        """End `serve` soon. Call it in the loop's thread."""
         self._changes.stop()
         self._hosted.stop()

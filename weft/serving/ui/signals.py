@@ -1,7 +1,7 @@
-"""What a person at the page may do: answer a question, cancel, say what became of a call.
+"""The user's actions on the page: answer a question, cancel, confirm a call.
 
-It goes into the journal as a signal; the process that has the run takes it from there. Which calls
-are undecided is told from outside.
+Each goes into the journal as a signal; the process that has the run takes it from there. The caller
+provides the function that finds undecided calls.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from weft.serving.ui.record_view import Detail, Json, shown
 from weft.serving.ui.responses import JsonReply, UiRefusal, run_of
 from weft.validation import SchemaRefused, TooMuchToCheck, misfit
 
-_MOST_CALLS: Final = 50
-_BRIEFLY: Final = Detail(4_000, 64, frozenset())
-_HELD: Final = frozenset(("running", "asking"))
+_MAX_CALLS: Final = 50
+_CALL_DETAIL: Final = Detail(4_000, 64, frozenset())
+_CLAIMED: Final = frozenset(("running", "asking"))
 
 
 class UndecidedCall(Protocol):
-    """A call whose outcome a person must give before its run can go on."""
+    """A call whose outcome a person must report before its run can continue."""
 
     @property
     def called(self) -> NumberedRecord:
@@ -35,39 +35,39 @@ class UndecidedCall(Protocol):
 
     @property
     def ended(self) -> NumberedRecord | None:
-        """The record of how it failed, where it did."""
+        """The record of its failure, if any."""
 
     @property
     def lost(self) -> bool:
-        """Whether it was carried out, and only its result is not known."""
+        """Whether it was carried out, and only its result is unknown."""
 
 
 Find = Callable[[Iterable[NumberedRecord]], Sequence[UndecidedCall]]
-"""Finds them among the records of a run."""
+"""Finds the undecided calls among the records of a run."""
 
 
 class EffectEndpoints:
-    """The endpoint that tells of them, and the check of what a person says."""
+    """The endpoint that lists undecided calls, and the check of confirmations."""
 
     def __init__(self, journal: Journal, find: Find) -> None:
         self._journal = journal
         self._find = find
 
     async def all(self, request: Request) -> JsonReply:
-        """The calls of a run, in the order they were made, and how many there are."""
+        """The undecided calls of a run, in the order they were made, and their number."""
         run = run_of(request)
         found = await asyncio.to_thread(self._open, run)
-        told: list[Json] = [_told(call) for call in found[:_MOST_CALLS]]
-        return JsonReply({"calls": told, "count": len(found)})
+        calls: list[Json] = [_shown(call) for call in found[:_MAX_CALLS]]
+        return JsonReply({"calls": calls, "count": len(found)})
 
     def letter(self, run: RunId, node: NodeId | None, body: dict[str, Any]) -> Letter:
-        """What a person says of one call, for who resumes the run. Raises: `UiRefusal`."""
-        said, seq = body.get("value"), body.get("call")
-        if said not in ("done", "repeat") or type(seq) is not int or node is None:
+        """The confirmation of a call, for the process that resumes the run. Raises: `UiRefusal`."""
+        word, seq = body.get("value"), body.get("call")
+        if word not in ("done", "repeat") or type(seq) is not int or node is None:
             raise UiRefusal(400, "a confirmation names its node and call, and says done or repeat")
-        if said == "repeat" and "returned" in body:
+        if word == "repeat" and "returned" in body:
             raise UiRefusal(400, "a call that is repeated has returned nothing")
-        if self._journal.summary(run).standing in _HELD:
+        if self._journal.summary(run).standing in _CLAIMED:
             hint = "say it when that process has ended, and resume the run then"
             raise UiRefusal(
                 409, "a process has the run, and may know the end of the call soon", hint
@@ -76,48 +76,48 @@ class EffectEndpoints:
         if seq not in calls or getattr(calls[seq], "node", None) != node:
             hint = "the page may be older than the run: reload it"
             raise UiRefusal(409, "nobody has to say anything of that call", hint)
-        return Letter("confirm", node, {"call": seq, "said": said, "value": body.get("returned")})
+        return Letter("confirm", node, {"call": seq, "said": word, "value": body.get("returned")})
 
     def _open(self, run: RunId) -> Sequence[UndecidedCall]:
-        """None while a process has the run, which may know the end soon, and none in a success."""
+        """The undecided calls of an unclaimed run that has not succeeded."""
         standing = self._journal.summary(run).standing
-        if standing in _HELD or standing == "succeeded":
+        if standing in _CLAIMED or standing == "succeeded":
             return ()
         return self._find(self._journal.records(run))
 
 
-def _told(call: UndecidedCall) -> dict[str, Json]:
-    failure = None if call.ended is None else shown(call.ended, _BRIEFLY)["failure"]
-    return {**shown(call.called, _BRIEFLY), "failure": failure, "lost": call.lost}
+def _shown(call: UndecidedCall) -> dict[str, Json]:
+    failure = None if call.ended is None else shown(call.ended, _CALL_DETAIL)["failure"]
+    return {**shown(call.called, _CALL_DETAIL), "failure": failure, "lost": call.lost}
 
 
-_MOST_BYTES: Final = 256 * 1024
-_LONGEST_NODE: Final = 4_096
-_LONGEST_REASON: Final = 1_000
-_LONGEST_MESSAGE: Final = 300
+_MAX_BYTES: Final = 256 * 1024
+_MAX_NODE: Final = 4_096
+_MAX_REASON: Final = 1_000
+_MAX_MESSAGE: Final = 300
 
 
 class SignalEndpoint:
-    """The endpoint that takes letters."""
+    """The endpoint that takes signals."""
 
     def __init__(self, journal: Journal, effects: EffectEndpoints) -> None:
         self._journal = journal
         self._effects = effects
 
     async def take(self, request: Request) -> JsonReply:
-        """Take one: 202 when it is in the journal.
+        """Take a signal: 202 when it is in the journal.
 
         {"kind": "answer", "node": N, "question": seq of the question, "value": ...}
         {"kind": "cancel", "node": N or null, "value": a reason or null}
         {"kind": "confirm", "node": N, "call": seq of the call, "value": "done" or "repeat",
-         "returned": what a call that is done gave back; null where that is left out}
+         "returned": the result of a call that is done; may be left out for null}
         """
         run, body = run_of(request), await _body(request)
         await asyncio.to_thread(self._send, run, body)
         return JsonReply({"sent": True}, 202)
 
     def _send(self, run: RunId, body: dict[str, Any]) -> None:
-        self._journal.header(run)  # raises for a run that is not there
+        self._journal.header(run)  # raises for an unknown run
         node = _node(body)
         match body.get("kind"):
             case "answer":
@@ -154,11 +154,11 @@ class SignalEndpoint:
             )
         why = _misfit(body["value"], found.record.schema)
         if why:
-            raise UiRefusal(422, f"the answer does not fit: {why[:_LONGEST_MESSAGE]}")
+            raise UiRefusal(422, f"the answer does not fit: {why[:_MAX_MESSAGE]}")
 
 
 def _misfit(value: object, schema: JsonSchema) -> str:
-    """Why `value` does not fit, or the empty text."""
+    """Why `value` does not fit; empty if it does."""
     try:
         return misfit(value, schema) or ""
     except SchemaRefused as error:
@@ -171,13 +171,13 @@ def _node(body: Mapping[str, Any]) -> NodeId | None:
     node = body.get("node")
     if node is None:
         return None
-    if not isinstance(node, str) or len(node) > _LONGEST_NODE:
+    if not isinstance(node, str) or len(node) > _MAX_NODE:
         raise UiRefusal(400, "`node` is the id of a node")
     return NodeId(node)
 
 
 def _reason(value: object) -> str:
-    return value[:_LONGEST_REASON] if isinstance(value, str) and value else "cancelled in the page"
+    return value[:_MAX_REASON] if isinstance(value, str) and value else "cancelled in the page"
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -186,8 +186,8 @@ async def _body(request: Request) -> dict[str, Any]:
     content = bytearray()
     async for piece in request.stream():
         content += piece
-        if len(content) > _MOST_BYTES:
-            raise UiRefusal(413, f"a letter has at most {_MOST_BYTES} bytes")
+        if len(content) > _MAX_BYTES:
+            raise UiRefusal(413, f"a letter has at most {_MAX_BYTES} bytes")
     try:
         body = json.loads(bytes(content))
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""vLLM as a supervised part of weft: what to start, how to start it, how to keep and find it."""
+"""vLLM servers: how to start, supervise, find and call them."""

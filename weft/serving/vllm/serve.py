@@ -1,4 +1,4 @@
-"""What `weft serve`, `weft ps` and `weft stop` do. Prints nothing."""
+"""The actions of `weft serve`, `weft ps` and `weft stop`. Prints nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TIDY_S = 10.0
 
 
 def servings() -> list[ServingEntry]:
-    """Every serving there is, the oldest first. Leftovers of killed ones are ended on the way.
+    """All servings, the oldest first. Also ends leftovers of killed ones.
 
     Raises: `ServeError`.
     """
@@ -41,15 +41,15 @@ def servings() -> list[ServingEntry]:
 
 
 def chosen(words: Sequence[str]) -> list[ServingEntry]:
-    """The servings that ids or names mean, each once. Raises: `ServeError` for one that is none."""
-    there = servings()
+    """The servings with these ids or names, each once. Raises: `ServeError` for an unknown one."""
+    running = servings()
     found: dict[str, ServingEntry] = {}
     for word in words:
-        same = [entry for entry in there if word == entry.id]
-        same = same or [entry for entry in there if word == entry.name]
+        same = [entry for entry in running if word == entry.id]
+        same = same or [entry for entry in running if word == entry.name]
         if not same:
-            ids = ", ".join(entry.id for entry in there)
-            hint = f"there are: {ids}" if there else "none is running"
+            ids = ", ".join(entry.id for entry in running)
+            hint = f"there are: {ids}" if running else "none is running"
             raise ServeError(f"there is no serving {word!r}", hint=hint)
         if len(same) > 1:
             ids = ", ".join(entry.id for entry in same)
@@ -59,10 +59,10 @@ def chosen(words: Sequence[str]) -> list[ServingEntry]:
 
 
 def stop(entry: ServingEntry, *, now: bool = False) -> None:
-    """End a serving; requests in flight have its drain time to finish, none with `now`.
+    """End a serving. Requests in flight have its drain time to finish, or none with `now`.
 
-    Returns when no process of it is left. A supervisor that does not obey is killed.
-    Raises: `ServeError` when even that leaves something.
+    Returns when none of its processes is left. Kills a supervisor that does not end in time.
+    Raises: `ServeError` when processes survive even that.
     """
     supervisor = entry.supervisor
     patience_s = _NOW_S if now else entry.drain_s + _BEYOND_DRAIN_S
@@ -92,26 +92,26 @@ Show = Callable[[str], None]
 def serve(
     spec: ServeSpec, terms: SupervisionTerms, show: Show, ready: Callable[[ServingEntry], None]
 ) -> bool:
-    """Serve until a signal or `weft stop` ends it. Whether it ever was ready. Main thread only.
+    """Serve until a signal or `weft stop`; true if it ever was ready. Main thread only.
 
-    `show` gets lines for people, `ready` the entry once every replica is up.
+    `show` receives lines for the user, `ready` the entry once every replica is up.
     Raises: `StartError`, `EngineMissing`, `SpecError`, `ModelNotFound`, `ServeError`.
     """
-    wanted = resolve_spec(spec)
-    make = maker(wanted, terms.drain_s)
-    entry = entry_for(registry.new_id(wanted.name), wanted, terms, Identity.own())
+    resolved = resolve_spec(spec)
+    make = maker(resolved, terms.drain_s)
+    entry = entry_for(registry.new_id(resolved.name), resolved, terms, Identity.own())
     return asyncio.run(ServerSupervisor(entry, make, show=show, ready=ready).run())
 
 
 def serve_detached(spec: ServeSpec, terms: SupervisionTerms, show: Show) -> ServingEntry:
-    """Start a supervisor of its own and wait until it is ready. Interrupted, it ends again.
+    """Start a detached supervisor and wait until it is ready. An interrupt ends it again.
 
     Raises: as `serve`.
     """
-    wanted = resolve_spec(spec)
+    resolved = resolve_spec(spec)
     end_leftovers()
     with registry.locked():
-        entry = start(wanted, terms)
+        entry = start(resolved, terms)
     try:
         ready = asyncio.run(until_ready(entry.id, show))
     except KeyboardInterrupt:
@@ -123,7 +123,7 @@ def serve_detached(spec: ServeSpec, terms: SupervisionTerms, show: Show) -> Serv
 
 
 def across_machines(spec: ServeSpec) -> str:
-    """What to type on which machine, for `spec.nodes` of them with GPUs; none has to be here.
+    """The commands for each of `spec.nodes` machines with GPUs. This one needs no GPU.
 
     Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
     """
@@ -132,11 +132,11 @@ def across_machines(spec: ServeSpec) -> str:
 
 
 def launches(spec: ServeSpec, terms: SupervisionTerms) -> list[Launch]:
-    """The commands that `serve` would run, one for each replica; port 0 stands for a free one.
+    """The commands that `serve` would run, one per replica; port 0 stands for a free one.
 
     Raises: as `serve`, but starts nothing.
     """
-    wanted = resolve_spec(spec)
-    make = maker(wanted, terms.drain_s)
-    first = wanted.port
-    return [make(first + n if first else 0, n) for n in range(wanted.replicas)]
+    resolved = resolve_spec(spec)
+    make = maker(resolved, terms.drain_s)
+    first = resolved.port
+    return [make(first + n if first else 0, n) for n in range(resolved.replicas)]

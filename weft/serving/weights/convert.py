@@ -1,7 +1,7 @@
-"""From one GGUF file of a Llama-shaped model to a folder that transformers loads.
+"""Converts one GGUF file of a Llama-shaped model to a folder that transformers loads.
 
-Knows tensor names and layouts; knows nothing of where the file came from. Weights become bfloat16:
-half the size of float32, and widening them again to float32 is exact.
+Works on tensor names and layouts, whatever the source of the file. Weights become bfloat16: half
+the size of float32, and widening them to float32 is exact.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _write_weights(reader: GGUFReader, folder: Path, progress: PullProgress) -> 
         values = dequantize(tensor.data, tensor.tensor_type)
         part = tensor.name.rsplit(".", 2)[-2]
         if part in heads:
-            values = _halves_apart(values, heads[part])
+            values = _separate_halves(values, heads[part])
         tensors[_name(tensor.name)] = torch.from_numpy(values.copy()).to(torch.bfloat16)
         progress("convert", done, len(reader.tensors))
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -117,8 +117,8 @@ def _name(gguf_name: str) -> str:
     raise CapabilityError(f"the GGUF file holds {gguf_name}, which no Llama has")
 
 
-def _halves_apart(weight: NDArray[Any], heads: int) -> NDArray[Any]:
-    """Undo llama.cpp's row order, which puts the two halves of each rotary pair side by side.
+def _separate_halves(weight: NDArray[Any], heads: int) -> NDArray[Any]:
+    """Undo llama.cpp's row order, which interleaves the two halves of each rotary pair.
 
     weight: [heads * head_dim, width]
     """

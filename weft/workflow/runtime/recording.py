@@ -179,7 +179,7 @@ class RunRecording:
         return recorded_models(models, call_log, given)
 
     def _write(self, event: CallEvent, durable: bool) -> Awaitable[None] | None:
-        if not durable and self._only_journal and self.recorder.hold(event):
+        if not durable and self._only_journal and self.recorder.defer(event):
             return None
         for redacted in self._redact(event):
             self._observer.tell(redacted)

@@ -155,13 +155,13 @@ def test_proposers_of_several_servers_are_told_what_one_of_them_wrote(
 ) -> None:
     heard: list[object] = []
 
-    async def tell(folder: Path, label: str, tokens: tuple[int, ...]) -> int:
+    async def share_text(folder: Path, label: str, tokens: tuple[int, ...]) -> int:
         heard.append((folder.name, label, tokens))
         return 0
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("WEFT_STATE_DIR", str(tmp_path / "file" if broken else tmp_path))
-    monkeypatch.setattr(module, "tell", tell)
+    monkeypatch.setattr(module, "share_text", share_text)
     monkeypatch.setattr(VllmModel, "_replica", lambda *_: _Written(lambda _: "one two", model="m"))
 
     async def main() -> None:

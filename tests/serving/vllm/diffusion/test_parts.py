@@ -73,7 +73,7 @@ def test_statistics_on_a_device_are_those_of_the_host(seed: int, flat: bool, shi
     expected = aligned[torch.from_numpy(slots - 2), :12].numpy().copy()
     expected[:, MASK] = -np.inf
     np.testing.assert_array_equal(logits, expected)
-    stats, drawn = said.seen(canvas, slots, CounterRng(0))
+    stats, drawn = said.stats(canvas, slots, CounterRng(0))
     here = compute_stats(canvas, slots, expected, traits.end_ids)
     drawn_here = sample_tokens(canvas, slots, expected, SamplingParams(0.0), CounterRng(0))
     for name in ("slots", "open", "top_ids"):

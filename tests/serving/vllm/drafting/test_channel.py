@@ -20,7 +20,7 @@ from weft.serving.vllm.drafting.shared_texts import (
     DraftChannelServer,
     Text,
     from_line,
-    tell,
+    share_text,
     to_line,
 )
 
@@ -105,7 +105,7 @@ def test_what_is_no_text_is_nothing(line: bytes) -> None:
 def test_every_proposer_of_a_folder_hears(tmp_path: Path) -> None:
     ears = [DraftChannelServer(tmp_path / f"{n}.sock", VOCABULARY) for n in range(2)]
     try:
-        assert asyncio.run(tell(tmp_path, "plan", [1, 2, 3])) == 2
+        assert asyncio.run(share_text(tmp_path, "plan", [1, 2, 3])) == 2
         assert [heard(ear, 1) for ear in ears] == [[("plan", (1, 2, 3))]] * 2
     finally:
         for ear in ears:
@@ -114,12 +114,12 @@ def test_every_proposer_of_a_folder_hears(tmp_path: Path) -> None:
 
 
 def test_nobody_there_is_no_error_and_dead_sockets_go(tmp_path: Path) -> None:
-    assert asyncio.run(tell(tmp_path / "none", "plan", [1, 2])) == 0
+    assert asyncio.run(share_text(tmp_path / "none", "plan", [1, 2])) == 0
     dead = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     dead.bind(str(tmp_path / "dead.sock"))
     dead.close()
     (tmp_path / "file.sock").write_text("no socket")
-    assert asyncio.run(tell(tmp_path, "plan", [1, 2])) == 0
+    assert asyncio.run(share_text(tmp_path, "plan", [1, 2])) == 0
     assert not (tmp_path / "dead.sock").exists()
 
 
@@ -128,7 +128,7 @@ def test_a_proposer_that_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> N
         deaf.bind(str(tmp_path / "deaf.sock"))
         deaf.listen(0)
         full = [connected(tmp_path / "deaf.sock")]  # the queue of one is taken
-        assert asyncio.run(tell(tmp_path, "plan", list(range(90)) * 40)) == 0
+        assert asyncio.run(share_text(tmp_path, "plan", list(range(90)) * 40)) == 0
         for peer in full:
             peer.close()
 
@@ -147,7 +147,7 @@ def test_a_line_without_end_is_cut_off(ear: DraftChannelServer, tmp_path: Path) 
         pytest.raises((BrokenPipeError, ConnectionResetError)),
     ):
         endless.sendall(b"1" * LONGEST_LINE * 100)
-    assert asyncio.run(tell(tmp_path, "a", [1, 2])) == 1
+    assert asyncio.run(share_text(tmp_path, "a", [1, 2])) == 1
     assert heard(ear, 1) == [("a", (1, 2))]
 
 

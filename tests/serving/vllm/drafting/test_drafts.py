@@ -142,12 +142,12 @@ def test_a_row_that_raises_has_no_draft_and_the_others_theirs() -> None:
 
 def test_texts_from_outside_are_taken_in_a_few_at_a_time(drafts: BatchDrafter) -> None:
     waiting = iter([("plan", [1, 2, number]) for number in range(10, 20)])
-    drafts.take_in(waiting)
+    drafts.add_texts(waiting)
     assert len(list(waiting)) == 6
     assert step(drafts, [1, 2], batch=Fixed(RowFacts("r", "plan"))) == [[13]]
 
     hostile: Any = [("plan", None)]
-    drafts.take_in(hostile)
+    drafts.add_texts(hostile)
     assert drafts.failures == 1
 
 

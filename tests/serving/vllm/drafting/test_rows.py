@@ -48,7 +48,7 @@ def test_each_row_has_the_line_of_its_request_whatever_the_order(
         for request in (each for each in order if each in present):
             texts[request] += news[request]
             facts = RowFacts(f"r{request}", "a", len(prompts[request])) if named else None
-            line = table.line(ids(texts[request]), len(news[request]), facts, taken)
+            line = table.history_of(ids(texts[request]), len(news[request]), facts, taken)
             assert line not in taken
             taken.add(line)
             assert line.tokens == texts[request]
@@ -66,7 +66,7 @@ def test_without_names_lines_whose_tokens_differ_are_never_mixed(
     for order, length in ((first, 1), (second, 2)):
         taken: set[RequestHistory] = set()
         for request in order:
-            line = table.line(ids([request, 7, 8] + [request] * length), 1, None, taken)
+            line = table.history_of(ids([request, 7, 8] + [request] * length), 1, None, taken)
             taken.add(line)
             assert lines.setdefault(request, line) is line
 
@@ -75,15 +75,15 @@ def test_two_requests_of_the_same_tokens_have_a_line_each() -> None:
     table = rows()
     taken: set[RequestHistory] = set()
     for _ in range(2):
-        taken.add(table.line(ids([1, 2, 3]), 1, None, taken))
+        taken.add(table.history_of(ids([1, 2, 3]), 1, None, taken))
     assert len(taken) == len(table) == 2
 
 
 def test_a_name_that_is_given_again_begins_anew() -> None:
     table = rows()
     facts = RowFacts("r", prompt_tokens=2)
-    first = table.line(ids([1, 2, 3]), 1, facts, ())
-    second = table.line(ids([5, 6, 7, 8]), 2, facts, ())
+    first = table.history_of(ids([1, 2, 3]), 1, facts, ())
+    second = table.history_of(ids([5, 6, 7, 8]), 2, facts, ())
     assert second is not first
     assert second.answer == [7, 8]
     assert len(table) == 1
@@ -91,8 +91,8 @@ def test_a_name_that_is_given_again_begins_anew() -> None:
 
 def test_a_line_ends_with_its_request_and_without_names_after_some_time() -> None:
     table = rows()
-    line = table.line(ids([1, 2, 3]), 1, RowFacts("r"), ())
-    other = table.line(ids([1, 2, 3]), 1, None, ())
+    line = table.history_of(ids([1, 2, 3]), 1, RowFacts("r"), ())
+    other = table.history_of(ids([1, 2, 3]), 1, None, ())
     assert table.ended({"r"}) == []
     assert table.ended(()) == [line]
     ended = [gone for _ in range(100) for gone in table.ended(())]
@@ -102,5 +102,5 @@ def test_a_line_ends_with_its_request_and_without_names_after_some_time() -> Non
 
 def test_nobody_saying_who_lives_does_not_keep_lines_for_ever() -> None:
     table = rows()
-    line = table.line(ids([1, 2, 3]), 1, RowFacts("r"), ())
+    line = table.history_of(ids([1, 2, 3]), 1, RowFacts("r"), ())
     assert [gone for _ in range(100) for gone in table.ended(None)] == [line]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from weft.serving.vllm.drafting.requests import LABEL, Constraint, RowFacts
-from weft.serving.vllm.drafting.shared_texts import tell
+from weft.serving.vllm.drafting.shared_texts import share_text
 from weft.serving.vllm.plugin.proposer import (
     RunnerBatch,
     WeftProposer,
@@ -103,7 +103,7 @@ def test_what_another_program_tells_is_drafted(make: Make, tmp_path: Path) -> No
     proposer = make()
     folder = drafting_folder("tiny-1")
     assert [path.name for path in folder.iterdir()] == [f"{os.getpid()}.sock"]
-    assert asyncio.run(tell(folder, "plan", [40, 41, 42, 43])) == 1
+    assert asyncio.run(share_text(folder, "plan", [40, 41, 42, 43])) == 1
     batch = runner(proposer, a=request("plan"))
     for _ in range(10_000):
         if (draft := batch.propose_draft_token_ids([[1, 40, 41]], 1)) != [[]]:

@@ -137,21 +137,21 @@ def test_marks() -> None:
 def test_failures_travel(state: Path) -> None:
     from weft.core.errors import EngineMissing, InternalError, NodeFailed, StartError
 
-    assert failure.found("a-1") is None
+    assert failure.read("a-1") is None
     for error in (
         StartError("s", stage_reached="weights", hint="h"),
         EngineMissing("e", hint="h"),
         ServeError("p"),
     ):
-        failure.leave("a-1", error)
-        found = failure.found("a-1")
+        failure.write("a-1", error)
+        found = failure.read("a-1")
         assert type(found) is type(error)
         assert str(found) == str(error)
         assert getattr(found, "stage_reached", "") == getattr(error, "stage_reached", "")
-    failure.leave("a-1", NodeFailed("odd"))
-    assert isinstance(failure.found("a-1"), InternalError)
+    failure.write("a-1", NodeFailed("odd"))
+    assert isinstance(failure.read("a-1"), InternalError)
     (state / "logs" / "a-1" / "failure.json").write_text("[")
-    assert isinstance(failure.found("a-1"), ServeError)
+    assert isinstance(failure.read("a-1"), ServeError)
 
 
 def test_an_unknown_serving_is_told_with_those_there_are(state: Path) -> None:

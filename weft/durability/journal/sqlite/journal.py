@@ -68,57 +68,57 @@ from weft.durability.journal.tables import RunRow, iter_records
 def claim_run(
     tables: SqliteTables, row: RunRow, lock: FileLock, wall: Callable[[], datetime]
 ) -> ClaimedRun:
-    """The run of `row`, which `lock` locks. Raises: `sqlite3.Error`, `OSError`, `StoreError`."""
+    """Claim the run of `row` under `lock`. Raises: `sqlite3.Error`, `OSError`, `StoreError`."""
     db = tables.db
-    given = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
-    if given:
+    has_letters = number(db, "SELECT count(*) FROM letters WHERE run = ?", row.no) > 0
+    if has_letters:
         db.execute("UPDATE letters SET taken = 0 WHERE run = ?", (row.no,))
     missing, path = losses(tables, row), tables.once_file(row.no)
     before, progress = read_once_file(path) or OnceState(row.id), tables.progress_of(row)
     seq = tables.last_seq(row)
     chain = tables.chain_at(row, seq)
-    known = tuple(each for each in before.entries if tables.chain_at(row, each.seq) == each.chain)
-    state = OnceState(row.id, seq, chain, known, missing.notes, missing.unsure)
+    entries = tuple(e for e in before.entries if tables.chain_at(row, e.seq) == e.chain)
+    state = OnceState(row.id, seq, chain, entries, missing.notes, missing.unsure)
     batch = None
     if missing.calls:
         batch = PreparedBatch(row.no, seq, chain, progress.part, missing.calls)
         added = (OnceEntry(batch.seq, batch.chain, call) for call in missing.calls)
-        state = replace(state, seq=batch.seq, chain=batch.chain, entries=(*known, *added))
-    # First beside the database: who finds it half done does it again.
-    held = ClaimedRun(row.no, seq, progress, lock, OnceLog(path, state), chain, given)
+        state = replace(state, seq=batch.seq, chain=batch.chain, entries=(*entries, *added))
+    # The file comes first: a claim after a crash in between repeats the rest.
+    run = ClaimedRun(row.no, seq, progress, lock, OnceLog(path, state), chain, has_letters)
     try:
         if batch is not None:
             with synced(db):
-                insert(db, held, batch, wall)
+                insert(db, run, batch, wall)
         if not row.logged or missing.notes:
             query = "UPDATE runs SET logged = 1, end_seq = NULL WHERE no = ?"
             db.execute(query, (row.no,))
     except BaseException:
-        held.once.close()
+        run.once.close()
         raise
-    return held
+    return run
 
 
 def complaints(tables: SqliteTables) -> list[str]:
-    """What is wrong, in sentences. Raises: `sqlite3.Error` where nothing can be read."""
+    """The problems of a journal, in sentences. Raises: `sqlite3.Error` for an unreadable one."""
     db = tables.db
-    told = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
-    told += [
+    problems = [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
+    problems += [
         f"a row of {row[0]} belongs to no run" for row in db.execute("PRAGMA foreign_key_check")
     ]
-    told += tables.complaints()
+    problems += tables.complaints()
     for row in tables.rows():
         if not is_locked(tables.claim_file(row.no)):
-            told += [f"run {row.id!r}: {note}" for note in losses(tables, row).notes]
-    return told + list(orphans(tables))
+            problems += [f"run {row.id!r}: {note}" for note in losses(tables, row).notes]
+    return problems + list(orphans(tables))
 
 
 class SqliteJournal:
-    """Implements `Journal` in the file `path`, which is made when it is missing (mode 0600).
+    """Implements `Journal` in the file `path`, which is created when it is missing (mode 0600).
 
-    What was appended outlives the process; with `power_safe` also a power cut, at the price of
-    waiting for the disk each time. `to_read`: a file that may not be written is opened all the
-    same, and whatever would write to it raises. Raises: `StoreError` when it cannot be opened.
+    Appended records outlive the process; with `power_safe` also a power cut, at the price of
+    waiting for the disk each time. `to_read`: a file that may not be written is opened read-only,
+    and writes raise. Raises: `StoreError` when it cannot be opened.
     """
 
     def __init__(
@@ -133,15 +133,15 @@ class SqliteJournal:
         self.quick = not power_safe  # else it waits for the disk
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
-        self._held: dict[RunId, ClaimedRun] = {}
-        self._version = self._seen = 0
+        self._claimed: dict[RunId, ClaimedRun] = {}
+        self._version = self._data_version = 0
         self._closed = False
-        self._waits = True  # whether the connection waits where another process writes
-        self._reading: ReadOnlyConnection | None = None  # where it may not be written,
-        self._refusal: StoreError | None = None  # and why
+        self._waits = True  # whether the connection waits for other processes' writes
+        self._reading: ReadOnlyConnection | None = None  # where the file may not be written
+        self._refusal: StoreError | None = None  # the reason for `_reading`
         self._db = self._opened(power_safe, to_read)
         self._tables = SqliteTables(self._db, self.path)
-        self._merger = WalCheckpointer(self.path)
+        self._checkpointer = WalCheckpointer(self.path)
 
     def begin(self, header: RunHeader) -> Claim:
         blobs = Blobs()
@@ -151,14 +151,14 @@ class SqliteJournal:
             try:
                 with batch_writer.transaction(tables.db):
                     no = self._begun(header, body, blobs)
-                    lock = self._locked(header.run, no)  # before anybody else sees the run
+                    lock = self._locked(header.run, no)  # before others see the run
                     once = OnceLog(tables.once_file(no), OnceState(header.run))
             except BaseException:
                 if lock is not None:
                     lock.release()
                 raise
-            self._held[header.run] = ClaimedRun(no, 0, RunProgress(), lock, once)
-        return HeldClaim(partial(self._let_go, header.run, lock))
+            self._claimed[header.run] = ClaimedRun(no, 0, RunProgress(), lock, once)
+        return HeldClaim(partial(self._release, header.run, lock))
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
         with self._using() as tables:
@@ -168,26 +168,26 @@ class SqliteJournal:
         with self._writing() as tables:
             lock = self._locked(run, tables.row_of(run).no)
             try:
-                self._held[run] = claim_run(tables, tables.row_of(run), lock, self._clock.wall)
+                self._claimed[run] = claim_run(tables, tables.row_of(run), lock, self._clock.wall)
             except BaseException:
                 lock.release()
                 raise
-        return HeldClaim(partial(self._let_go, run, lock))
+        return HeldClaim(partial(self._release, run, lock))
 
     def append(self, run: RunId, records: Sequence[Record], *, wait: bool = True) -> None:
-        self._enter(wait)  # what `_writing` does, in the shortest way: every step comes here
+        self._enter(wait)  # `_writing`, inlined: every step comes here
         try:
             if wait is not self._waits:
-                self._waiting(wait)
-            held = self._held.get(run)
-            if held is None:
+                self._set_waiting(wait)
+            claimed = self._claimed.get(run)
+            if claimed is None:
                 raise self._refusal_to_write or unclaimed(run)
             if records:
                 intent = batch_writer.has_intent(records)
                 if intent and not wait:
                     raise DiskWait(self.path)
-                wall = self._clock.wall
-                self._merger.written(batch_writer.append(self._db, held, records, wall, intent))
+                pages = batch_writer.append(self._db, claimed, records, self._clock.wall, intent)
+                self._checkpointer.written(pages)
                 self._version += 1
         except (Error, OSError) as error:
             raise store_error(self.path, error) from error
@@ -216,8 +216,8 @@ class SqliteJournal:
     def losses(self, run: RunId) -> Losses:
         with self._using() as tables:
             row = tables.row_of(run)
-            held = is_locked(tables.claim_file(row.no))
-            return Losses() if held else losses(tables, row)
+            claimed = is_locked(tables.claim_file(row.no))
+            return Losses() if claimed else losses(tables, row)
 
     def lost_runs(self) -> Sequence[LostRun]:
         with self._using() as tables:
@@ -229,9 +229,9 @@ class SqliteJournal:
 
     def version(self) -> int:
         with suppress(JournalInUse), self._using(wait=False) as tables:
-            seen = number(tables.db, "PRAGMA data_version")  # tells what other connections wrote
-            if seen != self._seen:
-                self._seen = seen
+            data_version = number(tables.db, "PRAGMA data_version")  # changed by other connections
+            if data_version != self._data_version:
+                self._data_version = data_version
                 self._version += 1
         return self._version
 
@@ -245,15 +245,15 @@ class SqliteJournal:
     def letters(self, run: RunId, *, wait: bool = True) -> Sequence[Letter]:
         with self._writing(wait) as tables:
             query = "SELECT no, body FROM letters WHERE run = ? AND NOT taken ORDER BY no"
-            found = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
-            if not found:
+            rows = tables.db.execute(query, (tables.row_of(run).no,)).fetchall()
+            if not rows:
                 return []
             with batch_writer.transaction(tables.db):
-                taken = "UPDATE letters SET taken = 1 WHERE no = ?"
-                tables.db.executemany(taken, [(no,) for no, _ in found])
-            if run in self._held:
-                self._held[run].letters = True
-            return [letter_in(body) for _, body in found]
+                query = "UPDATE letters SET taken = 1 WHERE no = ?"
+                tables.db.executemany(query, [(no,) for no, _ in rows])
+            if run in self._claimed:
+                self._claimed[run].letters = True
+            return [letter_in(body) for _, body in rows]
 
     def prune(
         self,
@@ -265,7 +265,7 @@ class SqliteJournal:
     ) -> PruneResult:
         with self._writing():
             pass
-        # On a connection of its own: whoever writes meanwhile is kept waiting at the end only.
+        # On its own connection: concurrent writers wait only near its end.
         with faults_of_pruning(self.path), closing(opened(self.path, power_safe=False)) as db:
             tables, now = SqliteTables(db, self.path), self._clock.wall()
             gone = going(tables, now, keep=keep, older_than_s=older_than_s, runs=runs)
@@ -282,28 +282,28 @@ class SqliteJournal:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                for held in self._held.values():
-                    held.once.close()
-                    held.lock.release()
-                self._held.clear()
-                self._merger.close()
+                for run in self._claimed.values():
+                    run.once.close()
+                    run.lock.release()
+                self._claimed.clear()
+                self._checkpointer.close()
                 self._db.close()
 
-    def _let_go(self, run: RunId, lock: FileLock) -> None:
+    def _release(self, run: RunId, lock: FileLock) -> None:
         with self._lock:
-            held = self._held.get(run)
-            if held is not None and held.lock is lock:
-                del self._held[run]
-                self._end_log(held)
+            claimed = self._claimed.get(run)
+            if claimed is not None and claimed.lock is lock:
+                del self._claimed[run]
+                self._end_log(claimed)
             lock.release()
 
-    def _end_log(self, held: ClaimedRun) -> None:
-        """What has succeeded is never resumed: once its end is in the file its log is needless."""
-        held.once.close()
-        if held.progress.status == "succeeded":
-            with suppress(Error, OSError):  # it stays, then, until the run is pruned
-                if held.once.empty or batch_writer.checkpoint(self._db):
-                    held.once.remove()
+    def _end_log(self, run: ClaimedRun) -> None:
+        """Close the log of a run; remove it once the end of a succeeded run is in the database."""
+        run.once.close()
+        if run.progress.status == "succeeded":  # it is never resumed
+            with suppress(Error, OSError):  # the file then stays until the run is pruned
+                if run.once.empty or batch_writer.checkpoint(self._db):
+                    run.once.remove()
 
     def _enter(self, wait: bool) -> None:
         if not self._lock.acquire(blocking=wait):
@@ -318,15 +318,15 @@ class SqliteJournal:
         try:
             if self._reading is not None:
                 with self._renewed(self._reading):
-                    yield self._waiting(wait)
+                    yield self._set_waiting(wait)
             else:
-                yield self._waiting(wait)
+                yield self._set_waiting(wait)
         except (Error, OSError) as error:
             raise store_error(self.path, error) from error
         finally:
             self._lock.release()
 
-    def _waiting(self, wait: bool) -> SqliteTables:
+    def _set_waiting(self, wait: bool) -> SqliteTables:
         if wait is not self._waits:
             self._db.execute(f"PRAGMA busy_timeout = {BUSY_S * 1000 if wait else 0:.0f}")
             self._waits = wait
@@ -355,7 +355,7 @@ class SqliteJournal:
         return self._reading.db
 
     def _renewed(self, reading: ReadOnlyConnection) -> AbstractContextManager[None]:
-        """Where others cannot be heard: look whether they wrote, now and at the end."""
+        """Reconnect if others wrote, and check for writes at the end."""
         if reading.renew():
             self._db, self._waits = reading.db, True
             self._tables = SqliteTables(self._db, self.path)
@@ -370,7 +370,7 @@ class SqliteJournal:
                 raise lost(gone)
         batch_writer.keep(self._db, blobs.bodies)
         query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'"
-        # What belongs to a run that was lost stays its own.
+        # The number of a lost run is not reused.
         no = max(number(self._db, query), last_number(self._tables)) + 1
         query = "INSERT INTO runs (no, id, flow, wall, header, logged) VALUES (?, ?, ?, ?, ?, 1)"
         self._db.execute(query, (no, header.run, header.flow, header.wall, body))
@@ -385,7 +385,7 @@ class SqliteJournal:
         return lock
 
 
-_BESIDE = ("-wal", "-shm", ".claims", ".once")
+_COMPANIONS = ("-wal", "-shm", ".claims", ".once")
 
 
 def set_aside(path: Path) -> Path:
@@ -399,10 +399,10 @@ def set_aside(path: Path) -> Path:
     free = (path.with_name(f"{path.name}.aside-{number}") for number in count(1))
     aside = next(name for name in free if not name.exists())
     try:
-        for end in _BESIDE:
-            beside = path.with_name(path.name + end)
-            if beside.exists():
-                beside.rename(aside.with_name(aside.name + end))
+        for end in _COMPANIONS:
+            companion = path.with_name(path.name + end)
+            if companion.exists():
+                companion.rename(aside.with_name(aside.name + end))
         path.rename(aside)
     except OSError as error:
         raise StoreError(f"{path} cannot be moved away: {error}") from error

@@ -1,4 +1,4 @@
-"""Locks on files that end with the process that has them, however it ends.
+"""File locks that end with their process, however it ends.
 
 A process forked without a new program shares the locks of its parent.
 """
@@ -13,50 +13,50 @@ from contextlib import suppress
 from pathlib import Path
 
 _TRIES = 20
-_PAUSE_S = 0.005  # somebody may be looking whether a lock is taken, which takes it for a moment
+_PAUSE_S = 0.005  # checking whether a lock is taken takes it for a moment
 
 
 class FileLock:
-    """A lock that this process has on the file `path`, which says who has it."""
+    """This process's lock on the file `path`, which contains the process's name."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor: int | None = descriptor
 
     def release(self) -> None:
-        """Let go, and remove the file. Harmless when repeated."""
+        """Release the lock, and remove the file. Harmless when repeated."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             _remove(self._path, descriptor)
 
 
-def locked(path: Path, *, said: bool = True) -> FileLock | None:
-    """Take the lock on `path`; None: somebody has it. Raises: `OSError`.
+def locked(path: Path, *, name: bool = True) -> FileLock | None:
+    """Take the lock on `path`; None: another holder has it. Raises: `OSError`.
 
-    `said`: the file says by whom, which takes room on the disk.
+    `name`: write this process's name into the file, which takes space on the disk.
     """
-    for tried in range(_TRIES):
+    for attempt in range(_TRIES):
         descriptor = _taken(path)
         if descriptor is not None:
             lock = FileLock(path, descriptor)
             try:
                 if os.fstat(descriptor).st_size:
-                    # Not otherwise: what was cut to nothing ext4 writes to the disk at its close,
-                    # and whoever removes the file waits for that.
+                    # Only then: ext4 writes a truncated file to the disk when it is closed, and
+                    # removing the file waits for that.
                     os.ftruncate(descriptor, 0)
-                if said:
+                if name:
                     os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
             except BaseException:
                 lock.release()
                 raise
             return lock
-        if tried + 1 < _TRIES:
+        if attempt + 1 < _TRIES:
             time.sleep(_PAUSE_S)
     return None
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody has the lock on `path`, or this user may not see whether."""
+    """Whether the lock on `path` is taken, or this user may not see whether."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def is_locked(path: Path) -> bool:
 
 
 def holder(path: Path) -> str:
-    """Who has the lock on `path`, in words."""
+    """The name of the process that has the lock on `path`."""
     try:
         return path.read_text("utf-8") or "another process"
     except (OSError, UnicodeDecodeError):
@@ -94,7 +94,7 @@ def _taken(path: Path) -> int | None:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """False when the file was removed between its opening and its locking."""
+    """False when the file was removed between opening and locking it."""
     try:
         return path.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:
@@ -104,10 +104,10 @@ def _is(path: Path, descriptor: int) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    _FAR = 1 << 30  # Windows denies reading what is locked; the name of the holder is before it
+    _FAR = 1 << 30  # Windows denies reading locked bytes; the holder's name comes before them
 
     def _try(descriptor: int, *, shared: bool = False) -> bool:
-        del shared  # Windows has no such lock here: who looks at the same moment sees it taken
+        del shared  # Windows has no shared lock here: a concurrent check sees the lock taken
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -119,7 +119,7 @@ if sys.platform == "win32":
 
     def _remove(path: Path, descriptor: int) -> None:
         os.close(descriptor)
-        with suppress(OSError):  # somebody has it again: Windows removes no file that is open
+        with suppress(OSError):  # it is locked again: Windows removes no open file
             path.unlink()
 
 else:
@@ -133,5 +133,5 @@ else:
         return True
 
     def _remove(path: Path, descriptor: int) -> None:
-        path.unlink(missing_ok=True)  # before it is unlocked: what is then locked is another file
+        path.unlink(missing_ok=True)  # before unlocking: a later lock is on another file
         os.close(descriptor)

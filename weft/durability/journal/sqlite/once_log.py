@@ -1,7 +1,7 @@
-"""The `once` calls of a run, in a file beside the database, and what the record lacks by it.
+"""The `once` calls of a run, in a file next to the database, and what the record lacks of them.
 
-Its first line says how far the record went when it was last written; each other line is a
-record of a call. An intent is synced before its call is made, a result is not.
+Its first line says how far the record went at the last write; each other line is a record of a
+call. An intent is synced before its call is made, a result is not.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from weft.durability.journal.tables import RunRow
 
 _FLAGS: Final = os.O_RDWR | getattr(os, "O_BINARY", 0)
 _HEAD_BYTES: Final = 96
-_MOST_BYTES: Final = 1 << 16
+_MAX_BYTES: Final = 1 << 16
 """A call with longer arguments is kept without them, and a longer result is not kept."""
 
 
 class OnceEntry(NamedTuple):
-    """A record of a call, and the batch that it is in: its last record's number and its chain."""
+    """A record of a call, and its batch: the number of the last record and the chain."""
 
     seq: int
     chain: bytes
@@ -40,9 +40,9 @@ class OnceEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OnceState:
-    """What the file of a run says. `seq` and `chain` are those of the last batch it knows of.
+    """The content of a run's file. `seq` and `chain` are those of the last batch it knows of.
 
-    `notes`: what was lost earlier; `unsure` as in `Losses`. `damage`: why not all could be read.
+    `notes`: earlier losses; `unsure` as in `Losses`; `damage`: why not all could be read.
     """
 
     run: RunId
@@ -55,46 +55,46 @@ class OnceState:
 
 
 class OnceLog:
-    """The file of a run that this process has. Raises: `OSError`."""
+    """The file of a claimed run. Raises: `OSError`."""
 
     def __init__(self, path: Path, state: OnceState) -> None:
         self._path = path
         self._open: set[tuple[NodeId, CallId]] = set()
-        self._placed = False  # whether the name of the file is synced
+        self._is_name_synced = False
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        begun = path.with_name(f"{path.name}.part")
-        told = {"run": state.run, "notes": state.notes, "unsure": state.unsure}
+        part_file = path.with_name(f"{path.name}.part")
+        about = {"run": state.run, "notes": state.notes, "unsure": state.unsure}
         entries = [line for line in map(_entry, state.entries) if line]
-        text = b"".join([_line(json.dumps(told)), *entries])
+        text = b"".join([_line(json.dumps(about)), *entries])
         self._entries, self._end = len(entries), _HEAD_BYTES + len(text)
-        lasting = bool(state.entries or state.notes)
-        self._file: int | None = os.open(begun, os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        must_sync = bool(state.entries or state.notes)
+        self._file: int | None = os.open(part_file, os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
         try:
             _write(self._file, 0, _head(state.seq, self._entries, state.chain) + text)
-            if lasting:
+            if must_sync:
                 os.fsync(self._file)
-            self.close()  # Windows renames no file that is open
-            begun.replace(path)
+            self.close()  # Windows renames no open file
+            part_file.replace(path)
             self._file = os.open(path, _FLAGS)
-            if lasting:
-                self._place()
+            if must_sync:
+                self._sync_name()
         except BaseException:
             self.close()
-            begun.unlink(missing_ok=True)
+            part_file.unlink(missing_ok=True)
             raise
 
     @property
     def empty(self) -> bool:
-        """Whether no call is in it."""
+        """Whether it contains no call."""
         return not self._entries
 
     @property
     def waits(self) -> bool:
-        """Whether a call that is in it may still return."""
+        """Whether a call in it may still return."""
         return bool(self._open)
 
     def calls(self, records: Sequence[Record]) -> list[Record]:
-        """Of `records` those of `once` calls."""
+        """The records of `once` calls among `records`."""
         found: list[Record] = []
         for record in records:
             if isinstance(record, ToolCalled):
@@ -111,9 +111,9 @@ class OnceLog:
 
     @contextmanager
     def room_for(self, seq: int, chain: bytes, calls: Sequence[Record]) -> Iterator[None]:
-        """Takes the room that `add` needs, before it is too late to wait for it.
+        """Reserve the space that `add` needs, while it is still possible to wait for it.
 
-        It is given back where what is done meanwhile fails; a process that dies leaves empty lines.
+        A failure inside releases it; a process that dies leaves empty lines.
         """
         length = sum(map(len, _entries(seq, chain, calls)))
         if not length or self._file is None:
@@ -128,7 +128,7 @@ class OnceLog:
             raise
 
     def add(self, seq: int, chain: bytes, calls: Sequence[Record] = ()) -> None:
-        """A batch was added to the record, with these `calls` in it. Syncs the intents.
+        """Note a batch that was added to the record, with its `calls`. Syncs the intents.
 
         May be repeated where it fails.
         """
@@ -143,37 +143,37 @@ class OnceLog:
         _write(self._file, 0, _head(seq, self._entries + len(lines), chain))
         if any(isinstance(call, ToolCalled) for call in calls):
             os.fsync(self._file)
-            self._place()
+            self._sync_name()
         self._entries += len(lines)
         self._end += len(text)
 
     def close(self) -> None:
-        """Let go of it. Harmless when repeated."""
+        """Close the file. Harmless when repeated."""
         if self._file is not None:
             file, self._file = self._file, None
             os.close(file)
 
     def remove(self) -> None:
-        """Close it and remove the file."""
+        """Close and remove the file."""
         self.close()
         self._path.unlink(missing_ok=True)
 
-    def _place(self) -> None:
-        if not self._placed:
+    def _sync_name(self) -> None:
+        if not self._is_name_synced:
             for folder in (self._path.parent, self._path.parent.parent):
                 with suppress(PermissionError):  # Windows opens no folders
-                    found = os.open(folder, os.O_RDONLY)
+                    descriptor = os.open(folder, os.O_RDONLY)
                     try:
-                        os.fsync(found)
+                        os.fsync(descriptor)
                     finally:
-                        os.close(found)
-            self._placed = True
+                        os.close(descriptor)
+            self._is_name_synced = True
 
 
 def read_once_file(path: Path) -> OnceState | None:
-    """What the file says; None where there is none. Raises nothing for damaged ones: see `damage`.
+    """The content of the file; None where there is none. Reports damage in `damage`.
 
-    What the first line does not count was not synced: where that is damaged its call was not made.
+    Lines that the first line does not count were not synced: if damaged, their calls were not made.
     """
     try:
         data = path.read_bytes()
@@ -197,29 +197,29 @@ def read_once_file(path: Path) -> OnceState | None:
 
 
 def _read_entries(lines: Sequence[bytes], count: int) -> tuple[tuple[OnceEntry, ...], bool]:
-    """What `lines` say, and whether the first `count` of them, at least, could be read."""
+    """The entries in `lines`, and whether at least the first `count` of them could be read."""
     entries: list[OnceEntry] = []
     whole = len(lines) >= count
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         try:
             entries.append(_read_entry(line))
         except (ValueError, TypeError, StoreError):
-            whole &= place >= count >= 0
+            whole &= index >= count >= 0
     return tuple(entries), whole
 
 
 def _read_about(lines: Sequence[bytes]) -> tuple[OnceState, str]:
     try:
-        told = json.loads(_text(lines[0]))
+        about = json.loads(_text(lines[0]))
         return OnceState(
-            RunId(told["run"]), notes=tuple(told["notes"]), unsure=bool(told["unsure"])
+            RunId(about["run"]), notes=tuple(about["notes"]), unsure=bool(about["unsure"])
         ), ""
     except (ValueError, IndexError, KeyError, TypeError):
         return OnceState(RunId(""), unsure=True), "its second line is damaged"
 
 
 def _read_head(head: bytes) -> tuple[int, int, bytes]:
-    """How far the record went, and how many calls there are: -1 in a damaged line."""
+    """The last record's number and the number of calls, -1 in a damaged line; and the chain."""
     try:
         seq, count, chain = _text(head.rstrip()).split(" ")
         return int(seq), int(count), b"" if chain == "-" else bytes.fromhex(chain)
@@ -241,10 +241,10 @@ def _entries(seq: int, chain: bytes, calls: Iterable[Record]) -> list[bytes]:
 
 
 def _entry(entry: OnceEntry) -> bytes:
-    """The line of a record; empty for what is not kept."""
+    """The line of a record; empty for a record that is not kept."""
     record = entry.record
     text = encode(record)
-    if len(text) > _MOST_BYTES:
+    if len(text) > _MAX_BYTES:
         if not isinstance(record, ToolCalled):
             return b""
         text = encode(replace(record, arguments={"left out": f"{len(text):,} characters"}))
@@ -256,14 +256,14 @@ def _head(seq: int, entries: int, chain: bytes) -> bytes:
     return (b"%08x %b" % (zlib.crc32(body), body)).ljust(_HEAD_BYTES - 1) + b"\n"
 
 
-def _write(file: int, place: int, data: bytes) -> None:
-    """Write all of `data` at a place. Raises: `OSError`; a part of it may be there then."""
-    os.lseek(file, place, os.SEEK_SET)
+def _write(file: int, offset: int, data: bytes) -> None:
+    """Write all of `data` at `offset`. Raises: `OSError`, possibly after a part of it."""
+    os.lseek(file, offset, os.SEEK_SET)
     written = os.write(file, data)
     if written == len(data):
         return
     left = memoryview(data)[written:]
-    while left:  # where room is short the system writes a part, and complains the next time
+    while left:  # short of space, the system writes a part, and reports the error the next time
         left = left[os.write(file, left) :]
 
 
@@ -273,7 +273,7 @@ def _line(text: str) -> bytes:
 
 
 def _text(line: bytes) -> str:
-    """What a line says. Raises: `ValueError` where it is not what it was."""
+    """The text of a line. Raises: `ValueError` where its checksum does not fit."""
     if int(line[:8], 16) != zlib.crc32(line[9:]):
         raise ValueError("damaged")
     return line[9:].decode("utf-8", "surrogatepass")
@@ -283,7 +283,7 @@ _UNSURE = "a once call that no record knows may have been made: each such call i
 
 
 def losses(tables: SqliteTables, row: RunRow) -> Losses:
-    """What is missing of a run that no process has. Raises: `sqlite3.Error`."""
+    """What is missing of an unclaimed run. Raises: `sqlite3.Error`."""
     if not row.logged or row.status == "succeeded":
         return Losses()
     path = tables.once_file(row.no)
@@ -307,26 +307,26 @@ def _compared(tables: SqliteTables, row: RunRow, path: Path, state: OnceState) -
     elif state.chain != tables.chain_at(row, state.seq):
         notes.append(f"the file {path} does not fit the records")
         unsure = True
-    elif tables.batches_after(row, state.seq) > 1:  # a process may die before it notes the last
+    elif tables.batches_after(row, state.seq) > 1:  # a process may die before noting the last one
         notes.append(f"the file {path} is older than the records")
         unsure = True
     if unsure and _UNSURE not in notes:
         notes.append(_UNSURE)
-    entries = tuple(_unknown_to(tables, row, state.entries))
+    entries = tuple(_unrecorded(tables, row, state.entries))
     return Losses(tuple(notes), tuple(entry.record for entry in entries), unsure)
 
 
-def _unknown_to(
+def _unrecorded(
     tables: SqliteTables, row: RunRow, entries: tuple[OnceEntry, ...]
 ) -> Iterator[OnceEntry]:
-    """Those after the last one whose batch is in the record."""
-    known = 0
-    for place in range(len(entries), 0, -1):
-        seq, chain, _ = entries[place - 1]
+    """The entries after the last one whose batch is in the record."""
+    recorded = 0
+    for count in range(len(entries), 0, -1):
+        seq, chain, _ = entries[count - 1]
         if tables.chain_at(row, seq) == chain:
-            known = place
+            recorded = count
             break
-    yield from entries[known:]
+    yield from entries[recorded:]
 
 
 def _unsure(notes: Iterable[str], entries: tuple[OnceEntry, ...] = ()) -> Losses:
@@ -334,7 +334,7 @@ def _unsure(notes: Iterable[str], entries: tuple[OnceEntry, ...] = ()) -> Losses
 
 
 def lost_runs(tables: SqliteTables) -> Iterator[LostRun]:
-    """The runs that files of `once` calls tell of, and the journal does not have."""
+    """The runs that have a file of `once` calls, but are not in the journal."""
     for path, state in _orphans(tables):
         if state.seq and state.run:  # else its process died while it began the run
             calls = tuple(entry.record for entry in state.entries)
@@ -342,7 +342,7 @@ def lost_runs(tables: SqliteTables) -> Iterator[LostRun]:
 
 
 def orphans(tables: SqliteTables) -> Iterator[str]:
-    """What is wrong with the files of `once` calls: runs that the journal does not have."""
+    """Problems of the files of `once` calls whose runs are not in the journal, in sentences."""
     for path, state in _orphans(tables):
         if state.damage:
             yield f"the file {path} is damaged: {state.damage}; the run that it is of is missing"
@@ -351,27 +351,27 @@ def orphans(tables: SqliteTables) -> Iterator[str]:
 
 
 def last_number(tables: SqliteTables) -> int:
-    """The largest number that a run has had, as the files beside the database tell."""
+    """The largest number that a run has had, by the files next to the database."""
     return max([0, *(number for number, _ in _files(tables))])
 
 
 def _orphans(tables: SqliteTables) -> Iterator[tuple[Path, OnceState]]:
-    """The files of runs that the journal does not have, and what they say."""
+    """The files of runs that are not in the journal, with their content."""
     files = _files(tables)
     if not files:
         return
-    known = tables.having_runs(number for number, _ in files)
+    existing = tables.having_runs(number for number, _ in files)
     for number, path in files:
-        state = None if number in known else read_once_file(path)
+        state = None if number in existing else read_once_file(path)
         # A run may have been begun or removed since.
         if state is not None and not tables.has_number(number) and path.exists():
             yield path, state
 
 
 def _files(tables: SqliteTables) -> list[tuple[int, Path]]:
-    """Files of `once` calls, by the numbers of their runs; 0 for what was put aside."""
+    """Files of `once` calls by the numbers of their runs; 0 for files that were set aside."""
     folder, names = tables.once_files, []
-    with suppress(FileNotFoundError, PermissionError):  # of another user, who alone may look
-        names = os.listdir(folder)  # noqa: PTH208 - asked at each begin: names will do
+    with suppress(FileNotFoundError, PermissionError):  # another user's folder
+        names = os.listdir(folder)  # noqa: PTH208 - called at each begin: names suffice
     numbered = [(int(n) if n.isdecimal() else 0, n) for n in names if not n.endswith(".part")]
     return [(number, folder / name) for number, name in sorted(numbered)]

@@ -1,7 +1,6 @@
-"""Removing runs, and the values that none of the runs left refers to; then the file shrinks.
+"""Removing runs and the values that no remaining run refers to; then the file shrinks.
 
-What is written meanwhile by others is never lost: their newest batches are looked through again
-while nobody can write.
+Concurrent writes are never lost: the newest batches are scanned again while the database is locked.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from weft.durability.journal.tables import RunRow
 
 @dataclass(frozen=True, slots=True)
 class _PruneSteps:
-    """How many are removed, or moved, in one transaction: each is written to the log first."""
+    """The most to remove, or move, in one transaction: each is written to the log first."""
 
     runs: int
     values: int
@@ -37,12 +36,13 @@ _SMALL: Final = _PruneSteps(runs=1, values=20, pages=20)
 def prune(tables: SqliteTables, gone: Sequence[RunRow], max_bytes: int | None) -> PruneResult:
     """Remove `gone`, then the oldest runs until no more than `max_bytes` are used.
 
-    Runs that a process has stay. Where the disk is full it goes in small steps, and what each of
-    them has written is put in its place before the next. Raises: `sqlite3.Error`, `OSError`,
-    `StoreError`; what is removed then stays so, and whoever repeats it goes on there.
+    Claimed runs stay. Where the disk is full, pruning takes small steps, with a checkpoint after
+    each. A failed pruning keeps what it removed and can be repeated.
+
+    Raises: `sqlite3.Error`, `OSError`, `StoreError`.
     """
     before = _used(tables.db)
-    _settle(tables.db)  # while there may be room for it: the log is then begun anew, and has some
+    _checkpoint(tables.db)  # while there may be space for it: the log then starts anew
     removed: dict[int, RunRow] = {}
     try:
         _prune(tables, gone, max_bytes, _LARGE, removed)
@@ -71,14 +71,14 @@ def _prune(
         more = _remove(tables, beyond(tables, aim), steps, removed)
         if not more and aim <= max_bytes // 4:
             break
-        aim = aim * 3 // 4  # pages are never full: what is used is more than what is kept
+        aim = aim * 3 // 4  # pages are never full: more is used than stored
     _shrink(tables.db, steps)
 
 
 def _remove(
     tables: SqliteTables, gone: Sequence[RunRow], steps: _PruneSteps, removed: dict[int, RunRow]
 ) -> bool:
-    """Whether any of `gone` went; `removed` has it then."""
+    """Remove `gone`, and add the removed runs to `removed`; whether there were any."""
     before = len(removed)
     left = [row for row in gone if row.no not in removed]
     for lot in lots(left, steps.runs):
@@ -91,7 +91,7 @@ def _remove_lot(tables: SqliteTables, gone: Sequence[RunRow], steps: _PruneSteps
     taken: list[tuple[RunRow, FileLock]] = []
     try:
         for row in gone:
-            lock = locked(tables.claim_file(row.no), said=False)
+            lock = locked(tables.claim_file(row.no), name=False)
             if lock is not None:
                 taken.append((row, lock))
         with _step(db, steps):
@@ -127,10 +127,10 @@ def _shrink(db: sqlite3.Connection, steps: _PruneSteps) -> None:
     before = -1
     while (free := number(db, "PRAGMA freelist_count")) not in (0, before):
         before = free
-        # `execute` would make one step of it, which is one page.
+        # `execute` would take a single step, which is one page.
         db.executescript(f"PRAGMA incremental_vacuum({steps.pages})")
         if steps is _SMALL:
-            _settle(db)
+            _checkpoint(db)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -139,11 +139,11 @@ def _step(db: sqlite3.Connection, steps: _PruneSteps) -> Iterator[None]:
     with transaction(db):
         yield
     if steps is _SMALL:
-        _settle(db)
+        _checkpoint(db)
 
 
-def _settle(db: sqlite3.Connection) -> None:
-    """Put what is in the log in its place, as far as nobody reads there."""
+def _checkpoint(db: sqlite3.Connection) -> None:
+    """Write the log back to the database, as far as no process reads it."""
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 

@@ -1,7 +1,7 @@
-"""A journal that may not be written, or whose disk is full: how it is read all the same.
+"""How a journal is read that may not be written, or whose disk is full.
 
-Writes nothing. Where nobody seems to write, SQLite is told so and needs no files beside it; that
-somebody did all the same is noticed.
+Writes nothing. Where no process seems to write, SQLite opens the file as immutable and needs no
+files next to it; a write that happens all the same is detected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.core.errors import StoreError
 from weft.durability.journal.sqlite.faults import BUSY_S, is_denied, is_full
 from weft.durability.journal.sqlite.tables import check_format
 
-_LOGS = ("-wal", "-journal")  # what is not yet in the file itself
+_LOGS = ("-wal", "-journal")  # data that is not yet in the file itself
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -28,8 +28,8 @@ class ReadOnlyConnection:
         self.db, self._stamp = _connected(path)
 
     def renew(self) -> bool:
-        """Whether somebody wrote, so that `db` is another connection now."""
-        if not self._disturbed():
+        """Reconnect if another process wrote; whether it did."""
+        if not self._is_changed():
             return False
         before = self.db
         self.db, self._stamp = _connected(self._path)
@@ -38,29 +38,26 @@ class ReadOnlyConnection:
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """Raises: `StoreError` where somebody wrote meanwhile: what was read may be half of it."""
+        """Raises: `StoreError` where another process wrote meanwhile: the read may be partial."""
         try:
             yield
         finally:
-            if self._disturbed():
-                told = f"the journal {self._path} was written to while it was read"
-                raise StoreError(told, hint="nothing is lost; try again", retryable=True)
+            if self._is_changed():
+                message = f"the journal {self._path} was written to while it was read"
+                raise StoreError(message, hint="nothing is lost; try again", retryable=True)
 
-    def _disturbed(self) -> bool:
+    def _is_changed(self) -> bool:
         return self._stamp is not None and self._stamp != _stamp(self._path)
 
 
 def reading_will_do(path: Path, error: StoreError) -> bool:
-    """Whether `error` kept the journal at `path` from being opened, but perhaps not from reading.
-
-    It is what `faults` made of the system's own.
-    """
-    kept = is_denied(error.__cause__) or is_full(error.__cause__)
-    return kept and os.access(path, os.F_OK)
+    """Whether a journal that `error`, from `faults`, keeps from being opened may still be read."""
+    unwritable = is_denied(error.__cause__) or is_full(error.__cause__)
+    return unwritable and os.access(path, os.F_OK)
 
 
 def only_read(error: StoreError) -> StoreError:
-    """What a writer is told of a journal that could not be opened otherwise because of `error`."""
+    """The error of a writer to a journal that was opened read-only because of `error`."""
     if is_full(error.__cause__):
         return StoreError(error.message, hint=error.hint, retryable=True)
     hint = "let this user write to the file and to its folder, or copy it and name the copy instead"
@@ -68,7 +65,7 @@ def only_read(error: StoreError) -> StoreError:
 
 
 def _connected(path: Path) -> tuple[sqlite3.Connection, _Stamp | None]:
-    """A connection, and by what to see that somebody wrote where SQLite does not look for it."""
+    """A connection, and the stamp of the files where SQLite does not detect writes itself."""
     if not os.access(path, os.R_OK):
         raise StoreError(f"the journal {path} cannot be read", hint="may this user read that file?")
     stamp = _stamp(path)
@@ -95,12 +92,12 @@ def _connected(path: Path) -> tuple[sqlite3.Connection, _Stamp | None]:
 
 
 def _unmerged(path: Path, log: Path) -> StoreError:
-    told = f"the newest records of the journal {path} are in {log.name}, which cannot be read there"
+    text = f"the newest records of the journal {path} are in {log.name}, which cannot be read there"
     hint = (
         f"copy {path.name} and all beside it that begins so to a folder with room that you may "
         "write to, and name the copy"
     )
-    return StoreError(told, hint=hint)
+    return StoreError(text, hint=hint)
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -1,4 +1,4 @@
-"""The tables of a journal in SQLite: their versions, how they are opened and asked."""
+"""The tables of a journal in SQLite: their versions, opening and queries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from weft.durability.journal.sqlite.locks import holder, is_locked
 from weft.durability.journal.tables import PAGE, RunRow, Tables
 
 OURS = 0x7765666A  # "wefj" in ASCII, in the file's header
-_LONGEST_LOG_PAGES = 1_500  # after which a writer merges the log itself; see `merging`
-_LOG_BYTES = 1 << 24  # what the write-ahead log may keep of the disk once it is written back
+_LONGEST_LOG_PAGES = 1_500  # after which a writer merges the log itself; see `WalCheckpointer`
+_LOG_BYTES = 1 << 24  # the disk space that the write-ahead log may keep after a checkpoint
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
-        # `no` is never used again, since files and batches are named after it.
+        # `no` is never reused, since files and batches are named after it.
         """CREATE TABLE runs (no INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
         flow TEXT NOT NULL, wall TEXT NOT NULL, ended_wall TEXT NOT NULL DEFAULT '',
         part INTEGER NOT NULL DEFAULT 1, status TEXT, header BLOB NOT NULL)""",
@@ -39,27 +39,27 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         "CREATE INDEX letters_of ON letters (run)",
     ),
     (
-        # See `weft.durability.journal.rows`; NULL in what was written before.
+        # See `weft.durability.journal.rows`; NULL in older rows.
         "ALTER TABLE batches ADD COLUMN chain BLOB",
-        # The number of the last record of a run that has ended, since its row cannot be lost alone.
+        # The number of the last record of an ended run, since its row cannot be lost alone.
         "ALTER TABLE runs ADD COLUMN end_seq INTEGER",
-        # Whether there is a file of its `once` calls beside the database.
+        # Whether there is a file of its `once` calls next to the database.
         "ALTER TABLE runs ADD COLUMN logged INTEGER NOT NULL DEFAULT 0",
     ),
-    # Records may be lists of fields (`weft.core.codec.classes`): an earlier weft cannot read them.
+    # Records may be lists of fields (`weft.core.codec.classes`), which an older weft cannot read.
     (),
 )
-"""The statements that lead from version N, counted from 0, to N + 1. Only ever add to it."""
+"""The statements from version N, counted from 0, to N + 1. Only ever append to it."""
 _READ_FROM = 2
-"""The first version that is read as it is, where a journal may not be written."""
+"""The first version that can be read without migration, where a journal may not be written."""
 
 
 def opened(
     path: Path, *, power_safe: bool, migrations: Sequence[Sequence[str]] = MIGRATIONS
 ) -> sqlite3.Connection:
-    """A connection to the journal at `path`, which is made (mode 0600) or brought up to date.
+    """A connection to the journal at `path`, which is created (mode 0600) or migrated.
 
-    Raises: `StoreError` for a file of another program or of a newer weft, which stays as it is;
+    Raises: `StoreError` for a file of another program or of a newer weft, which stays unchanged;
     `sqlite3.Error`, `OSError`, such as `PermissionError` for a file that may not be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,9 +80,9 @@ def opened(
 
 
 def make_file(path: Path) -> None:
-    """Make the file of a database (mode 0600) where there is none."""
-    # A file that is there is not opened here: closing it would end the locks that SQLite has on it
-    # for other connections of this process, and the next process to close it would take their log.
+    """Create the file of a database (mode 0600) where there is none."""
+    # An existing file is not opened here: closing it would end SQLite's locks on it for other
+    # connections of this process, and the next process to close it would take their log.
     if not path.exists():
         with suppress(FileExistsError):
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
@@ -92,21 +92,21 @@ def make_file(path: Path) -> None:
 def check_format(
     db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS
 ) -> None:
-    """Refuse what cannot be read as it is. Raises: `StoreError`, `sqlite3.Error`."""
-    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    """Refuse a format that cannot be read as it is. Raises: `StoreError`, `sqlite3.Error`."""
+    db.execute("PRAGMA trusted_schema = OFF")  # the file may come from anywhere
     current, version = _is_current(db, path, migrations), number(db, "PRAGMA user_version")
     if not current and version < _READ_FROM:
-        told = f"the journal {path} has format {version}, and this weft reads {len(migrations)}"
+        text = f"the journal {path} has format {version}, and this weft reads {len(migrations)}"
         hint = "`weft runs`, by somebody who may write to it, brings it up to date"
-        raise StoreError(told, hint=hint)
+        raise StoreError(text, hint=hint)
 
 
 def _prepare(db: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]]) -> None:
-    db.execute("PRAGMA trusted_schema = OFF")  # whoever made the file
+    db.execute("PRAGMA trusted_schema = OFF")  # the file may come from anywhere
     if _is_current(db, path, migrations):
         return
-    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded by empty files only
-    _patiently(db, "PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in empty files only
+    _retry_while_busy(db, "PRAGMA journal_mode = WAL")
     db.execute("BEGIN IMMEDIATE")
     try:
         if not _is_current(db, path, migrations):
@@ -137,21 +137,21 @@ def _migrate(db: sqlite3.Connection, migrations: Sequence[Sequence[str]]) -> Non
     db.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
-def _patiently(db: sqlite3.Connection, statement: str) -> None:
-    # SQLite does not wait by itself where two processes turn one new file into a journal.
-    until = time.monotonic() + BUSY_S
+def _retry_while_busy(db: sqlite3.Connection, statement: str) -> None:
+    # SQLite itself does not wait where two processes turn one new file into a journal.
+    end_s = time.monotonic() + BUSY_S
     while True:
         try:
             db.execute(statement)
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end_s:
                 raise
             time.sleep(0.01)
 
 
 def number(db: sqlite3.Connection, query: str, *parameters: object) -> int:
-    """The one number that a query gives; 0 for NULL."""
+    """The single number that a query returns; 0 for NULL."""
     return int(db.execute(query, parameters).fetchone()[0] or 0)
 
 
@@ -160,7 +160,7 @@ _ROW = "SELECT no, id, flow, wall, ended_wall, part, status, end_seq, logged FRO
 
 
 def base_of(no: int) -> int:
-    """The keys of a run's batches are larger, and no larger than that of the next run."""
+    """The lower bound of the keys of a run's batches; that of the next run is the upper bound."""
     return no << SEQ_BITS
 
 
@@ -176,11 +176,11 @@ class SqliteTables(Tables):
         self.once_files = path.with_name(f"{path.name}.once")
 
     def claim_file(self, no: int) -> Path:
-        """What whoever has a run locks."""
+        """The file whose lock is the claim on a run."""
         return self._claims / str(no)
 
     def once_file(self, no: int) -> Path:
-        """Where the `once` calls of a run are, beside the database."""
+        """The file of a run's `once` calls, next to the database."""
         return self.once_files / str(no)
 
     def found(self, run: RunId) -> RunRow | None:
@@ -188,9 +188,9 @@ class SqliteTables(Tables):
         return None if found is None else RunRow(*found)
 
     def taken(self, runs: Sequence[RunId]) -> frozenset[RunId]:
-        """Those of some ids that there are runs of."""
-        places = ",".join("?" * len(runs))
-        query = f"SELECT id FROM runs WHERE id IN ({places})"  # noqa: S608 - question marks
+        """The ids among `runs` that exist."""
+        marks = ",".join("?" * len(runs))
+        query = f"SELECT id FROM runs WHERE id IN ({marks})"  # noqa: S608 - question marks
         return frozenset(run for (run,) in self.db.execute(query, tuple(runs)))
 
     def has_number(self, no: int) -> bool:
@@ -198,7 +198,7 @@ class SqliteTables(Tables):
         return self.db.execute("SELECT 1 FROM runs WHERE no = ?", (no,)).fetchone() is not None
 
     def having_runs(self, numbers: Iterable[int]) -> set[int]:
-        """Those of some numbers that runs have, asked for all at once."""
+        """The numbers among `numbers` that runs have, in one query."""
         query = "SELECT no FROM runs WHERE no IN (SELECT value FROM json_each(?))"
         return {no for (no,) in self.db.execute(query, (json.dumps(list(numbers)),))}
 
@@ -229,13 +229,13 @@ class SqliteTables(Tables):
         return [RecordBatch(key - base, *rest) for key, *rest in found]
 
     def chain_at(self, row: RunRow, seq: int) -> bytes:
-        """The chain at the batch that ends with the record `seq`; empty where there is none."""
+        """The chain at the batch that ends with the record `seq`; empty without such a batch."""
         query = "SELECT chain FROM batches WHERE key = ?"
         found = self.db.execute(query, (base_of(row.no) + seq,)).fetchone()
         return START if found is None or found[0] is None else bytes(found[0])
 
     def batches_after(self, row: RunRow, seq: int) -> int:
-        """How many batches end after the record `seq`."""
+        """The number of batches that end after the record `seq`."""
         keys = base_of(row.no) + seq, base_of(row.no + 1)
         return number(self.db, "SELECT count(*) FROM batches WHERE key > ? AND key < ?", *keys)
 

@@ -1,6 +1,6 @@
 """Continuous batching: every step reads new tokens of all rows in one forward pass.
 
-Requests join and leave between steps. Single-threaded; knows nothing of event loops.
+Requests join and leave between steps. Single-threaded; uses no event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.serving.local.options import LocalOptions
 from weft.serving.local.ticket import Ticket, converted
 from weft.serving.local.vocabulary import Vocabulary
 
-_WORTH_WAITING_TOKENS = 32
+_MIN_SHARED_TOKENS = 32  # a shorter common prefix is not worth waiting for
 
 
 class Batcher:
@@ -58,20 +58,20 @@ class Batcher:
 
     @classmethod
     def load(cls, path: Path, options: LocalOptions) -> Batcher:
-        """Weights and tokenizer of a folder. Raises: what they raise."""
+        """Load weights and tokenizer of a folder. Raises: their errors."""
         network = Network.load(path, options)
         vocabulary = Vocabulary.load(path, network.vocabulary_size, network.generation.end_ids)
         return cls(network, vocabulary, options, path.name)
 
     @property
     def idle(self) -> bool:
-        """Nothing runs and nothing waits."""
+        """Whether nothing runs or waits."""
         return not self.rows and not self._waiting
 
     def add(self, *tickets: Ticket) -> None:
         """Queue a request, or the workers of a group in order, by priority, then by arrival.
 
-        A bad one gets its error at once, and so does the rest of its group.
+        An invalid one gets its error at once, and so does the rest of its group.
         """
         try:
             rows = self._rows(tickets)
@@ -83,7 +83,7 @@ class Batcher:
             heapq.heappush(self._waiting, (-priority, next(self._order), rows))
 
     def step(self) -> None:
-        """Let cancelled rows go, take waiting ones in, read one batch, choose one token each."""
+        """Drop cancelled rows, admit waiting ones, read one batch, choose the next tokens."""
         self._drop_cancelled()
         self._admit()
         spans = self._plan()
@@ -91,7 +91,7 @@ class Batcher:
             self._read(spans)
 
     def abort(self, error: WeftError) -> None:
-        """End everything that runs or waits with `error`, and forget what was cached."""
+        """End everything that runs or waits with `error`, and clear the cache."""
         for row in (*self.rows, *(row for *_, rows in self._waiting for row in rows)):
             row.end()
             row.ticket.put(error)
@@ -102,14 +102,14 @@ class Batcher:
         self._network.reset()
 
     def close(self) -> None:
-        """Let go of what drafts. Nothing may run."""
+        """Close the drafters. Nothing may run."""
         self._drafting.close()
 
     def _rows(self, tickets: Sequence[Ticket]) -> tuple[AnswerRow, ...]:
         attention = tickets[0].request.attention
         if attention is None:
             return tuple(self._intake.row(ticket) for ticket in tickets)
-        self._network.rotary()  # a model that has none is refused here
+        self._network.rotary()  # refuses a model without rotary positions
         group = WorkerGroup(
             self._intake.workers(tickets), attention.layout, self._options.max_batch
         )
@@ -139,13 +139,13 @@ class Batcher:
         heapq.heapify(self._waiting)
 
     def _remove(self, row: AnswerRow) -> None:
-        """End a row that was cancelled or failed."""
+        """End a cancelled or failed row."""
         row.done = True
         if row in self._groups:
             self._groups[row].remove(row)
 
     def _retire(self) -> None:
-        """Let go of the rows that are done; a group's slots when all of its rows are."""
+        """Release the rows that are done; a group's slots when all of its rows are."""
         done = [row for row in self.rows if row.done]
         self.rows = [row for row in self.rows if not row.done]
         for row in done:
@@ -181,10 +181,10 @@ class Batcher:
         return not self.rows or longest * (len(self.rows) + slots) <= self._options.cache_tokens
 
     def _prefix_is_coming(self, row: AnswerRow) -> bool:
-        """Whether a running row is still reading a prefix that this row could soon take over."""
+        """Whether a running row is still reading a prefix that this row could soon reuse."""
         if row.placement is not None or row in self._groups:
             return False
-        worth = self._slots.reusable(row.tokens) + _WORTH_WAITING_TOKENS
+        worth = self._slots.reusable(row.tokens) + _MIN_SHARED_TOKENS
         for other in self.rows:
             if other.placement is not None or other in self._groups:
                 continue
@@ -213,16 +213,16 @@ class Batcher:
             row.slot.prompt = row.prompt_tokens
 
     def _splice(self, row: AnswerRow, placement: Placement) -> None:
-        """Fetch what any slot holds of the row's tokens; the last one's logits are wanted."""
+        """Copy the row's tokens that any slot has; the last one is read for its logits."""
         names = placement.names(row.tokens[:-1])
-        known = self._slots.named()
+        cached = self._slots.named()
         slot = row.slot = self._slots.claim_empty()
-        found = {column: known[name] for column, name in enumerate(names) if name in known}
+        found = {column: cached[name] for column, name in enumerate(names) if name in cached}
         if found:
             self._network.splice(list(found.values()), slot.number, list(found))
         slot.placement, slot.names = placement, names
         if self._network.reads_prompts_apart:
-            slot.prompt = 0  # what it takes over may be of an answer
+            slot.prompt = 0  # the copied tokens may be those of an answer
         slot.tokens = row.tokens[:-1]
         slot.missing = [column for column in range(len(names)) if column not in found]
         row.reused = len(found)
@@ -248,7 +248,7 @@ class Batcher:
         return spans
 
     def _may_draft(self, row: AnswerRow) -> bool:
-        """Whether all that the row has is read in the next pass, so that a draft can follow."""
+        """Whether the next pass reads all tokens of the row, so that a draft can follow."""
         if not row.writing or row.slot is None or row in self._groups:
             return False
         return len(row.slot.unread(len(row.tokens))) <= self._options.prefill_tokens
@@ -266,7 +266,7 @@ class Batcher:
         return draft_span(draft, row.slot.number, part, tokens, row.placement, taps)
 
     def _read(self, spans: list[Span]) -> None:
-        readings = self._network.forward(spans)
+        outputs = self._network.forward(spans)
         self.forwards += 1
         by_slot = {span.slot: span for span in spans}
         for row in self.rows:
@@ -276,21 +276,21 @@ class Batcher:
                 continue
             row.forwards += 1
             if span.wants_logits:
-                self._go_on(row, span, readings[span.slot])
+                self._continue(row, span, outputs[span.slot])
             else:
                 row.slot.read(span.columns, span.tokens)
-                row.see(TargetOutputs(tuple(span.tokens), readings[span.slot].hidden))
+                row.see(TargetOutputs(tuple(span.tokens), outputs[span.slot].hidden))
         for group in dict.fromkeys(self._groups.values()):
             group.settle(self._network)
         self._retire()
 
-    def _go_on(self, row: AnswerRow, span: Span, reading: SpanOutput) -> None:
-        """The row chooses what follows; of its draft the path stays in its slot."""
+    def _continue(self, row: AnswerRow, span: Span, output: SpanOutput) -> None:
+        """Choose the row's next tokens; the accepted path of its draft stays in its slot."""
         assert row.slot is not None
         draft = self._drafts.get(row, NO_DRAFT)
         line = len(span.tokens) - len(draft.tree) - len(draft.aux)
         row.slot.read(span.columns[:line], span.tokens[:line])
-        walk = self._advance(row, span.tokens[:line], draft, reading)
+        walk = self._advance(row, span.tokens[:line], draft, output)
         if walk is not None and walk.path:
             first = span.columns[line - 1] + 1
             self._network.keep(row.slot.number, first, walk.path)
@@ -298,14 +298,14 @@ class Batcher:
             row.slot.read(range(first, first + len(path)), path)
 
     def _advance(
-        self, row: AnswerRow, line: Sequence[int], draft: DraftProposal, reading: SpanOutput
+        self, row: AnswerRow, line: Sequence[int], draft: DraftProposal, output: SpanOutput
     ) -> AcceptedPath | None:
-        logits = reading.logits[: 1 + len(draft.tree)]
+        logits = output.logits[: 1 + len(draft.tree)]
         try:
             return row.advance(
-                logits, draft, lambda walk: target_outputs(reading, draft, walk, line), self._name
+                logits, draft, lambda walk: target_outputs(output, draft, walk, line), self._name
             )
-        except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
+        except BaseException as error:  # noqa: BLE001 - the error of one row ends only that row
             self._remove(row)
             row.ticket.put(converted("the answer cannot be continued", error))
             return None

@@ -1,6 +1,6 @@
-"""Speculative decoders of one network: made when they are first asked for, and asked for drafts.
+"""The speculative decoders of one network, made at their first use; collects their drafts.
 
-Knows rows and methods; knows nothing of how any of them drafts.
+Works on rows and methods, whatever their way of drafting.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from weft.decoding.speculative.speculation import SpeculationFallback, Speculati
 from weft.serving.local.autoregressive.row import AnswerRow
 
 LOG = logging.getLogger("weft.decoding")
-_MOST_METHODS = 32
+_MAX_METHODS = 32
 
 
 class SpeculativeDecoders:
-    """`default` is what requests get that name no decoder."""
+    """Makes speculative decoders. `default` is for requests that name none."""
 
     def __init__(self, network: Network, default: DecodeSpec = AUTOREGRESSIVE) -> None:
         self._network = network
@@ -38,11 +38,11 @@ class SpeculativeDecoders:
         self._methods: dict[DecodeSpec, SpeculativeMethod] = {}
         self._warned: set[str] = set()
 
-    def speculation(self, decode: DecodeSpec, asked: DraftRequest) -> SpeculativeSequence | None:
+    def speculation(self, decode: DecodeSpec, request: DraftRequest) -> SpeculativeSequence | None:
         """The drafts of one answer; None for plain decoding.
 
-        Raises: `CapabilityError` for a decoder or an option that is none, and for one that may
-        change the text where that was not asked for; what making it raises.
+        Raises: `CapabilityError` for an unknown decoder or option, and for one that may change the
+        text although the request asks for a lossless one; the errors of making it.
         """
         spec = self._default if decode == AUTOREGRESSIVE else decode
         if spec.method in PLAIN_NAMES:
@@ -53,25 +53,26 @@ class SpeculativeDecoders:
                 " by token",
                 hint=f"it has: {', '.join(NAMES)}",
             )
-        words = self._network.vocabulary_size
-        return SpeculativeSequence(self._method(spec), words, asked, self._warn)
+        size = self._network.vocabulary_size
+        return SpeculativeSequence(self._method(spec), size, request, self._warn)
 
     def drafts(self, rows: Iterable[AnswerRow]) -> dict[AnswerRow, DraftProposal]:
-        """What the drafters of rows propose; the rows of one method are asked together."""
-        asks: dict[
+        """The drafts of rows; the rows of one method are drafted together."""
+        requests: dict[
             SpeculativeMethod, list[tuple[AnswerRow, SpeculativeSequence, ProposalRequest]]
         ] = {}
         for row in rows:
-            ask = row.speculation.ask() if row.speculation is not None else None
-            if row.speculation is not None and ask is not None:
-                asks.setdefault(row.speculation.method, []).append((row, row.speculation, ask))
+            request = row.speculation.ask() if row.speculation is not None else None
+            if row.speculation is not None and request is not None:
+                entry = row, row.speculation, request
+                requests.setdefault(row.speculation.method, []).append(entry)
         drafts = {}
-        for method, asked in asks.items():
-            begun = time.perf_counter()
-            answers = propose_all(method, [ask for _, _, ask in asked])
-            share_s = (time.perf_counter() - begun) / len(asked)
-            for (row, speculation, ask), draft in zip(asked, answers, strict=True):
-                drafts[row] = row.admitted(speculation.take(draft, ask, row.room))
+        for method, entries in requests.items():
+            began_s = time.perf_counter()
+            proposals = propose_all(method, [request for _, _, request in entries])
+            share_s = (time.perf_counter() - began_s) / len(entries)
+            for (row, speculation, request), draft in zip(entries, proposals, strict=True):
+                drafts[row] = row.admitted(speculation.take(draft, request, row.room))
                 row.proposal_s += share_s
         return drafts
 
@@ -81,7 +82,7 @@ class SpeculativeDecoders:
             self._methods.popitem()[1].close()
 
     def _warn(self, fallback: SpeculationFallback) -> None:
-        """Log a drafter that failed, once for each decoder: its answers tell of each time."""
+        """Log a failed drafter, once per decoder; its answers report every failure."""
         if fallback.method not in self._warned:
             self._warned.add(fallback.method)
             LOG.warning(
@@ -94,7 +95,7 @@ class SpeculativeDecoders:
         if spec not in self._methods:
             try:
                 self._methods[spec] = self._made(spec)
-            except SpecError as error:  # to who asks, it is what this model cannot do
+            except SpecError as error:  # to the caller, this model lacks the decoder
                 raise CapabilityError(error.message, hint=error.hint) from error
         return self._methods[spec]
 
@@ -104,9 +105,9 @@ class SpeculativeDecoders:
                 f"the decoder {spec.method!r} may change the text",
                 hint="ask for it as a lossy one, if that is what you want",
             )
-        if len(self._methods) >= _MOST_METHODS:
+        if len(self._methods) >= _MAX_METHODS:
             raise CapabilityError(
-                f"this model drafts in {_MOST_METHODS} ways already",
+                f"this model drafts in {_MAX_METHODS} ways already",
                 hint="use fewer decoders, or fewer variants of their options",
             )
         return made(spec.method, self._network, dict(spec.options))

@@ -1,6 +1,6 @@
-"""From a request to a row that can run: checked, templated, tokenised, its grammar compiled.
+"""Makes rows from requests: checks, templates, tokenizes, compiles the grammar.
 
-Foreign text and schemas come in here; what does not fit is refused with the reason.
+Refuses unusable text and schemas with a reason.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from weft.serving.local.grammar import AnswerGrammar, GrammarCompiler
 from weft.serving.local.options import LocalOptions
 from weft.serving.local.request import (
     check_request,
-    given,
+    or_default,
     prompt_of,
     room_after,
+    sampling_params,
     seed_of,
-    shaping_of,
 )
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
 
 Speculate = Callable[[DecodeSpec, DraftRequest], SpeculativeSequence | None]
-"""The drafts of one sequence, by the decoder that is asked for; None: plain decoding."""
+"""The drafts of one sequence by the requested decoder; None: plain decoding."""
 _Beginning = tuple[list[int], list[int], list[int]]
 
 
@@ -45,20 +45,20 @@ class Intake:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        habits: ModelGenerationConfig,
+        generation_config: ModelGenerationConfig,
         context_tokens: int,
         options: LocalOptions,
         speculate: Speculate,
     ) -> None:
         self._vocabulary = vocabulary
         self._speculate = speculate
-        self._habits = habits
+        self._generation_config = generation_config
         self._context_tokens = context_tokens
         self._default_max_tokens = options.default_max_tokens
         self._grammars = GrammarCompiler(vocabulary, options)
 
     def row(self, ticket: Ticket) -> AnswerRow:
-        """Raises: `ModelRequestError` for a request that this model cannot answer as it is."""
+        """The row of a request. Raises: `ModelRequestError` where this model cannot answer it."""
         request = ticket.request
         _check(request)
         prompt = prompt_of(request, self._vocabulary, self._context_tokens)
@@ -77,7 +77,7 @@ class Intake:
             self._worker(ticket, parts, share) for ticket, parts in zip(tickets, begun, strict=True)
         ]
 
-    def _worker(self, ticket: Ticket, parts: _Beginning, most: int) -> GroupWorker:
+    def _worker(self, ticket: Ticket, parts: _Beginning, max_tokens: int) -> GroupWorker:
         attention = ticket.request.attention
         assert attention is not None
         encode = self._vocabulary.encode_plain
@@ -88,18 +88,19 @@ class Intake:
             attention.nudge_tokens,
             shared=shares_steps(attention.layout),
         )
-        row = self._row(ticket, [token for part in parts for token in part], most, steps=steps)
+        prompt = [token for part in parts for token in part]
+        row = self._row(ticket, prompt, max_tokens, steps=steps)
         if len(row.tokens) - row.prompt_tokens >= row.limits.max_tokens:
             raise ModelRequestError(
                 f"worker {attention.index} may write {row.limits.max_tokens} tokens, which its"
                 " opening fills",
                 hint="raise max_tokens, or shorten the prompt",
             )
-        prompt, others, own = map(len, parts)
-        return GroupWorker(attention.index, row, steps, prompt, others, own)
+        lengths = map(len, parts)
+        return GroupWorker(attention.index, row, steps, *lengths)
 
     def _beginning(self, request: ModelRequest) -> _Beginning:
-        """What a worker reads before it may write: the prompt, `others` and `own`."""
+        """What a worker reads before it writes: the prompt, `others` and `own`."""
         assert request.attention is not None
         _check(request)
         encode = self._vocabulary.encode_plain
@@ -110,48 +111,50 @@ class Intake:
         self,
         ticket: Ticket,
         prompt: list[int],
-        most: int,
+        max_tokens: int,
         *,
         placement: Placement | None = None,
         steps: WorkerSteps | None = None,
     ) -> AnswerRow:
-        """A row that writes at most `most` tokens."""
+        """A row that writes at most `max_tokens` tokens."""
         request = ticket.request
         sampling = request.sampling
-        shaping = shaping_of(sampling, self._habits)
+        params = sampling_params(sampling, self._generation_config)
         seed = seed_of(sampling)
         grammar = self._grammar(request)
         speculation = None
         if steps is None:
             speculation = self._speculate(
-                request.decode, DraftRequest(shaping, seed, _label(request))
+                request.decode, DraftRequest(params, seed, _label(request))
             )
         ignore_end = bool(request.extra.get("ignore_eos", False))
         return AnswerRow(
             ticket,
             prompt,
             AnswerLimits(
-                max_tokens=min(given(sampling.max_tokens, self._default_max_tokens), most),
+                max_tokens=min(
+                    or_default(sampling.max_tokens, self._default_max_tokens), max_tokens
+                ),
                 end_ids=frozenset() if ignore_end else self._vocabulary.end_ids,
                 stop_ids=frozenset(sampling.stop_token_ids),
             ),
             TokenChooser(
-                shaping,
+                params,
                 CounterRng(seed),
                 grammar,
                 steps.follow if steps is not None else None,
-                draws_all=request.logprobs or request.top_logprobs > 0,
+                samples_all=request.logprobs or request.top_logprobs > 0,
             ),
             AnswerText(self._vocabulary.bytes_of, sampling.stop),
             grammar,
-            repeatable=shaping.greedy or sampling.seed is not None,
+            repeatable=params.greedy or sampling.seed is not None,
             speculation=speculation,
             placement=placement,
-            begun=steps.begin() if steps is not None else (),
+            forced_first=steps.begin() if steps is not None else (),
         )
 
     def _room(self, tokens: int) -> int:
-        """How many tokens of the context are left."""
+        """The number of tokens left in the context."""
         return room_after(tokens, self._context_tokens)
 
     def _grammar(self, request: ModelRequest) -> AnswerGrammar | None:

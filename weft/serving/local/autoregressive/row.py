@@ -1,4 +1,4 @@
-"""One request while it runs: its tokens, how its next one is chosen, and when it ends."""
+"""One running request: its tokens, the choice of the next ones, and its end."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from weft.serving.local.ticket import Ticket
 
 
 def admitted(draft: DraftProposal, following: Callable[[Sequence[int]], int]) -> DraftProposal:
-    """`draft` as far as its tokens can follow; `following` tells how many of a run of them can.
+    """`draft` without tokens that cannot follow; `following` counts the leading ones that can.
 
-    Left as it is where candidates were drawn at random, whose rule counts on all of them, and where
-    rows hang beside the tree.
+    Unchanged where candidates were drawn at random, since acceptance needs all of them, and where
+    rows are attached to the tree.
     """
     tree = draft.tree
     if not len(tree) or tree.proposals or len(draft.aux):
@@ -40,17 +40,17 @@ def admitted(draft: DraftProposal, following: Callable[[Sequence[int]], int]) ->
         kept.update(path[: following([tree.tokens[node] for node in path])])
     if len(kept) == len(tree):
         return draft
-    place = {ROOT: ROOT} | {node: at for at, node in enumerate(sorted(kept))}
-    left = DraftTree(
+    index = {ROOT: ROOT} | {node: at for at, node in enumerate(sorted(kept))}
+    pruned = DraftTree(
         tuple(tree.tokens[node] for node in sorted(kept)),
-        tuple(place[tree.parents[node]] for node in sorted(kept)),
+        tuple(index[tree.parents[node]] for node in sorted(kept)),
     )
-    return DraftProposal(left, source=draft.source)
+    return DraftProposal(pruned, source=draft.source)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """When an answer ends at the latest, by itself, and by wish. `end_ids` may be empty."""
+    """The limits of an answer: its length, and the tokens that end it. `end_ids` may be empty."""
 
     max_tokens: int
     end_ids: frozenset[int]
@@ -58,21 +58,21 @@ class AnswerLimits:
 
 
 class AnswerRow:
-    """`tokens` are the prompt and what has been written; `slot` holds those the model has read."""
+    """A row of the batch. `tokens`: prompt and answer; `slot` has those the model has read."""
 
     def __init__(
         self,
         ticket: Ticket,
         prompt: list[int],
         limits: AnswerLimits,
-        choosing: TokenChooser,
+        chooser: TokenChooser,
         answer: AnswerText,
         grammar: AnswerGrammar | None,
         *,
         repeatable: bool,
         speculation: SpeculativeSequence | None = None,
         placement: Placement | None = None,
-        begun: Sequence[int] = (),
+        forced_first: Sequence[int] = (),
     ) -> None:
         self.ticket = ticket
         self.tokens = prompt
@@ -85,7 +85,7 @@ class AnswerRow:
         self.placement = placement
         self.speculation = speculation
         self.proposal_s = 0.0
-        self._choosing = choosing
+        self._chooser = chooser
         self._answer = answer
         self._grammar = grammar
         self._repeatable = repeatable
@@ -93,19 +93,19 @@ class AnswerRow:
         self._wants_logprobs = ticket.request.logprobs or self._largest > 0
         self._cut = False  # forced tokens did not fit into max_tokens
         self._prefilled = False
-        for token in begun:
+        for token in forced_first:
             self._take(SampledToken(token))
         if speculation is not None:
             speculation.extend(prompt)
 
     @property
     def most_tokens(self) -> int:
-        """How many tokens this row can come to hold."""
+        """The most tokens that this row can have."""
         return self.prompt_tokens + self.limits.max_tokens
 
     @property
     def room(self) -> int:
-        """How many tokens the answer may still get."""
+        """The number of tokens that the answer may still get."""
         return self.limits.max_tokens - len(self._answer.token_ids)
 
     @property
@@ -117,13 +117,13 @@ class AnswerRow:
         self,
         logits: NDArray[np.float32],
         draft: DraftProposal,
-        look: Callable[[AcceptedPath], TargetOutputs],
+        target_outputs: Callable[[AcceptedPath], TargetOutputs],
         model: str,
     ) -> AcceptedPath:
-        """Choose the next tokens, and hand on what there is to see.
+        """Choose the next tokens, and pass on the new text.
 
         logits: [1 + nodes, vocabulary] after the last token and after the nodes of `draft`;
-        changed. `look` tells what the pass showed of a walk.
+        modified. `target_outputs` returns the pass's outputs along an accepted path.
 
         Raises: `ModelOutputError` when the answer ends inside its JSON, `ModelRequestError` when
         its schema turns out too complex.
@@ -132,88 +132,90 @@ class AnswerRow:
             self.ticket.put(Prefilled(tuple(self.tokens[: self.prompt_tokens])))
             self._prefilled = True
         plain = logits.copy() if self._wants_logprobs else logits
-        taken = self._choosing.taken
+        taken = self._chooser.taken
         walk = self._walk(logits, draft)
-        tokens = walk.tokens(draft.tree)[: self._choosing.taken - taken]
+        tokens = walk.tokens(draft.tree)[: self._chooser.taken - taken]
         rows = [plain[node - ROOT] for node in (ROOT, *walk.path)]
-        kept = self._write([self._drawn(*pair) for pair in zip(tokens, rows, strict=False)])
+        kept = self._write([self._sampled(*pair) for pair in zip(tokens, rows, strict=False)])
         forced = self._write([SampledToken(token) for token in self._forced()])
         reason = self._ending()
-        self._learn(draft, walk, kept, forced, None if reason else look)
+        self._report_to_drafter(draft, walk, kept, forced, None if reason else target_outputs)
         self._report(reason, model)
         return walk
 
     def admitted(self, draft: DraftProposal) -> DraftProposal:
-        """`draft` without what the answer's grammar forbids."""
+        """`draft` without tokens that the answer's grammar forbids."""
         return draft if self._grammar is None else admitted(draft, self._grammar.following)
 
-    def see(self, seen: TargetOutputs) -> None:
-        """A piece of the prompt has been read."""
+    def see(self, outputs: TargetOutputs) -> None:
+        """Pass the outputs for a piece of the prompt to the drafter."""
         if self.speculation is not None:
-            self.speculation.see(seen)
+            self.speculation.see(outputs)
 
     def end(self) -> None:
-        """The row has left the batch. Harmless when repeated."""
+        """Release the drafter: the row has left the batch. Harmless when repeated."""
         if self.speculation is not None:
             self.speculation.end()
 
     def _walk(self, logits: NDArray[np.float32], draft: DraftProposal) -> AcceptedPath:
-        """How far `draft` is right, and the token after it."""
-        tree, choosing = draft.tree, self._choosing
+        """The accepted path of `draft`, and the token after it."""
+        tree, chooser = draft.tree, self._chooser
 
         def distribution_at(node: int) -> NDArray[np.float64]:
             if node != ROOT:
-                choosing.take(tree.tokens[node])
-            return choosing.distribution(logits[node - ROOT])
+                chooser.take(tree.tokens[node])
+            return chooser.distribution(logits[node - ROOT])
 
         position = len(self._answer.token_ids)
         if self.speculation is None:
-            walk = AcceptedPath((), choosing.chance.token(distribution_at(ROOT), position))
+            walk = AcceptedPath((), chooser.rng.token(distribution_at(ROOT), position))
         else:
-            walk = self.speculation.walk(draft, distribution_at, choosing.chance, position)
-        choosing.take(walk.bonus)
+            walk = self.speculation.walk(draft, distribution_at, chooser.rng, position)
+        chooser.take(walk.bonus)
         return walk
 
-    def _drawn(self, token: int, logits: NDArray[np.float32]) -> SampledToken:
-        """Logprobs are the plain model's."""
+    def _sampled(self, token: int, logits: NDArray[np.float32]) -> SampledToken:
+        """The token, with the plain model's log probabilities if requested."""
         return (
-            _measured(token, logits, self._largest) if self._wants_logprobs else SampledToken(token)
+            _with_logprobs(token, logits, self._largest)
+            if self._wants_logprobs
+            else SampledToken(token)
         )
 
     def _forced(self) -> list[int]:
-        """What must follow now, as far as there is room."""
-        forced = [] if self._over else self._choosing.drain()
+        """The tokens forced now, as far as there is room."""
+        forced = [] if self._over else self._chooser.drain()
         self._cut = len(forced) > self.room
         return forced[: self.room]
 
-    def _write(self, drawn: Sequence[SampledToken]) -> list[int]:
-        """Take tokens up to the end of the answer; those that were."""
+    def _write(self, tokens: Sequence[SampledToken]) -> list[int]:
+        """Take tokens up to the end of the answer; return those taken."""
         written = []
-        for each in drawn:
+        for sampled in tokens:
             if self._over:
                 break
-            self._take(each)
-            written.append(each.token)
+            self._take(sampled)
+            written.append(sampled.token)
         return written
 
-    def _learn(
+    def _report_to_drafter(
         self,
         draft: DraftProposal,
         walk: AcceptedPath,
         kept: list[int],
         forced: list[int],
-        look: Callable[[AcceptedPath], TargetOutputs] | None,
+        target_outputs: Callable[[AcceptedPath], TargetOutputs] | None,
     ) -> None:
-        """Tell the drafter what came of its draft; `look` is None when no other is wanted."""
+        """Pass the result of its draft to the drafter; `target_outputs`: None after the end."""
         if self.speculation is None:
             return
-        if look is not None and self.speculation.watches:
-            self.speculation.see(look(walk))
+        if target_outputs is not None and self.speculation.watches:
+            self.speculation.see(target_outputs(walk))
         self.speculation.settle(draft, walk, kept)
         self.speculation.extend(forced)
 
     def _report(self, reason: FinishReason | None, model: str) -> None:
-        """Hand on what is new, and the whole answer where it has ended, for `reason`."""
+        """Pass on the new text, and the completion if the answer has ended for `reason`."""
         if reason is None:
             delta = self._answer.delta()
         else:
@@ -231,13 +233,13 @@ class AnswerRow:
                 raise
             self.ticket.put(completion)
 
-    def _take(self, drawn: SampledToken) -> None:
-        self.tokens.append(drawn.token)
-        self._answer.add(drawn, silent=self._ends(drawn.token))
+    def _take(self, sampled: SampledToken) -> None:
+        self.tokens.append(sampled.token)
+        self._answer.add(sampled, silent=self._ends(sampled.token))
 
     @property
     def _over(self) -> bool:
-        """Whether the last token ended the answer, or a stop string did."""
+        """Whether the last token or a stop string ended the answer."""
         written = bool(self._answer.token_ids)
         return self._answer.stopped is not None or (written and self._ends(self.tokens[-1]))
 
@@ -307,7 +309,7 @@ class AnswerRow:
         )
 
 
-def _measured(token: int, logits: NDArray[np.float32], most: int) -> SampledToken:
+def _with_logprobs(token: int, logits: NDArray[np.float32], most: int) -> SampledToken:
     top = logits.max()
     whole = top + np.log(np.exp(logits - top).sum(dtype=np.float64))
     if not most:

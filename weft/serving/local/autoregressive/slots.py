@@ -1,6 +1,6 @@
-"""Which row of the cache a request gets, and what it can take over from others.
+"""The rows of the KV cache: which one a request gets, and what it can reuse from others.
 
-Knows token ids and slot numbers; holds no tensors.
+Works on token ids and slot numbers; holds no tensors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ORDINARY = Placement()
 class Slot:
     """One row of the cache.
 
-    `tokens` are those whose keys and values it holds, by column, but for the columns `missing`;
-    `placement` says where they stand. From column `front` on they have seen tokens of other slots;
-    None: none has. From column `prompt` on they were computed in another precision than prompts
-    are; None: none was. `moved` tokens were written from `front` on and are there no longer.
-    `names` are those of the first tokens, as far as they were asked for.
+    `tokens` are those whose keys and values are in it, by column, except for the columns `missing`;
+    `placement` has their positions. From column `front` on they have attended to tokens of other
+    slots; None: none has. From column `prompt` on they were computed in another precision than
+    prompts; None: none was. `moved`: the number of tokens written from `front` on and moved away.
+    `names` identify the first tokens, as far as computed.
     """
 
     number: int
@@ -36,32 +36,32 @@ class Slot:
 
     @property
     def ordinary_tokens(self) -> int:
-        """How many leading tokens hold what they would in an ordinary sequence."""
+        """The number of leading tokens that are as in an ordinary sequence."""
         limits = (self.placement.ordinary_tokens, self.front, self.prompt, *self.missing[:1])
         return min([len(self.tokens), *(limit for limit in limits if limit is not None)])
 
     def unread(self, tokens: int) -> Sequence[int]:
-        """The columns that a sequence of so many tokens still has to be read into, ascending."""
+        """The columns, ascending, that a sequence of `tokens` tokens still has to be read into."""
         rest = range(len(self.tokens), tokens - self.moved)
         return (*self.missing, *rest) if self.missing else rest
 
     def read(self, columns: Sequence[int], tokens: Sequence[int]) -> None:
-        """Tokens have been read into their columns."""
-        known = len(self.tokens)
-        self.tokens.extend(t for c, t in zip(columns, tokens, strict=True) if c >= known)
+        """Record that `tokens` have been read into their `columns`."""
+        count = len(self.tokens)
+        self.tokens.extend(t for c, t in zip(columns, tokens, strict=True) if c >= count)
         if self.missing:
             done = set(columns)
             self.missing = [column for column in self.missing if column not in done]
 
     def begin(self, tokens: Sequence[int], names: Sequence[int] = ()) -> None:
-        """Take the slot for a new sequence, of which it holds the first tokens."""
+        """Take the slot for a new sequence, whose first `tokens` it has."""
         self.tokens, self.names = list(tokens), list(names[: len(tokens)])
         self.placement, self.missing, self.moved = ORDINARY, [], 0
         self.front = self.prompt = None
         self.busy = True
 
     def free(self) -> None:
-        """Let go of the slot. What others can take over stays."""
+        """Release the slot. What others can reuse stays."""
         if self.front is not None:
             del self.tokens[self.front :]
         self.front, self.moved, self.busy = None, 0, False
@@ -69,7 +69,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class SlotClaim:
-    """A slot for a prompt, the slot whose prefix it takes over, and how many tokens of it."""
+    """A slot for a prompt, the slot whose prefix it reuses, and the length of that prefix."""
 
     slot: Slot
     source: Slot
@@ -77,7 +77,7 @@ class SlotClaim:
 
 
 class CacheSlots:
-    """At most `limit` slots, made as they are needed. A free slot keeps its tokens for reuse."""
+    """At most `limit` slots, made as needed. A free slot keeps its tokens for reuse."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -88,15 +88,15 @@ class CacheSlots:
 
     @property
     def free(self) -> int:
-        """How many more requests can be taken on."""
+        """The number of requests that can be added."""
         return self._limit - sum(slot.busy for slot in self._slots)
 
     def claim(self, prompt: Sequence[int]) -> SlotClaim:
-        """A slot for `prompt`; its `tokens` are then the reused ones.
+        """Claim a slot for `prompt`; its `tokens` are then the reused ones.
 
-        The last prompt token is never reused: its logits are wanted. At least one slot must be
-        free. A free slot that holds the longest common prefix is taken as it is, unless another
-        has less to lose; then the caller copies the columns of `source`.
+        The last prompt token is never reused: its logits are needed. At least one slot must be
+        free. A free slot with the longest common prefix is taken itself, unless another has less
+        to lose; then the caller copies the columns of `source`.
         """
         best, reused = self._longest(prompt)
         slot = self._unused(best, reused)
@@ -105,17 +105,17 @@ class CacheSlots:
         return claim
 
     def claim_empty(self) -> Slot:
-        """A slot without tokens. At least one must be free."""
+        """Claim a slot without tokens. At least one must be free."""
         slot = self._unused()
         slot.begin(())
         return slot
 
     def reusable(self, prompt: Sequence[int]) -> int:
-        """How many tokens of `prompt` a claim would find."""
+        """The number of tokens of `prompt` that a claim would reuse."""
         return self._longest(prompt)[1]
 
     def named(self) -> dict[int, tuple[int, int]]:
-        """Slot and column of every token that another sequence can take over, by its name."""
+        """The slot and column of every token that another sequence can reuse, by its name."""
         found = {}
         for slot in self._slots:
             slot.names = slot.placement.names(slot.tokens[: slot.front], slot.names)
@@ -135,7 +135,7 @@ class CacheSlots:
         return best, reused
 
     def _unused(self, best: Slot | None = None, kept: int = 0) -> Slot:
-        """The free slot that loses the fewest tokens; `best` would keep so many of its own."""
+        """The free slot that loses the fewest tokens; `best` would keep `kept` of its own."""
         free = [slot for slot in self._slots if not slot.busy]
         if free:
             return min(free, key=lambda slot: len(slot.tokens) - kept * (slot is best))
@@ -145,7 +145,7 @@ class CacheSlots:
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many leading tokens two sequences share."""
+    """The number of leading tokens that two sequences share."""
     for index, (a, b) in enumerate(zip(left, right, strict=False)):
         if a != b:
             return index

@@ -1,4 +1,4 @@
-"""The distribution of an answer's next token within its grammar, and what the grammar forces."""
+"""The distribution of an answer's next token within its grammar, and the forced tokens."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from weft.serving.local.grammar import AnswerGrammar
 
 
 class TokenChooser:
-    """Goes along one answer, token by token: `taken` so far, and none after it has `finished`.
+    """Chooses the tokens of one answer: `taken` so far; none follows once it is `finished`.
 
-    `steps` tells the tokens that must follow one that was taken; else the grammar does, but for
-    answers whose log probabilities are wanted, which `draws_all`: forced tokens have none.
+    `steps` returns the tokens forced after a taken one; without it the grammar does, except for
+    answers with log probabilities (`samples_all`): forced tokens have none.
     """
 
     def __init__(
         self,
-        shaping: SamplingParams,
-        chance: TokenRng,
+        params: SamplingParams,
+        rng: TokenRng,
         grammar: AnswerGrammar | None = None,
         steps: Callable[[int], list[int]] | None = None,
         *,
-        draws_all: bool = False,
+        samples_all: bool = False,
     ) -> None:
-        self.chance = chance
+        self.rng = rng
         self.taken = 0
         self.forced: deque[int] = deque()
-        """What comes next whatever the model says; the grammar has taken it already."""
-        self._shaping = shaping
+        """The next tokens, whatever the model says; the grammar has taken them already."""
+        self._params = params
         self._grammar = grammar
         self._steps = steps
-        self._draws_all = draws_all
+        self._samples_all = samples_all
 
     @property
     def finished(self) -> bool:
-        """Nothing can follow any more."""
+        """Whether nothing can follow."""
         return not self.forced and self._grammar is not None and self._grammar.finished
 
     def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Of the next token: probabilities [vocabulary]. logits: [vocabulary]; changed.
+        """Probabilities [vocabulary] of the next token. logits: [vocabulary]; modified.
 
         Raises: `ModelRequestError` when the grammar has become too complex to follow.
         """
@@ -53,10 +53,10 @@ class TokenChooser:
             return _certain(0, len(logits))  # it is not read
         if self._grammar is not None:
             self._grammar.restrict(logits)
-        return self._shaping.distribution(logits)
+        return self._params.distribution(logits)
 
     def take(self, token: int) -> None:
-        """The answer goes on with `token`, which the distribution allows."""
+        """Continue the answer with `token`, which the distribution allows."""
         if self.finished:
             return
         self.taken += 1
@@ -68,7 +68,7 @@ class TokenChooser:
         self.forced.extend(self._follow(token))
 
     def drain(self) -> list[int]:
-        """What is forced now, as taken."""
+        """Take and return the tokens forced now."""
         forced = list(self.forced)
         self.taken += len(forced)
         self.forced.clear()
@@ -77,7 +77,7 @@ class TokenChooser:
     def _follow(self, token: int) -> list[int]:
         if self._steps is not None:
             return self._steps(token)
-        if self._grammar is None or self._draws_all:
+        if self._grammar is None or self._samples_all:
             return []
         return self._grammar.forced()
 

@@ -1,6 +1,6 @@
-"""Rows that see one another's tokens as they are written: their slots, views and finished steps.
+"""Rows that attend to one another's tokens as they are written: slots, views, finished steps.
 
-Knows token ids and columns; draws nothing and holds no tensors.
+Works on token ids and columns; samples nothing and holds no tensors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from weft.decoding.network.network import Network
     from weft.serving.local.autoregressive.row import AnswerRow
 
-_WORTH_WAITING_TOKENS = 32
+_MIN_SHARED_TOKENS = 32  # a shorter common prefix is not worth waiting for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupWorker:
-    """One row of a group. `prompt`, `others` and `own` are tokens at the beginning of the row.
+    """One row of a group. `prompt`, `others` and `own` are token counts at the row's beginning.
 
     They are read as one ordinary sequence, since all blocks are empty then.
     """
@@ -45,7 +45,7 @@ class GroupWorker:
 
     @property
     def front(self) -> int:
-        """Where the block begins that the others see."""
+        """The column where the block begins that the others see."""
         return self.prompt + self.others + self.own
 
     @property
@@ -55,7 +55,7 @@ class GroupWorker:
 
     @property
     def to_read(self) -> int:
-        """How many tokens it reads before it may write; the last one before an answer waits."""
+        """The number of tokens it reads before it may write; the last before an answer waits."""
         return min(self.front, len(self.row.tokens) - 1)
 
     @property
@@ -63,7 +63,7 @@ class GroupWorker:
         return len(self.slot.tokens) >= self.to_read
 
     def blocks(self, reading: int = 0) -> WorkerBlocks:
-        """What its slot holds once `reading` more tokens have been read."""
+        """The blocks of its slot once `reading` more tokens have been read."""
         written = max(len(self.slot.tokens) + reading - self.front, 0)
         return WorkerBlocks(
             self.index, self.slot.number, self.prompt, self.others, self.own, written
@@ -71,12 +71,12 @@ class GroupWorker:
 
 
 class WorkerGroup:
-    """The workers of one group that are left, in order; all start in the same step.
+    """The remaining workers of one group, in order; all start in the same step.
 
-    One that has ended stays in the others' views. One that is removed leaves them at once, but for
-    its finished steps.
+    A finished worker stays in the others' views. A removed one leaves them at once, except for its
+    finished steps.
 
-    Raises: `CapabilityError` when the batch can never hold the group.
+    Raises: `CapabilityError` when the batch can never fit the group.
     """
 
     def __init__(
@@ -95,17 +95,17 @@ class WorkerGroup:
 
     @property
     def rows(self) -> list[AnswerRow]:
-        """The rows of the workers that are left."""
+        """The rows of the remaining workers."""
         return [worker.row for worker in self._workers]
 
     @property
     def slots(self) -> int:
-        """How many slots the group takes."""
+        """The number of slots that the group takes."""
         return len(self._workers) + shares_steps(self._layout)
 
     @property
     def most_tokens(self) -> int:
-        """The longest that one of its slots can come to be."""
+        """The greatest possible length of one of its slots."""
         written = sum(worker.row.limits.max_tokens for worker in self._workers)
         return max(
             *(worker.row.most_tokens for worker in self._workers),
@@ -113,7 +113,7 @@ class WorkerGroup:
         )
 
     def start(self, slots: CacheSlots, network: Network) -> None:
-        """Take the slots, which must be free, and what they hold of the prompts."""
+        """Claim the slots, which must be free, and reuse what they have of the prompts."""
         for worker in self._workers:
             claim = slots.claim(worker.row.tokens[: worker.to_read + 1])
             if claim.source is not claim.slot:
@@ -127,7 +127,7 @@ class WorkerGroup:
             self._history.front = 0
 
     def plan(self, budget: int, network: Network) -> list[Span]:
-        """What to read next: at most `budget` tokens of prompts, then of all who write."""
+        """The spans to read next: at most `budget` tokens of prompts, then of all writers."""
         writing = [worker for worker in self._workers if not worker.row.done]
         if all(worker.ready for worker in writing):
             return self._write(writing)
@@ -136,23 +136,23 @@ class WorkerGroup:
             shared = self._shared_with_first(worker)
             first = self._workers[0].slot
             if shared and len(first.tokens) < shared:
-                continue  # it will be there before long
+                continue  # the first worker will soon have it
             if shared:
                 self._take_over(worker, shared, network)
-            known = len(worker.slot.tokens)
-            part = worker.row.tokens[known : min(worker.to_read, known + budget)]
+            count = len(worker.slot.tokens)
+            part = worker.row.tokens[count : min(worker.to_read, count + budget)]
             budget -= len(part)
             if part:
-                columns = range(known, known + len(part))
+                columns = range(count, count + len(part))
                 spans.append(
                     Span(worker.slot.number, columns, part, wants_logits=False, prompt=True)
                 )
         return spans
 
     def settle(self, network: Network) -> None:
-        """After a forward: steps that have ended, and been read, leave for the history.
+        """After a forward pass, move finished and read steps to the history.
 
-        So does what was read of a worker that is done.
+        Also the tokens of a worker that is done.
         """
         if self._history is None:
             return
@@ -167,27 +167,27 @@ class WorkerGroup:
                 self._move(worker, left, self._history, network)
 
     def remove(self, row: AnswerRow) -> None:
-        """A worker was cancelled or failed: its block leaves all views."""
+        """Remove a cancelled or failed worker: its block leaves all views."""
         for worker in self._workers:
             if worker.row is row and row.slot is not None:
                 row.slot.free()
         self._workers = [worker for worker in self._workers if worker.row is not row]
 
     def release(self) -> None:
-        """All are done: let the slots go."""
+        """Release the slots: all workers are done."""
         for worker in self._workers:
             worker.slot.free()
         if self._history is not None:
             self._history.free()
 
     def _shared_with_first(self, worker: GroupWorker) -> int:
-        """How many tokens to take over from the first worker; 0: it is not worth waiting."""
+        """The number of tokens to reuse from the first worker; 0: not worth waiting."""
         first = self._workers[0]
         if worker is first or first.row.done:
             return 0
         most = min(worker.to_read, first.to_read)
         shared = min(common_prefix(first.row.tokens, worker.row.tokens), most)
-        return shared if shared >= len(worker.slot.tokens) + _WORTH_WAITING_TOKENS else 0
+        return shared if shared >= len(worker.slot.tokens) + _MIN_SHARED_TOKENS else 0
 
     def _take_over(self, worker: GroupWorker, shared: int, network: Network) -> None:
         network.copy_prefix(self._workers[0].slot.number, worker.slot.number, shared)
@@ -195,23 +195,23 @@ class WorkerGroup:
         worker.row.reused = shared
 
     def _write(self, writing: Sequence[GroupWorker]) -> list[Span]:
-        """The next tokens of all who write; each sees what all of them read in this step."""
+        """The next tokens of all writers; each sees what all of them read in this step."""
         unread = {worker: worker.slot.unread(len(worker.row.tokens)) for worker in writing}
         blocks = {worker: worker.blocks(len(unread.get(worker, ()))) for worker in self._workers}
-        held = self._history
-        history = None if held is None else SharedHistory(held.number, len(held.tokens))
+        slot = self._history
+        history = None if slot is None else SharedHistory(slot.number, len(slot.tokens))
         spans = []
         for worker, columns in unread.items():
             others = [blocks[other] for other in self._workers if other is not worker]
-            seen = worker_view(blocks[worker], others, self._layout, history, self._stride)
-            if seen == (KvSegment(worker.slot.number, 0, columns[-1] + 1, 0),):
-                seen = ()  # as an ordinary row sees itself
+            view = worker_view(blocks[worker], others, self._layout, history, self._stride)
+            if view == (KvSegment(worker.slot.number, 0, columns[-1] + 1, 0),):
+                view = ()  # as an ordinary row
             tokens = [worker.row.tokens[column + worker.slot.moved] for column in columns]
-            spans.append(Span(worker.slot.number, columns, tokens, True, view=seen))
+            spans.append(Span(worker.slot.number, columns, tokens, True, view=view))
         return spans
 
     def _move(self, worker: GroupWorker, step: int, history: Slot, network: Network) -> None:
-        """The first `step` tokens of the block; what was read after them moves up."""
+        """Move the first `step` tokens of the block to the history, and the rest up."""
         slot, front = worker.slot, worker.front
         network.move(slot.number, front, step, history.number, len(history.tokens))
         history.tokens.extend(slot.tokens[front : front + step])

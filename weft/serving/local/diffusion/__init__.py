@@ -1,4 +1,4 @@
 """Diffusion models in this process: requests at different steps and blocks share every forward.
 
-Importing the package itself imports no torch; its batcher does.
+Importing the package imports no torch; its batcher does.
 """

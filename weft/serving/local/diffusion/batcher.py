@@ -1,6 +1,6 @@
-"""Continuous batching of a diffusion model: every step is one forward over rows wherever they are.
+"""Continuous batching of a diffusion model: every step is one forward pass over all rows.
 
-Requests join and leave between steps. Single-threaded; knows nothing of event loops.
+Requests join and leave between steps. Single-threaded; uses no event loop.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class DiffusionBatcher:
         self._adapter = adapter
         self._intake = intake
         self._options = options
-        self._free = list(range(options.max_batch))  # a heap: low rows first, the cache stays small
+        self._free = list(range(options.max_batch))  # a heap: low rows first keep the cache small
         self._waiting: list[tuple[int, int, DiffusionRow]] = []
         self._order = count()
 
     @classmethod
     def load(cls, path: Path, options: LocalOptions) -> DiffusionBatcher:
-        """Weights and tokenizer of a folder. Raises: what they raise."""
+        """Load weights and tokenizer of a folder. Raises: their errors."""
         model = load(path, options, find=locate)
         traits = model.traits
         vocabulary = Vocabulary.load(
@@ -50,11 +50,11 @@ class DiffusionBatcher:
 
     @property
     def idle(self) -> bool:
-        """Nothing runs and nothing waits."""
+        """Whether nothing runs or waits."""
         return not self.rows and not self._waiting
 
     def add(self, *tickets: Ticket) -> None:
-        """Queue requests by priority, then by arrival. A bad one gets its error at once."""
+        """Queue requests by priority, then by arrival. An invalid one gets its error at once."""
         for ticket in tickets:
             try:
                 row = self._intake.row(ticket)
@@ -65,14 +65,14 @@ class DiffusionBatcher:
                 heapq.heappush(self._waiting, entry)
 
     def step(self) -> None:
-        """Drop cancelled rows, take waiting ones in, make one forward, hand on what came of it."""
+        """Drop cancelled rows, admit waiting ones, run one forward pass, pass on its results."""
         self._drop_cancelled()
         self._admit()
         self.forwards += denoise(self.rows, self._adapter)
         self._retire()
 
     def abort(self, error: WeftError) -> None:
-        """End everything that runs or waits with `error`, and forget what was cached."""
+        """End everything that runs or waits with `error`, and clear the cache."""
         for row in (*self.rows, *(row for *_, row in self._waiting)):
             row.done = True
             row.ticket.put(error)
@@ -80,7 +80,7 @@ class DiffusionBatcher:
         self._retire()
 
     def close(self) -> None:
-        """Holds nothing but weights."""
+        """Do nothing: there is nothing to release."""
 
     def _drop_cancelled(self) -> None:
         for row in self.rows:
@@ -102,7 +102,7 @@ class DiffusionBatcher:
         return bool(self._free) and (fits or not self.rows)
 
     def _retire(self) -> None:
-        """Let go of the rows that are done."""
+        """Release the rows that are done."""
         for row in self.rows:
             if row.done and row.number is not None:
                 self._adapter.forget(row.number)

@@ -1,4 +1,4 @@
-"""Decoders of one diffusion model: made when they are first asked for, the last few kept."""
+"""Decoders of one diffusion model: made at their first use, the latest cached."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weft.decoding.options import PLAIN_NAMES
 from weft.decoding.speculative import presets
 
 PLAIN = Lossless("sequential")
-_MOST = 32
+_CACHE_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class DiffusionDecoder:
-    """How a text is written, what that is called, and whether it is plain decoding."""
+    """A decoder: its method, its config, and whether it is plain decoding."""
 
     method: str
     config: DecoderConfig
@@ -27,7 +27,7 @@ class DiffusionDecoder:
 
 
 class DiffusionDecoders:
-    """`default` is what requests get that name no decoder; plain decoding where it names none."""
+    """Makes decoders. `default` is for requests that name none; else plain decoding."""
 
     def __init__(self, traits: ModelTraits, default: DecodeSpec = AUTOREGRESSIVE) -> None:
         self._traits = traits
@@ -35,8 +35,8 @@ class DiffusionDecoders:
         self._made: OrderedDict[DecodeSpec, DiffusionDecoder] = OrderedDict()
 
     def decoder(self, decode: DecodeSpec) -> DiffusionDecoder:
-        """Raises: `CapabilityError` for a decoder that is none, is for models of another kind, or
-        may change the text where that was not asked for; what making it raises.
+        """Raises: `CapabilityError` for a decoder that is unknown, is for other kinds of models, or
+        may change the text although the request asks for a lossless one; the errors of making it.
         """
         spec = self._default if decode == AUTOREGRESSIVE else decode
         if spec.method in PLAIN_NAMES:
@@ -44,9 +44,9 @@ class DiffusionDecoders:
         if spec not in self._made:
             try:
                 self._made[spec] = self._make(spec)
-            except SpecError as error:  # to who asks, it is what this model cannot do
+            except SpecError as error:  # to the caller, this model lacks the decoder
                 raise CapabilityError(error.message, hint=error.hint) from error
-            if len(self._made) > _MOST:
+            if len(self._made) > _CACHE_SIZE:
                 self._made.popitem(last=False)
         self._made.move_to_end(spec)
         return self._made[spec]

@@ -1,7 +1,7 @@
-"""From a request to a row of a diffusion model: checked, templated, tokenised, its canvas laid out.
+"""Makes rows of a diffusion model from requests: checks, templates, tokenizes, lays out a canvas.
 
-A schema or grammar becomes a structure that is filled in. A canvas grows by pieces up to
-`max_tokens`: a text that ends early pays for no slots behind its end.
+A schema or grammar becomes a structure that is filled in. A canvas grows in pieces up to
+`max_tokens`: a text that ends early uses no slots after its end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.filling import StructureFiller
 from weft.decoding.diffusion.structure.languages.token_automaton import TokenVocabulary
 from weft.decoding.diffusion.structure.structure import Structure
-from weft.decoding.sampling import CounterRng
+from weft.decoding.sampling import CounterRng, SamplingParams
 from weft.serving.generation_config import DIFFUSION_TEMPERATURE
 from weft.serving.local.answer import AnswerText
 from weft.serving.local.diffusion.decoders import DiffusionDecoders
@@ -39,11 +39,11 @@ from weft.serving.local.grammar import AnswerGrammar, GrammarCompiler, SchemaBou
 from weft.serving.local.options import LocalOptions, check_diffusion_request
 from weft.serving.local.request import (
     check_request,
-    given,
+    or_default,
     prompt_of,
     room_after,
+    sampling_params,
     seed_of,
-    shaping_of,
 )
 from weft.serving.local.ticket import Ticket
 from weft.serving.local.vocabulary import Vocabulary
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 
 class StructureBuilder:
-    """Makes structures for one model. A schema becomes a skeleton where it can be one; the rest is
-    written from left to right, held to the grammar that models of the other kind are held to.
+    """Makes structures for one model. A schema becomes a skeleton where possible; the rest is
+    written from left to right, constrained by the grammar of autoregressive models.
     """
 
     def __init__(self, traits: ModelTraits, vocabulary: Vocabulary, options: LocalOptions) -> None:
@@ -63,15 +63,15 @@ class StructureBuilder:
         self._grammars = GrammarCompiler(vocabulary, options)
         self._bounds = SchemaBounds(options.max_string_chars, options.max_items)
 
-    def form(self, request: ModelRequest, room: int) -> Structure | None:
-        """For an answer of at most `room` tokens; None: any text will do.
+    def build(self, request: ModelRequest, room: int) -> Structure | None:
+        """The structure of an answer of at most `room` tokens; None: any text.
 
-        Raises: `ModelRequestError` for a schema or grammar that is wrong, cannot be enforced, or
+        Raises: `ModelRequestError` for a schema or grammar that is invalid, cannot be enforced, or
         whose shortest answer does not fit.
         """
         if request.schema is None and request.grammar is None:
             return None
-        grammar = self._grammar(request)  # a wrong one is told of alike by both kinds of models
+        grammar = self._grammar(request)  # so that all kinds of models refuse it alike
         schema = None if request.schema is None else self._bounds.put_on(request.schema)
         return self._structures.start(room=room, schema=schema, follow=lambda: grammar)
 
@@ -89,7 +89,7 @@ class StructureBuilder:
 
 @dataclass(frozen=True, slots=True)
 class GrowingSchedule:
-    """`schedule`, with `slots` more each time the text is full: at the end of a model's block."""
+    """`schedule` that adds `slots` when the canvas is full, up to the end of a model's block."""
 
     schedule: BlockSchedule
     slots: int
@@ -106,7 +106,7 @@ class GrowingSchedule:
 
 
 def piece(slots: int, length: int, block: int) -> int:
-    """How many slots a canvas of `length` gets: `slots`, and what fills a block of `block`."""
+    """The slots to add to a canvas of `length`: `slots`, and the rest of a block of `block`."""
     return slots + (-(length + slots) % block if block else 0)
 
 
@@ -136,12 +136,11 @@ class _MovingBlocks(_GrowingBlocks):
         return self._moving.moved(canvas, stats)
 
 
-_LOOKED_AT = 32
-"""Slots."""
+_PROBE_SLOTS = 32
 
 
 class DiffusionIntake:
-    """Makes rows for one model; `name` is what completions call it."""
+    """Makes rows for one model; `name` is the model name in completions."""
 
     def __init__(
         self, model: DiffusionModel, vocabulary: Vocabulary, options: LocalOptions, name: str
@@ -152,7 +151,7 @@ class DiffusionIntake:
         self._options = options
         self._name = name
         self._decoders = DiffusionDecoders(model.traits, options.decode)
-        self._forms = StructureBuilder(model.traits, vocabulary, options)
+        self._structures = StructureBuilder(model.traits, vocabulary, options)
 
     def row(self, ticket: Ticket) -> DiffusionRow:
         """Raises: `ModelRequestError` and `CapabilityError` for what this model cannot answer."""
@@ -164,35 +163,39 @@ class DiffusionIntake:
         prompt = prompt_of(request, self._vocabulary, self._model.network.context_tokens)
         self._check_prompt(prompt)
         room = room_after(len(prompt), self._model.network.context_tokens)
-        most = min(given(request.sampling.max_tokens, self._options.default_max_tokens), room)
+        max_tokens = min(
+            or_default(request.sampling.max_tokens, self._options.default_max_tokens), room
+        )
         decoder = self._decoders.decoder(request.decode)
-        form = self._forms.form(request, most)
-        shaping = shaping_of(
+        structure = self._structures.build(request, max_tokens)
+        params = sampling_params(
             request.sampling, self._model.network.generation, DIFFUSION_TEMPERATURE
         )
+        config = self._guarded(decoder.config)
         return DiffusionRow(
             ticket,
             prompt,
-            len(prompt) + most,
-            self._beginning(request, prompt, most, self._guarded(decoder.config), form),
+            len(prompt) + max_tokens,
+            self._beginning(request, prompt, max_tokens, config, params, structure),
             AnswerText(self._vocabulary.bytes_of, request.sampling.stop),
             CompletionLabels(self._name, decoder.method, decoder.lossless),
             frozenset(request.sampling.stop_token_ids),
-            form,
-            look=None if form is None else self._looking(prompt),
-            repeatable=shaping.greedy or request.sampling.seed is not None,
+            structure,
+            begin_probe=None if structure is None else self._probe(prompt),
+            repeatable=params.greedy or request.sampling.seed is not None,
         )
 
-    def _looking(self, prompt: list[int]) -> Callable[[int], RefusalQuery] | None:
-        """What a model that is given a form would say without one, where that is to be known."""
+    def _probe(self, prompt: list[int]) -> Callable[[int], RefusalQuery] | None:
+        """The probe for a refusal before a structured answer, if refusals are configured."""
         if not self._options.refusals:
             return None
         ids = (self._vocabulary.encode_plain(text) for text in self._options.refusals)
-        look = RefusalProbe(tuple(tuple(opening[:_LOOKED_AT]) for opening in ids), slots=_LOOKED_AT)
-        return lambda row: look.begin(prompt, self._traits, row)
+        openings = tuple(tuple(opening[:_PROBE_SLOTS]) for opening in ids)
+        probe = RefusalProbe(openings, slots=_PROBE_SLOTS)
+        return lambda row: probe.begin(prompt, self._traits, row)
 
     def _check_prompt(self, prompt: list[int]) -> None:
-        """A mask in a prompt is none of the answer's slots; still no request needs one."""
+        """Refuse masks: in a prompt they are no slots of the answer, and no request needs one."""
         self._model.check_prompt(prompt)
         mask = frozenset() if self._traits.mask_id is None else frozenset({self._traits.mask_id})
         if prompt:
@@ -208,27 +211,27 @@ class DiffusionIntake:
         self,
         request: ModelRequest,
         prompt: list[int],
-        most: int,
+        max_tokens: int,
         config: DecoderConfig,
-        form: Structure | None,
+        params: SamplingParams,
+        structure: Structure | None,
     ) -> Callable[[int], DenoisingRow]:
-        """What makes the writing of at most `most` tokens, in a row of the cache."""
+        """A function that begins an answer of at most `max_tokens`, in a row of the cache."""
         sampling = request.sampling
         ends = frozenset() if request.extra.get("ignore_eos") else self._traits.end_ids
         traits = replace(self._traits, end_ids=ends | frozenset(sampling.stop_token_ids))
-        shaping = shaping_of(sampling, self._model.network.generation, DIFFUSION_TEMPERATURE)
-        chance = CounterRng(seed_of(sampling))
+        rng = CounterRng(seed_of(sampling))
         slots = self._options.canvas_tokens
-        length = min(most, piece(slots, len(prompt), traits.block))
+        length = min(max_tokens, piece(slots, len(prompt), traits.block))
 
         def begin(row: int) -> DenoisingRow:
-            if form is not None:
-                filling = StructureFiller(form, traits)
-                canvas = filling.canvas(prompt, row=row)
-                return DenoisingRow(canvas, filling.configure(config), traits, chance, shaping)
-            limit = len(prompt) + most
+            if structure is not None:
+                filler = StructureFiller(structure, traits)
+                canvas = filler.canvas(prompt, row=row)
+                return DenoisingRow(canvas, filler.configure(config), traits, rng, params)
+            limit = len(prompt) + max_tokens
             canvas = Canvas(prompt, length, fill_of(traits), row=row, limit=limit)
             growing = replace(config, schedule=GrowingSchedule(config.schedule, slots))
-            return DenoisingRow(canvas, growing, traits, chance, shaping)
+            return DenoisingRow(canvas, growing, traits, rng, params)
 
         return begin

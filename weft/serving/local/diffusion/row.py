@@ -1,7 +1,6 @@
-"""One request to a diffusion model while it runs: what is released of it, and when it ends.
+"""One running request to a diffusion model: what of it is released, and when it ends.
 
-Stands around its `DenoisingRow`, so that what a policy, a filter or a guard raises ends this
-request and no other. Knows nothing of the batch.
+Wraps its `DenoisingRow`, so that an error of a policy, a filter or a guard ends only this request.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CompletionLabels:
-    """What a completion says of the model, and of the decoder: by name, and whether it is plain."""
+    """What a completion says of the model and the decoder: names, and whether it is lossless."""
 
     model: str
     method: str
@@ -34,11 +33,11 @@ class CompletionLabels:
 
 
 class DiffusionRow:
-    """`begin` makes the writing of its canvas, in a row of the adapter's cache. `look` is what is
-    asked before it, in the same row.
+    """A row of the batch. `begin` makes its canvas, in a row of the adapter's cache; `begin_probe`
+    makes the probe that runs before it, in the same row.
 
     done         the request has its completion, or its error
-    most_tokens  how many tokens it can come to hold, its prompt included
+    most_tokens  the most tokens it can have, its prompt included
     """
 
     def __init__(
@@ -50,9 +49,9 @@ class DiffusionRow:
         answer: AnswerText,
         labels: CompletionLabels,
         stop_ids: frozenset[int] = frozenset(),
-        form: Structure | None = None,
+        structure: Structure | None = None,
         *,
-        look: Callable[[int], RefusalQuery] | None = None,
+        begin_probe: Callable[[int], RefusalQuery] | None = None,
         repeatable: bool = False,
     ) -> None:
         self.ticket = ticket
@@ -64,9 +63,9 @@ class DiffusionRow:
         self._answer = answer
         self._labels = labels
         self._stop_ids = stop_ids
-        self._form = form
-        self._begin_look = look
-        self._look: RefusalQuery | None = None
+        self._structure = structure
+        self._begin_probe = begin_probe
+        self._probe: RefusalQuery | None = None
         self._repeatable = repeatable
         self._denoising: DenoisingRow | None = None
         self._prefilled = False
@@ -76,53 +75,53 @@ class DiffusionRow:
         return self.done
 
     def start(self, number: int) -> None:
-        """Begin, in row `number` of the cache."""
+        """Begin in row `number` of the cache."""
         self.number = number
-        self._denoising = self._bearing(lambda: self._begin(number))
-        if self._begin_look is not None and not self.done:
-            self._look = self._begin_look(number)
+        self._denoising = self._guarded(lambda: self._begin(number))
+        if self._begin_probe is not None and not self.done:
+            self._probe = self._begin_probe(number)
         else:
-            self._tell()  # there may be nothing to fill
+            self._report_if_running()  # there may be nothing to fill
 
     def queries(self) -> tuple[Query, ...]:
-        """See `Denoises`; none of a request that fails while it is asked."""
-        denoising, look = self._denoising, self._look
+        """See `Denoises`; no queries if the request fails while they are made."""
+        denoising, probe = self._denoising, self._probe
         if denoising is None:
             return ()
-        if look is not None:
-            denoising.counters.count_pass((look.query,), look.query.kind)
-            return (look.query,)
-        return self._bearing(denoising.queries) or ()
+        if probe is not None:
+            denoising.counters.count_pass((probe.query,), probe.query.kind)
+            return (probe.query,)
+        return self._guarded(denoising.queries) or ()
 
     def settle(self, answers: Sequence[Logits]) -> None:
-        """See `Denoises`. Hands on what can be shown since, and the completion."""
+        """See `Denoises`. Passes on the released text, and the completion."""
         denoising = self._denoising
         if denoising is None or not answers:
             return
-        if self._look is not None:
-            refusal = self._look.review(answers[0])
-            self._look = None
+        if self._probe is not None:
+            refusal = self._probe.review(answers[0])
+            self._probe = None
             if refusal is not None:
                 self.done = True
                 self.ticket.put(self._completion(denoising, "refused", 0, None, refusal))
                 return
         else:
-            self._bearing(lambda: denoising.settle(answers))
-        self._tell()
+            self._guarded(lambda: denoising.settle(answers))
+        self._report_if_running()
 
-    def _bearing(self, work: Callable[[], T]) -> T | None:
-        """What comes of `work`; where it raises, the request ends with that."""
+    def _guarded(self, work: Callable[[], T]) -> T | None:
+        """The result of `work`; an error of it ends the request."""
         try:
             return work()
-        except BaseException as error:  # noqa: BLE001 - one row's failure is not its neighbours'
+        except BaseException as error:  # noqa: BLE001 - the error of one row ends only that row
             self.done = True
             self.ticket.put(converted("the answer cannot be continued", error))
             return None
 
-    def _tell(self) -> None:
+    def _report_if_running(self) -> None:
         denoising = self._denoising
         if denoising is not None and not self.done:
-            self._bearing(lambda: self._report(denoising))
+            self._guarded(lambda: self._report(denoising))
 
     def _report(self, denoising: DenoisingRow) -> None:
         if not self._prefilled and denoising.counters.passes:
@@ -143,20 +142,20 @@ class DiffusionRow:
         if reason is not None:
             refusal = denoising.refusal if reason == "refused" else None
             completion = self._completion(denoising, reason, kept, stop, refusal)
-            self._check_form(reason, completion.usage)
+            self._check_complete(reason, completion.usage)
             self.ticket.put(completion)
 
     def _ending(self, denoising: DenoisingRow) -> FinishReason | None:
         if self._answer.stopped is not None:
             return "stop"
-        finish, form = denoising.finish, self._form
-        if form is None or finish not in ("stop", "length"):
+        finish, structure = denoising.finish, self._structure
+        if structure is None or finish not in ("stop", "length"):
             return finish
-        if form.over:  # also where nothing of it was open from the start
-            return "stop" if form.complete else "length"
+        if structure.over:  # also where nothing of it was open from the start
+            return "stop" if structure.complete else "length"
         return finish
 
-    def _check_form(self, reason: FinishReason, usage: Usage) -> None:
+    def _check_complete(self, reason: FinishReason, usage: Usage) -> None:
         if self.ticket.request.schema is not None and reason == "length":
             error = ModelOutputError(
                 "the answer reached max_tokens inside its JSON",
@@ -167,14 +166,14 @@ class DiffusionRow:
             raise error
 
     def _read(self, denoising: DenoisingRow) -> None:
-        """Take what was released since the last time, as far as a stop text."""
+        """Take what was released since the last time, up to a stop text."""
         for token in denoising.kept[len(self._answer.token_ids) :].tolist():
             if self._answer.stopped is not None:
                 return
             self._answer.add(SampledToken(token))
 
     def _terminator(self, denoising: DenoisingRow) -> str | int | None:
-        """What of the request ended the answer; a token of it is then the last of the ids."""
+        """The stop text or token that ended the answer; a token is then the last of the ids."""
         canvas, end = denoising.canvas, denoising.end
         if self._answer.stopped is not None:
             return self._answer.stopped
@@ -193,7 +192,7 @@ class DiffusionRow:
         stop: str | int | None,
         refusal: Refusal | None,
     ) -> Completion:
-        """`kept` tokens are the answer, without its terminator."""
+        """The completion, in which `kept` tokens are the answer without its terminator."""
         counters, canvas = denoising.counters, denoising.canvas
         return Completion(
             text=self._answer.text,

@@ -1,1 +1,1 @@
-"""A `ModelClient` for a vLLM server, which it finds or starts."""
+"""A `ModelClient` for vLLM servers, which it finds or starts."""

@@ -1,4 +1,4 @@
-"""A serving on demand: a running one that fits, else a new one that ends when it is not needed."""
+"""Servings on demand: leases a running one that fits, else starts one that ends when unused."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _ALWAYS = ("model", "quantization", "api_key_env")
 
 
 def satisfies(entry: ServingEntry, wanted: ServeSpec) -> bool:
-    """Whether `entry` is not on its way out, and serves what `wanted` says.
+    """Whether `entry` serves what `wanted` asks for, and is not stopping.
 
-    What `wanted` leaves at its default may differ, except what changes the answers without being
-    asked for (a lossy decoder, quantisation) and the key that clients need.
+    Options at their defaults in `wanted` may differ, except those that change answers silently (a
+    lossy decoder, quantisation) and the key that clients need.
     """
     if entry.status == "stopping" or entry.spec.headless:
         return False
@@ -45,60 +45,61 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class ServerLease:
-    """A serving that stays at least until `release`, or until this process ends in any way.
+    """Keeps a serving alive until `release`, or until this process ends.
 
-    id     the serving's, as `weft ps` shows it
-    name   what to call the model in requests
+    id     id of the serving, as in `weft ps`
+    name   name of the model in requests
     urls   the base URL of each replica, such as http://127.0.0.1:41873/v1
-    spec   what is served, which may be more than was asked for
+    spec   what is served, which may be more than was requested
     """
 
     id: str
     name: str
     urls: tuple[str, ...]
     spec: ServeSpec
-    _hold: LeaseFile = field(repr=False, compare=False)
+    _file: LeaseFile = field(repr=False, compare=False)
 
     async def release(self) -> None:
-        """Let it go. Harmless when repeated."""
-        self._hold.release()
+        """End the lease. Harmless when repeated."""
+        self._file.release()
 
 
 async def demand(
     spec: ServeSpec, *, keep_alive_s: float = 0, show: Callable[[str], None] | None = None
 ) -> ServerLease:
-    """A serving that satisfies `spec` and is ready; started when there is none.
+    """A ready serving that satisfies `spec`; starts one if there is none.
 
-    A new one is shared by all who ask for the same meanwhile, and ends `keep_alive_s` after the
-    last lease. `show` gets the stages of the start. When cancelled, the interest is released.
+    A new serving is shared by all processes that ask for the same meanwhile, and ends
+    `keep_alive_s` after the last lease. `show` receives the stages of the start. Cancelling ends
+    the lease.
 
-    Raises: `StartError` when it does not come up, `EngineMissing`, `SpecError`, `ModelNotFound`,
-    `ServeError`.
+    Raises: `StartError` when it does not become ready, `EngineMissing`, `SpecError`,
+    `ModelNotFound`, `ServeError`.
     """
     wanted = resolve_spec(spec)
     await asyncio.to_thread(end_leftovers)
     for _ in range(_TRIES):
-        entry, hold, ours = await _take(wanted, keep_alive_s)
+        entry, file, started = await _acquire(wanted, keep_alive_s)
         try:
             ready = await until_ready(entry.id, show)
             if ready is not None:
-                return ServerLease(ready.id, ready.name, ready.urls, ready.spec, hold)
-            if ours:
+                return ServerLease(ready.id, ready.name, ready.urls, ready.spec, file)
+            if started:
                 raise StartError(f"{entry.id} was stopped while it started")
         except BaseException:
-            hold.release()
+            file.release()
             raise
-        hold.release()
+        file.release()
     raise StartError(f"servers of {spec.name} were stopped again and again while they started")
 
 
 async def renewed(
     lease: ServerLease, wanted: ServeSpec, *, needed: bool, keep_alive_s: float = 0
 ) -> ServerLease | None:
-    """`lease` as its serving stands now; where that is gone, a lease of another one.
+    """`lease` with the current URLs of its serving; if that is gone, a lease of another one.
 
-    Another is started only where it is `needed`; None when it is not, and none runs. A lease that
-    is not `lease` replaces it, and `lease` is released.
+    Starts another serving only if `needed`; None if that is false and none runs. A lease of another
+    serving replaces `lease`, which is released.
 
     Raises: as `demand`.
     """
@@ -119,13 +120,13 @@ async def until_ready(
 ) -> ServingEntry | None:
     """Wait until a serving is ready; None when it was stopped before.
 
-    Raises: what its supervisor failed with; `StartError` when that was killed.
+    Raises: the failure of its supervisor; `StartError` when that was killed.
     """
     stage = ""
     while True:
         entry = registry.entry_of(serving)
         if entry is None or not entry.supervisor.lives():
-            if (error := _why(serving, killed=entry is not None)) is not None:
+            if (error := _failure_of(serving, killed=entry is not None)) is not None:
                 raise error
             return None
         if entry.status in ("ready", "degraded"):
@@ -136,14 +137,14 @@ async def until_ready(
         await asyncio.sleep(_POLL_S)
 
 
-async def _take(wanted: ServeSpec, keep_alive_s: float) -> tuple[ServingEntry, LeaseFile, bool]:
-    """A serving with our lease on it, and whether it was started for us."""
+async def _acquire(wanted: ServeSpec, keep_alive_s: float) -> tuple[ServingEntry, LeaseFile, bool]:
+    """A serving, a lease on it, and whether this call started it."""
     async with registry.locked_meanwhile():
         running = next((e for e in registry.entries() if satisfies(e, wanted)), None)
         entry = running or start(wanted, SupervisionTerms(keep_alive_s=keep_alive_s))
         return entry, LeaseFile(entry.id), running is None
 
 
-def _why(serving: str, *, killed: bool) -> WeftError | None:
-    """The reason of a serving that is gone; None when it was told to stop."""
-    return failure.found(serving) or (failure.abandoned(serving) if killed else None)
+def _failure_of(serving: str, *, killed: bool) -> WeftError | None:
+    """The failure of a serving that is gone; None when it was stopped."""
+    return failure.read(serving) or (failure.abandoned(serving) if killed else None)

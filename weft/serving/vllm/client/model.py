@@ -1,6 +1,6 @@
-"""A model on vLLM as a client: found or started when needed, and again when its servers are gone.
+"""A model on vLLM as a client: finds or starts its servers, and replaces servers that are gone.
 
-Does not know processes (see `demand`) or routing (see `weft.serving.fleet`).
+Leaves processes to `demand` and routing to `weft.serving.fleet`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.core.values import Completion, Message
 from weft.serving.fleet import Fleet, FleetOptions
 from weft.serving.openai import OpenAIModel
 from weft.serving.vllm.client.demand import ServerLease, demand, renewed
-from weft.serving.vllm.drafting.shared_texts import tell
+from weft.serving.vllm.drafting.shared_texts import share_text
 from weft.serving.vllm.launch.decoders import OURS
 from weft.serving.vllm.launch.spec import ServeSpec
 from weft.serving.vllm.supervise.state_folders import drafting_folder
@@ -25,10 +25,10 @@ from weft.serving.vllm.supervise.state_folders import drafting_folder
 
 @dataclass(frozen=True, slots=True)
 class VllmConnection:
-    """How to talk to the servers once they run.
+    """How to talk to running servers.
 
-    `client` holds further arguments of `OpenAIModel`. `keep_alive_s`: how long servers that were
-    started for this client stay when they are used no more.
+    `client` contains further arguments of `OpenAIModel`. `keep_alive_s`: how long servers that this
+    client started stay after their last use.
     """
 
     fleet: FleetOptions = field(default_factory=FleetOptions)
@@ -37,9 +37,9 @@ class VllmConnection:
 
 
 class VllmModel:
-    """Implements `ModelClient` and `Tokenizing`. Servers that no other program uses end with it.
+    """Implements `ModelClient` and `Tokenizing`. Its servers end with it, unless others use them.
 
-    Raises, when it is first used: `EngineMissing`, `SpecError`, `StartError`.
+    Raises, when first used: `EngineMissing`, `SpecError`, `StartError`.
     """
 
     def __init__(self, spec: ServeSpec, connection: VllmConnection | None = None) -> None:
@@ -56,7 +56,7 @@ class VllmModel:
         return self._spec.name
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
-        """Find or start the servers; `show` is told how the start goes. Harmless when repeated."""
+        """Find or start the servers; `show` receives the stages. Harmless when repeated."""
         await self._open(show)
 
     async def capabilities(self) -> Capabilities:
@@ -67,15 +67,15 @@ class VllmModel:
         async with aclosing(fleet.generate(request)) as stream:
             async for event in stream:
                 if isinstance(event, Completion):
-                    await self._tell(request, event)
+                    await self._share(request, event)
                 yield event
 
     async def warm(self, request: ModelRequest) -> None:
-        """Have the prompt's known part computed ahead of time. See `Fleet.warm`."""
+        """Compute the known part of a prompt ahead of time. See `Fleet.warm`."""
         await (await self._open()).warm(request)
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """See `Tokenizing`: the server's own tokenizer does it."""
+        """See `Tokenizing`: uses the server's tokenizer."""
         return await (await self._open()).encode(text, special=special)
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ class VllmModel:
             return self._fleet
 
     async def _locate(self, number: int, needed: bool) -> OpenAIModel | None:
-        """A client for where replica `number` is served now, if that is another place. `Locate`."""
+        """A client for the new address of replica `number`, if it has one. See `Locate`."""
         async with self._opening:
             if self._closed or self._lease is None:
                 return None
@@ -126,14 +126,14 @@ class VllmModel:
             self._urls[number] = url
             return self._replica(url, lease.name)
 
-    async def _tell(self, request: ModelRequest, answer: Completion) -> None:
-        """Let the other servers' proposers know what one of them wrote for a node of a program."""
+    async def _share(self, request: ModelRequest, answer: Completion) -> None:
+        """Share the answer for a program's node with the proposers of the other servers."""
         lease, program = self._lease, request.program
         if lease is None or program is None or not program.node or not answer.token_ids:
             return
         if lease.spec.decode.method == OURS and lease.spec.replicas * lease.spec.dp > 1:
-            with suppress(ServeError):  # it only draws its drafts from less
-                await tell(drafting_folder(lease.id), program.node, answer.token_ids)
+            with suppress(ServeError):  # costs drafts only
+                await share_text(drafting_folder(lease.id), program.node, answer.token_ids)
 
     def _refuse_closed(self) -> None:
         if self._closed:

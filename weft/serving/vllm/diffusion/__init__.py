@@ -1,6 +1,6 @@
 """Masked and block diffusion models in vLLM's own diffusion path, with weft's decoders.
 
-That path needs vLLM's second model runner, and so a GPU: `launch.diffusion` says what can run.
+That path needs vLLM's second model runner, and so a GPU; see `launch.diffusion`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ ARCHITECTURES: Final[Mapping[LayerKind, str]] = {
     "qwen2": "WeftQwen2Canvas",
     "qwen3": "WeftQwen3Canvas",
 }
-"""By whose layers they have."""
+"""vLLM's names of the architectures, by kind of layers."""
 CANVAS: Final = 64
-"""Slots of vLLM's canvas for models without blocks, by default."""
+"""Default length of vLLM's canvas for models without blocks."""

@@ -1,7 +1,7 @@
 """A batch of a vLLM worker: its requests by place, and its texts cut at block ends.
 
-A worker must go on whatever a request says: what is wrong with one was told where it came in, and
-is done without here. Sampling parameters are read by their names.
+A worker must survive any request. Invalid ones were refused on arrival; what is wrong with one here
+is logged and replaced by defaults. Sampling parameters are read by their names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG = logging.getLogger("vllm.weft")
 
 
 class VllmSamplingParams(Protocol):
-    """As much of vLLM's `SamplingParams` as is read."""
+    """The part of vLLM's `SamplingParams` that is used here."""
 
     extra_args: Mapping[str, object] | None
     max_tokens: int | None
@@ -33,16 +33,16 @@ class VllmSamplingParams(Protocol):
 
     @property
     def eos_token_id(self) -> int | None:
-        """What ends a text by the served configuration."""
+        """The token that ends a text by the served configuration."""
 
     @property
     def all_stop_token_ids(self) -> set[int]:
-        """What ends the request, when it is emitted."""
+        """Tokens that end the request when they are emitted."""
 
 
 @dataclass(slots=True)
 class CanvasRequest:
-    """`ending`: what is emitted in place of a terminator that vLLM does not know as one."""
+    """`ending`: the token emitted in place of a terminator that is not in vLLM's `stops`."""
 
     row: CanvasRow
     stops: frozenset[int]
@@ -50,67 +50,68 @@ class CanvasRequest:
 
 
 class CanvasRequests:
-    """By place in the batch. `longest`: slots of a text at most."""
+    """Requests by place in the batch. `longest`: most slots of a text."""
 
     def __init__(self, served: ServedCanvas, longest: int) -> None:
         self.served = served
         self._longest = longest
         self._places: dict[str, int] = {}
-        self._held: dict[int, CanvasRequest] = {}
+        self._requests: dict[int, CanvasRequest] = {}
 
     def __getitem__(self, place: int) -> CanvasRequest | None:
-        return self._held.get(place)
+        return self._requests.get(place)
 
     def add(
         self,
         name: str,
         place: int,
         prompt: Sequence[int],
-        got: int,
+        answered: int,
         sampling: VllmSamplingParams | None,
     ) -> None:
-        """Begin a request whose `prompt` holds `got` tokens of its answer already."""
+        """Begin a request; the last `answered` tokens of `prompt` are of its answer already."""
         room = max(1, self._longest - len(prompt))
         most = room
         if sampling is not None and sampling.max_tokens is not None:
-            most = min(room, max(1, sampling.max_tokens - got))
+            most = min(room, max(1, sampling.max_tokens - answered))
         self._places[name] = place
-        self._held[place] = self._begun(prompt, most, sampling)
+        self._requests[place] = self._begin(prompt, most, sampling)
 
     def remove(self, name: str) -> None:
-        """Forget a request; harmless for one that is not held."""
+        """Remove a request; harmless for an unknown one."""
         place = self._places.pop(name, None)
         if place is not None:
-            self._held.pop(place, None)
+            self._requests.pop(place, None)
 
-    def _begun(
+    def _begin(
         self, prompt: Sequence[int], most: int, sampling: VllmSamplingParams | None
     ) -> CanvasRequest:
-        usual = decoder_request_of(None, self.served.preset)
+        default = decoder_request_of(None, self.served.preset)
         if sampling is None:
-            return CanvasRequest(self._row(prompt, most, usual, None), frozenset(), None)
+            return CanvasRequest(self._row(prompt, most, default, None), frozenset(), None)
         stops = frozenset(sampling.all_stop_token_ids)
         try:
-            asked = decoder_request_of(sampling.extra_args, self.served.preset)
-            row = self._row(prompt, most, asked, sampling)
+            requested = decoder_request_of(sampling.extra_args, self.served.preset)
+            row = self._row(prompt, most, requested, sampling)
         except (WeftError, ValueError) as error:
-            LOG.warning("weft decodes a request by %s: %s", usual.decode, error)
-            row = self._row(prompt, most, usual, sampling)
+            LOG.warning("weft decodes a request by %s: %s", default.decode, error)
+            row = self._row(prompt, most, default, sampling)
         return CanvasRequest(row, stops, sampling.eos_token_id)
 
     def _row(
         self,
         prompt: Sequence[int],
         most: int,
-        asked: DecoderRequest,
+        decoder: DecoderRequest,
         sampling: VllmSamplingParams | None,
     ) -> CanvasRow:
-        shaping, ends = SamplingParams(0.0), True
+        params, ends = SamplingParams(0.0), True
         if sampling is not None:
             ends = not sampling.ignore_eos
-            if asked.temperature:
-                shaping = SamplingParams(asked.temperature, max(0, sampling.top_k), sampling.top_p)
-        return CanvasRow(prompt, most, asked, self.served, shaping, ends=ends)
+            if decoder.temperature:
+                top_k = max(0, sampling.top_k)
+                params = SamplingParams(decoder.temperature, top_k, sampling.top_p)
+        return CanvasRow(prompt, most, decoder, self.served, params, ends=ends)
 
 
 Numbers = NDArray[np.int32]
@@ -118,14 +119,14 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchPieces:
-    """Pieces of a batch, in the order of its tokens: attention without a mask is block-causal.
+    """Pieces of a batch in the order of its tokens, for block-causal attention without a mask.
 
-    A piece of a text that ends where its block does, and sees all that was read up to there, sees
-    its own block and those before, and nothing else.
+    A piece ends where a block of its text does, and sees the text up to there: its own block and
+    those before.
 
     starts    [pieces + 1] where each begins among the tokens of the batch, and the end
     lengths   [pieces] how far each sees, from slot 0 of its text
-    texts     [pieces] which text of the batch it is of
+    texts     [pieces] index of its text in the batch
     longest   tokens of the longest piece
     """
 
@@ -136,9 +137,9 @@ class BatchPieces:
 
 
 def cut(first: Numbers, tokens: Numbers, block: int) -> BatchPieces:
-    """Text i reads `tokens[i]` tokens from its slot `first[i]` on: both [texts].
+    """The pieces of a batch whose text i reads `tokens[i]` tokens from slot `first[i]`: [texts].
 
-    `block` 0: no cuts, every text sees all of itself. Texts without tokens keep one empty piece.
+    `block` 0: no cuts, every text sees all of itself. Texts without tokens have one empty piece.
     """
     starts, lengths, texts = [0], [], []
     for text, (begin, count) in enumerate(zip(first.tolist(), tokens.tolist(), strict=True)):

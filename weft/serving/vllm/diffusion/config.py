@@ -1,7 +1,7 @@
-"""Configuration of canvases: of vLLM, with its reasons, and of transformers, for published folders.
+"""Configuration of canvases: vLLM's, and that of transformers for published folders.
 
-A folder becomes the config of the layers that it has, with a canvas: by that vLLM knows a diffusion
-model. Imported in vLLM's processes.
+A folder gets the config of its kind of layers plus a canvas length, by which vLLM recognises a
+diffusion model. Imported in vLLM's processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.serving.vllm.diffusion.decoder import (
 )
 
 _MOST_ROWS: Final = 8
-"""Requests at once by default: a pass holds [requests, canvas, vocabulary] of float32."""
+"""Default bound of requests at once: a pass needs [requests, canvas, vocabulary] of float32."""
 _USUAL_ROWS: Final = 128
 
 
@@ -36,11 +36,11 @@ class CanvasSetting:
 
     @staticmethod
     def verify_and_update_model_config(model_config: Any) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     @staticmethod
     def verify_and_update_config(vllm_config: Any) -> None:
-        """Set what canvases need. Raises: `ValueError` where they cannot run at all."""
+        """Apply the settings of canvases. Raises: `ValueError` where canvases cannot run."""
         from vllm.config.diffusion import DiffusionConfig
         from vllm.platforms import current_platform
 
@@ -55,19 +55,19 @@ class CanvasSetting:
             vllm_config.diffusion_config = DiffusionConfig(canvas_length=length)
         width = int(vllm_config.diffusion_config.canvas_length)
         set_for_canvases(vllm_config)
-        admit(served_as(describe(Path(model.model)), width, usual_decoder(vllm_config)))
+        admit(served_as(describe(Path(model.model)), width, default_decoder(vllm_config)))
 
 
-def usual_decoder(vllm_config: Any) -> object:
-    """The decoder that this server was started with; None: it was not said."""
+def default_decoder(vllm_config: Any) -> object:
+    """The decoder that this server was started with, if any."""
     more = vllm_config.additional_config
     return more.get(DECODE) if isinstance(more, Mapping) else None
 
 
 def set_for_canvases(vllm_config: Any) -> None:
-    """Settings that others would make wrong answers of, each with its reason."""
+    """Apply the settings without which answers would be wrong, each with its reason."""
     model, scheduler = vllm_config.model_config, vllm_config.scheduler_config
-    model.enforce_eager = True  # pieces of attention have no fixed number, as graphs need
+    model.enforce_eager = True  # graphs need a fixed number of pieces of attention
     vllm_config.attention_config.use_non_causal = True
     # a page of keys would be shared by texts that differ within its last block
     vllm_config.cache_config.enable_prefix_caching = False
@@ -80,23 +80,23 @@ def set_for_canvases(vllm_config: Any) -> None:
 
 
 def admit(served: ServedCanvas) -> None:
-    """Have this process answer a request with a wrong decoder by an error of vLLM's own kind."""
+    """Make this process refuse requests with a wrong decoder, by an error of vLLM's kind."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.engine import input_processor
 
-    known = input_processor.validate_diffusion_sampling_params
-    plain = getattr(known, "plain", known)
+    installed = input_processor.validate_diffusion_sampling_params
+    plain = getattr(installed, "plain", installed)
 
-    def validate(params: Any, **given: Any) -> None:
+    def validate(params: Any, **named: Any) -> None:
         check(params, served, VLLMValidationError)
-        plain(params, **given)
+        plain(params, **named)
 
     validate.plain = plain  # type: ignore[attr-defined]
     input_processor.validate_diffusion_sampling_params = validate
 
 
 def check(params: Any, served: ServedCanvas, refusal: Callable[..., Exception]) -> None:
-    """Raise `refusal` for a request that cannot be decoded as it says."""
+    """Raise `refusal` for a request that cannot be decoded as requested."""
     try:
         served_config(decoder_request_of(params.extra_args, served.preset), served)
     except (WeftError, ValueError) as error:
@@ -112,7 +112,7 @@ _BASES: Final = {"llama": LlamaConfig, "qwen2": Qwen2Config, "qwen3": Qwen3Confi
 
 
 def teach_transformers() -> None:
-    """Register the published model types. Harmless when repeated."""
+    """Register the published model types with transformers. Harmless when repeated."""
     for family in FAMILIES:
         if family.body is not None:
             kind = _config_class(family, family.body)
@@ -121,10 +121,10 @@ def teach_transformers() -> None:
 
 def _config_class(family: ModelFamily, body: LayerKind) -> type[PretrainedConfig]:
     def from_dict(
-        _cls: type[PretrainedConfig], /, config_dict: dict[str, Any], **given: Any
+        _cls: type[PretrainedConfig], /, config_dict: dict[str, Any], **named: Any
     ) -> Any:
-        returns = given.pop("return_unused_kwargs", False)
-        fields = ConfigFields(Path(str(given.get("name_or_path", ""))) / CONFIG, config_dict)
+        returns = named.pop("return_unused_kwargs", False)
+        fields = ConfigFields(Path(str(named.get("name_or_path", ""))) / CONFIG, config_dict)
         config = config_of(fields, family, body)
         config.architectures = [ARCHITECTURES[body]]
         block = family.block
@@ -132,7 +132,7 @@ def _config_class(family: ModelFamily, body: LayerKind) -> type[PretrainedConfig
             block = fields.whole(family.block_key, 1, _LONGEST)
         config.canvas_length = fields.whole("canvas_length", 1, _LONGEST, block or CANVAS)
         config.eos_token_id = config_dict.get("eos_token_id")
-        return (config, given) if returns else config
+        return (config, named) if returns else config
 
     members = {"model_type": family.model_type, "from_dict": classmethod(from_dict)}
     return type(f"{family.model_type}Config".replace("-", "_"), (_BASES[body],), members)

@@ -1,6 +1,6 @@
-"""The decoder that a request asks for in vLLM's `extra_args`, as far as vLLM can carry it out.
+"""The decoder of a request, from vLLM's `extra_args`, and what vLLM's path can carry out.
 
-One query a row and step, the canvas where it is, and no second model.
+That path allows one query per row and step, a fixed canvas, and no second model.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from weft.serving.extra_arguments import DECODE, NODE, SEED, TEMPERATURE
 
 _OURS: Final = (DECODE, TEMPERATURE, SEED)
 _OTHERS: Final = frozenset({NODE})
-"""What weft's client sends whatever the model: no wish about its decoder."""
+"""Arguments that weft's client sends to any model; they do not concern the decoder."""
 _LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderRequest:
-    """`decode` is a preset's name, `options` are its own. `temperature` 0 takes what is likeliest.
+    """Decoder of a request: a preset with options. `temperature` 0 takes the likeliest tokens.
 
-    vLLM itself has no temperature and no seed for diffusion models: they are asked for here.
+    vLLM has neither temperature nor seed for diffusion models; they come as extra arguments.
     """
 
     decode: str
@@ -44,10 +44,10 @@ class DecoderRequest:
     seed: int = 0
 
 
-def decoder_request_of(extra: Mapping[str, object] | None, usual: str) -> DecoderRequest:
-    """What `extra` asks; `usual` is the decoder where it names none.
+def decoder_request_of(extra: Mapping[str, object] | None, default: str) -> DecoderRequest:
+    """The request in `extra`; `default` is the decoder if it names none.
 
-    Raises: `SpecError` for what no decoder understands, naming the key.
+    Raises: `SpecError` for unknown keys and wrong values, naming the key.
     """
     given = {} if extra is None else extra
     for key in given:
@@ -57,7 +57,7 @@ def decoder_request_of(extra: Mapping[str, object] | None, usual: str) -> Decode
                 f"extra_args has {key!r}, which this model does not understand",
                 hint=f"it understands {', '.join(_OURS)}",
             )
-    text = given.get(DECODE, usual)
+    text = given.get(DECODE, default)
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST:
         raise SpecError(f"{DECODE} is no name of a decoder", hint='write "threshold:0.9"')
     spec = parse_diffusion(text)
@@ -83,11 +83,11 @@ _PLAIN: Final = "threshold"
 
 @dataclass(frozen=True, slots=True)
 class ServedCanvas:
-    """A model as it is served: `width` slots of vLLM's canvas.
+    """A served model; `width` is the length of vLLM's canvas in slots.
 
-    `preset` is the decoder of requests that name none, as people write it.
+    `preset` is the decoder of requests that name none, in text form.
 
-    Raises: `SpecError` for a canvas that is no whole number of the model's blocks.
+    Raises: `SpecError` unless the canvas fits the model's blocks and the model has a mask.
     """
 
     traits: ModelTraits
@@ -105,35 +105,35 @@ class ServedCanvas:
             raise SpecError("a model without a mask is not filled here")
 
 
-def served_as(found: ModelDescription, width: int, usual: object = None) -> ServedCanvas:
-    """With `usual` as the decoder of requests that name none.
+def served_as(model: ModelDescription, width: int, default: object = None) -> ServedCanvas:
+    """The served canvas, with `default` as the decoder of requests that name none.
 
     None: the model's own decoder, or `threshold` where vLLM's path cannot carry that out.
 
-    Raises: `SpecError` for a decoder that it cannot carry out; see `ServedCanvas`.
+    Raises: `SpecError` for a `default` that the path cannot carry out; see `ServedCanvas`.
     """
-    served = ServedCanvas(found.traits, found.preset, width)
-    if usual is not None:
-        served = replace(served, preset=str(usual))
+    served = ServedCanvas(model.traits, model.preset, width)
+    if default is not None:
+        served = replace(served, preset=str(default))
     try:
         served_config(decoder_request_of(None, served.preset), served)
     except WeftError:
-        if usual is not None:
+        if default is not None:
             raise
         return replace(served, preset=_PLAIN)
     return served
 
 
-def served_config(asked: DecoderRequest, served: ServedCanvas) -> DecoderConfig:
-    """Plugs of the decoder that was asked for; its cache is left to who begins a row.
+def served_config(request: DecoderRequest, served: ServedCanvas) -> DecoderConfig:
+    """Parts of the requested decoder, except the cache, which the row provides.
 
-    Raises: `SpecError` for a decoder or an option that there is not, or that vLLM's path cannot
-    carry out; what `DiffusionPreset.make` raises.
+    Raises: `SpecError` for an unknown decoder or option, and for one that vLLM's path cannot carry
+    out; the errors of `DiffusionPreset.make`.
     """
     traits = served.traits
-    config = decoder_config(asked.decode, traits, dict(asked.options))
-    config = replace(config, schedule=_schedule(asked.decode, config, served), keep=True)
-    _check(asked.decode, config, traits)
+    config = decoder_config(request.decode, traits, dict(request.options))
+    config = replace(config, schedule=_schedule(request.decode, config, served), keep=True)
+    _check(request.decode, config, traits)
     return config
 
 

@@ -1,6 +1,6 @@
 """Diffusion models of vLLM's own Llama and Qwen layers, and their state (`ModelState`).
 
-Imported by vLLM alone, in its workers.
+Only vLLM imports this, in its workers.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from vllm.v1.worker.gpu.sample.output import SamplerOutput
 
 from weft.decoding.diffusion.models.folder import describe
 from weft.serving.vllm.diffusion.batch import CanvasRequests, Numbers, cut
-from weft.serving.vllm.diffusion.config import usual_decoder
+from weft.serving.vllm.diffusion.config import default_decoder
 from weft.serving.vllm.diffusion.decoder import served_as
 from weft.serving.vllm.diffusion.sampler import CanvasSampler
 
 
 class CanvasState(ModelState):  # type: ignore[misc]
-    """One for each worker: requests by their places, and attention that knows blocks."""
+    """State of a worker: requests by place, and block-causal attention."""
 
     num_new_sampled_tokens_per_step = 0
 
     def __init__(self, vllm_config: Any, model: Any, encoder_cache: Any, device: Any) -> None:
         super().__init__(vllm_config, model, encoder_cache, device)
-        found = describe(Path(self.model_config.model))
+        model_description = describe(Path(self.model_config.model))
         width = int(vllm_config.diffusion_config.canvas_length)
-        served = served_as(found, width, usual_decoder(vllm_config))
+        served = served_as(model_description, width, default_decoder(vllm_config))
         self.requests = CanvasRequests(served, self.max_model_len)
 
     def get_supported_generation_tasks(self) -> tuple[str, ...]:
@@ -43,31 +43,31 @@ class CanvasState(ModelState):  # type: ignore[misc]
         return ("generate",)
 
     def custom_sampler(self, sampler: Any) -> tuple[Any, Any] | None:
-        """Weft's, over the same table of drafts."""
+        """Weft's sampler, over vLLM's table of drafts."""
         drafts = sampler.req_states.draft_tokens
         return CanvasSampler(self.requests, drafts, self._head, _output), None
 
     def add_request(self, req_index: int, new_req_data: Any) -> None:
-        """A request that was put back in the queue comes again with what it had got."""
+        """Add a request; one that was preempted comes again with its answer so far."""
         prompt = list(new_req_data.prefill_token_ids or new_req_data.prompt_token_ids)
-        got = len(prompt) - len(new_req_data.prompt_token_ids)
+        answered = len(prompt) - len(new_req_data.prompt_token_ids)
         name, sampling = new_req_data.req_id, new_req_data.sampling_params
-        self.requests.add(name, req_index, prompt, got, sampling)
+        self.requests.add(name, req_index, prompt, answered, sampling)
 
     def remove_request(self, req_id: str) -> None:
         """See vLLM."""
         self.requests.remove(req_id)
 
     def prepare_inputs_embeds(self, *_: Any) -> torch.Tensor | None:
-        """Tokens are embedded by the model."""
+        """None: the model embeds tokens."""
         return None
 
     def prepare_inputs(self, *_: Any) -> dict[str, Any]:
-        """Nothing beside tokens and positions."""
+        """Nothing except tokens and positions."""
         return {}
 
     def prepare_dummy_inputs(self, *_: Any) -> dict[str, Any]:
-        """Nothing beside tokens and positions."""
+        """Nothing except tokens and positions."""
         return {}
 
     def prepare_attn(
@@ -80,7 +80,7 @@ class CanvasState(ModelState):  # type: ignore[misc]
         kv_cache_config: Any,
         **_: Any,
     ) -> dict[str, Any]:
-        """Metadata of attention without a mask, over pieces that end where blocks do."""
+        """Metadata of attention without a mask, over pieces that end at block ends."""
         assert cudagraph_mode != CUDAGraphMode.FULL, "pieces have no fixed number"
         cuts = cut(*self._reads(input_batch), self.requests.served.traits.block)
         starts = torch.from_numpy(cuts.starts)
@@ -102,10 +102,10 @@ class CanvasState(ModelState):  # type: ignore[misc]
         return metadata
 
     def _reads(self, batch: Any) -> tuple[Numbers, Numbers]:
-        """From which slot on each request is read, and how many tokens of it.
+        """First slot and number of tokens that each request reads.
 
-        What the scheduler thinks is computed may be more than is: a canvas begins where its row
-        says.
+        The scheduler may count more tokens as computed than there are: a canvas begins at its row's
+        base.
         """
         count = batch.num_reqs
         first = batch.num_computed_tokens_np[:count].astype(np.int32)
@@ -117,7 +117,7 @@ class CanvasState(ModelState):  # type: ignore[misc]
         return first, np.diff(batch.query_start_loc_np[: count + 1]).astype(np.int32)
 
     def _head(self, token: int) -> torch.Tensor:
-        logits: torch.Tensor = self.model.compute_logits(self.model.left[token][None])[0]
+        logits: torch.Tensor = self.model.compute_logits(self.model.last_states[token][None])[0]
         return logits
 
 
@@ -129,10 +129,10 @@ Weights = Iterable[tuple[str, torch.Tensor]]
 
 
 class _Canvas:
-    """Before one of vLLM's models: its weights' published names, and what left it last."""
+    """Mixin for vLLM's models: published names of weights, and access to the last states."""
 
-    left: torch.Tensor
-    """[tokens, width]: what left the last layer, of the pass before."""
+    last_states: torch.Tensor
+    """[tokens, width]: output of the last layer in the previous pass."""
 
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
@@ -140,17 +140,17 @@ class _Canvas:
 
     @staticmethod
     def get_model_state_cls() -> type[CanvasState]:
-        """What vLLM asks a model whose requests have a state of their own."""
+        """vLLM's hook for models whose requests have a state."""
         return CanvasState
 
     def forward(self, *given: Any, **named: Any) -> Any:
-        """As the layers do."""
-        left = super().forward(*given, **named)  # type: ignore[misc]
-        self.left = left
-        return left
+        """The layers' forward pass."""
+        states = super().forward(*given, **named)  # type: ignore[misc]
+        self.last_states = states
+        return states
 
     def load_weights(self, weights: Weights) -> Any:
-        """By their published names."""
+        """Load weights by their published names."""
         return super().load_weights(self._renamed(weights))  # type: ignore[misc]
 
     def _renamed(self, weights: Weights) -> Iterator[tuple[str, torch.Tensor]]:

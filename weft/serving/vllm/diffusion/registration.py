@@ -1,4 +1,4 @@
-"""Names of weft's diffusion models inside vLLM, and making them known in each of its processes."""
+"""Registers weft's diffusion models with vLLM, in each of its processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _MODULE: Final = "weft.serving.vllm.diffusion.models"
 
 
 def register_models() -> None:
-    """Architectures, what they need set, and the model types of published folders.
+    """Register architectures, their settings, and the model types of published folders.
 
-    Models are named, not imported. Raises whatever a vLLM without a diffusion path raises.
+    Models are named, not imported. Raises anything in a vLLM without a diffusion path.
     """
-    from vllm.config.diffusion import DiffusionConfig  # noqa: F401 - is there such a path at all?
+    from vllm.config.diffusion import DiffusionConfig  # noqa: F401 - does the path exist?
     from vllm.model_executor.models.config import MODELS_CONFIG_MAP
     from vllm.model_executor.models.registry import ModelRegistry
 

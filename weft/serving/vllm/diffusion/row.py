@@ -1,6 +1,6 @@
-"""One request inside vLLM: the local denoising loop, its canvas, and which tokens are final.
+"""One request inside vLLM: the local denoising loop, its canvas, and its final tokens.
 
-The model's predictions are told from outside: neither vLLM nor torch is known here.
+Predictions come from outside: neither vLLM nor torch is imported here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from weft.serving.vllm.diffusion.decoder import DecoderRequest, ServedCanvas, se
 
 
 class CanvasRegion:
-    """Implements `Caching`. The slots from `base` on are in vLLM's canvas, those before are held.
+    """Implements `CacheSession`: vLLM's canvas is from slot `base` on, and its cache before that.
 
-    Who emits a finished region moves `base` to its end.
+    The row moves `base` to the end of a region when it emits it.
     """
 
     def __init__(self, base: int, width: int, block: int) -> None:
@@ -41,15 +41,15 @@ class CanvasRegion:
         return min(end, canvas.length)
 
     def plan(self, canvas: Canvas) -> CacheFeed:
-        """See `Caching`."""
+        """See `CacheSession`."""
         end = self.end(canvas)
         return CacheFeed(np.arange(self.base, end), end)
 
     def note(self, canvas: Canvas, action: Action) -> None:
-        """See `Caching`. All of the canvas is read in every pass: nothing to remember."""
+        """See `CacheSession`. Every pass reads the whole canvas: nothing to record."""
 
     def persist(self, canvas: Canvas, following: range) -> CacheFeed | None:
-        """See `Caching`."""
+        """See `CacheSession`."""
         end = self.end(canvas)
         if following and following.start < end:
             return None
@@ -58,11 +58,11 @@ class CanvasRegion:
 
 @dataclass(frozen=True, slots=True)
 class CanvasCachePolicy:
-    """Implements `CachePolicy` for one row: vLLM's cache holds all before the canvas, for good.
+    """Implements `CachePolicy` for one row: vLLM caches everything before the canvas for good.
 
-    Exact for models with blocks, as far as blocks are finished; for models whose slots all see each
-    other, it is the prompt read alone and finished canvases frozen (FreeCache's idea, arXiv
-    2505.21467), and slots behind the canvas are not there.
+    Exact for models with blocks, as far as blocks are finished. For models whose slots all see each
+    other, the prompt is read alone and finished canvases are frozen (FreeCache's idea, arXiv
+    2505.21467), and the slots after the canvas do not exist.
     """
 
     region: CanvasRegion
@@ -75,20 +75,19 @@ class CanvasCachePolicy:
 
 
 class Predictions(Protocol):
-    """What the model said in one pass of one row, aligned: slot i is predicted by row i."""
+    """Predictions of one pass over one row, aligned: row i predicts slot i."""
 
     def logits(self, slots: Slots) -> NDArray[np.float32]:
-        """[slots, vocabulary]; what the traits ban is -inf."""
+        """[slots, vocabulary]; banned tokens of the traits are -inf."""
 
-    def seen(self, canvas: Canvas, slots: Slots, chance: CounterRng) -> tuple[Stats, SampledTokens]:
-        """What `stats_of` and a greedy `drawn_from` make of these logits."""
+    def stats(self, canvas: Canvas, slots: Slots, rng: CounterRng) -> tuple[Stats, SampledTokens]:
+        """The results of `stats_of` and of a greedy `drawn_from` on these logits."""
 
 
 class CanvasRow:
-    """A text as vLLM writes it: passes over its canvas, then one over what is final, which is
-    emitted.
+    """A text in vLLM: passes over its canvas, then one over its final tokens, which are emitted.
 
-    `most_tokens`: what the request may get, a ceiling. `ends`: whether a terminator ends it.
+    `most_tokens`: upper bound of the answer. `ends`: whether a terminator ends it.
 
     Raises: `SpecError`, see `served_config`.
     """
@@ -97,9 +96,9 @@ class CanvasRow:
         self,
         prompt: Sequence[int],
         most_tokens: int,
-        asked: DecoderRequest,
+        decoder: DecoderRequest,
         served: ServedCanvas,
-        shaping: SamplingParams,
+        params: SamplingParams,
         *,
         ends: bool = True,
     ) -> None:
@@ -107,13 +106,13 @@ class CanvasRow:
         assert traits.mask_id is not None
         self._mask = traits.mask_id
         self._region = CanvasRegion(len(prompt), served.width, traits.block)
-        config = served_config(asked, served)
-        held = CanvasCachePolicy(self._region, predicts=config.cache.predicts)
+        config = served_config(decoder, served)
+        cache = CanvasCachePolicy(self._region, predicts=config.cache.predicts)
         canvases = -(-most_tokens // served.width)
         canvas = Canvas(prompt, canvases * served.width, self._mask)
-        self._chance, self._greedy = CounterRng(asked.seed), shaping.greedy
+        self._rng, self._greedy = CounterRng(decoder.seed), params.greedy
         self._denoising = DenoisingRow(
-            canvas, replace(config, cache=held), traits, self._chance, shaping
+            canvas, replace(config, cache=cache), traits, self._rng, params
         )
 
     @property
@@ -123,21 +122,21 @@ class CanvasRow:
 
     @property
     def over(self) -> bool:
-        """Whether all was emitted."""
+        """Whether everything was emitted."""
         return self._denoising.over
 
     @property
     def counters(self) -> DenoisingCounters:
-        """What it took so far."""
+        """Counts so far."""
         return self._denoising.counters
 
     def drafts(self, width: int) -> list[int]:
-        """What the next pass reads, from slot `base` on: the canvas, with masks behind its end."""
+        """Input of the next pass, from slot `base` on: the canvas, padded with masks."""
         ids: list[int] = self._denoising.canvas.ids[self.base : self.base + width].tolist()
         return ids + [self._mask] * (width - len(ids))
 
-    def step(self, rows: int, said: Predictions) -> list[int]:
-        """Take what came of a pass over `rows` slots of the canvas. The tokens that are final now.
+    def step(self, rows: int, predictions: Predictions) -> list[int]:
+        """Apply the predictions of a pass over `rows` slots of the canvas; returns final tokens.
 
         vLLM gives fewer rows than its canvas has where the context ends.
         """
@@ -153,17 +152,17 @@ class CanvasRow:
         if query.kind == "persist":
             emitted = self._final()
             region.base += len(emitted)
-            denoising.settle([said.logits(query.wanted)])
+            denoising.settle([predictions.logits(query.wanted)])
             return emitted
         if denoising.wants_statistics and self._greedy:
-            seen = said.seen(denoising.canvas, query.wanted, self._chance)
-            denoising.settle_seen(*seen)
+            stats = predictions.stats(denoising.canvas, query.wanted, self._rng)
+            denoising.settle_seen(*stats)
         else:
-            denoising.settle([said.logits(query.wanted)])
+            denoising.settle([predictions.logits(query.wanted)])
         return []
 
     def _final(self) -> list[int]:
-        """The tokens of the canvas, the terminator included, if it ends here."""
+        """The tokens of the canvas, up to and including a terminator that ends the text."""
         denoising, region = self._denoising, self._region
         end = region.end(denoising.canvas)
         if denoising.finish == "stop":

@@ -1,7 +1,7 @@
-"""The sampler that vLLM calls after each pass: rows take their logits and say what is read next.
+"""The sampler that vLLM calls after each pass: feeds logits to the rows, and collects drafts.
 
-Its shapes are vLLM's (`vllm.v1.worker.gpu.sample`). Statistics are computed on the device; the
-vocabulary stays there unless a policy wants all of it.
+Its shapes are vLLM's (`vllm.v1.worker.gpu.sample`). Statistics are computed on the device, where
+the vocabulary stays unless a policy needs all of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class DevicePredictions:
     """Implements `Predictions`.
 
     rows    [slots, vocabulary] raw logits of the slots from `base` on, of any float type
-    before  [vocabulary] those of the slot before, which a shifted model needs
+    before  [vocabulary] logits of the slot before, which a shifted model needs
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class DevicePredictions:
         found: NDArray[np.float32] = self._aligned(slots).cpu().numpy()
         return found
 
-    def seen(self, canvas: Canvas, slots: Slots, chance: CounterRng) -> tuple[Stats, SampledTokens]:
+    def stats(self, canvas: Canvas, slots: Slots, rng: CounterRng) -> tuple[Stats, SampledTokens]:
         """See `Predictions`."""
         logits = self._aligned(slots)
         logp = logits.log_softmax(dim=-1)
@@ -60,17 +60,17 @@ class DevicePredictions:
             p_end.cpu().numpy(),
             np.full(len(slots), np.nan),
         )
-        return stats.within(canvas), SampledTokens(ids[:, 0], likely[:, 0], chance)
+        return stats.within(canvas), SampledTokens(ids[:, 0], likely[:, 0], rng)
 
     def _aligned(self, slots: Slots) -> torch.Tensor:
-        """float32 [slots, vocabulary], without what is never written."""
-        at = torch.from_numpy(slots - self._base).to(self._rows.device)
+        """float32 [slots, vocabulary], with banned tokens at -inf."""
+        index = torch.from_numpy(slots - self._base).to(self._rows.device)
         if self._traits.shifted:
-            found = self._rows[(at - 1).clamp(min=0)].float()
+            found = self._rows[(index - 1).clamp(min=0)].float()
             if self._before is not None:
-                found[at == 0] = self._before.float()
+                found[index == 0] = self._before.float()
         else:
-            found = self._rows[at].float()
+            found = self._rows[index].float()
         found = found[:, : self._traits.vocabulary].clone()
         banned = torch.tensor(sorted(self._traits.banned), device=found.device, dtype=torch.int64)
         found[:, banned] = float("-inf")
@@ -78,20 +78,20 @@ class DevicePredictions:
 
 
 def _lowest_of_largest(logits: torch.Tensor) -> torch.Tensor:
-    """[rows]; which of equals `argmax` takes is not told for devices."""
+    """[rows]; `argmax` does not specify for devices which of equal values it takes."""
     ids = torch.arange(logits.shape[1], device=logits.device)
     largest = logits.amax(dim=1, keepdim=True)
     return ids.where(logits == largest, logits.shape[1]).amin(dim=1)
 
 
 Head = Callable[[int], torch.Tensor]
-"""The logits [vocabulary] of what left the model for a token of the last pass."""
+"""The logits [vocabulary] after a token of the last pass."""
 
 
 class CanvasSampler:
-    """Takes the place of vLLM's sampler.
+    """Replaces vLLM's sampler.
 
-    drafts  [places, canvas] vLLM's table of what each request reads next; written to
+    drafts  [places, canvas] vLLM's table of the next input of each request; written to
     head    for shifted models: the last token of a prompt predicts the first slot
     output  makes vLLM's output of `sampled_token_ids`, `num_sampled` and `num_rejected`
     """
@@ -110,14 +110,14 @@ class CanvasSampler:
         self.penalties_state = SimpleNamespace(output_bin_counts=None)
 
     def add_request(self, place: int, _sampling: object) -> None:
-        """A new request has this place."""
+        """Reset the state of `place` for a new request."""
         self._before.pop(place, None)
 
     def apply_staged_writes(self) -> None:
-        """None are staged."""
+        """Nothing is staged."""
 
     def __call__(self, logits: torch.Tensor, batch: Any, _draft_logits: object = None) -> Any:
-        """vLLM's output: of each request, the tokens that are final now.
+        """vLLM's output: the new final tokens of each request.
 
         logits  [rows, vocabulary]: as many rows of each request as it read of its canvas; none
                 while its prompt is read
@@ -129,20 +129,20 @@ class CanvasSampler:
         sampled = torch.zeros(count, self._width, dtype=torch.int32)
         emitted = np.zeros(count, dtype=np.int32)
         first = 0
-        for index, (place, given) in enumerate(zip(places.tolist(), rows.tolist(), strict=True)):
+        for index, (place, height) in enumerate(zip(places.tolist(), rows.tolist(), strict=True)):
             request = self._requests[place]
             if request is None:
-                first += given
+                first += height
                 continue
-            if given:
-                final = self._stepped(request, place, logits[first : first + given])
+            if height:
+                final = self._step(request, place, logits[first : first + height])
                 sampled[index, : len(final)] = torch.tensor(final, dtype=torch.int32)
                 emitted[index] = len(final)
-                first += given
+                first += height
             elif _read_whole(batch, index):
                 self._start(place, batch, index)
-            self._note(place, request)
-        # what was read of a canvas is not kept, but for what is final; of a prompt, all is
+            self._write_draft(place, request)
+        # of a canvas only final tokens stay cached; of a prompt, all do
         rejected = torch.from_numpy(np.where(rows > 0, read - emitted, 0).astype(np.int32))
         return self._output(
             sampled_token_ids=sampled.to(logits.device),
@@ -150,13 +150,13 @@ class CanvasSampler:
             num_rejected=rejected.to(logits.device),
         )
 
-    def _stepped(self, request: CanvasRequest, place: int, logits: torch.Tensor) -> list[int]:
+    def _step(self, request: CanvasRequest, place: int, logits: torch.Tensor) -> list[int]:
         row, traits = request.row, self._requests.served.traits
         if row.over:
             return _ended(request, [min(traits.end_ids, default=0)], traits.end_ids)
-        said = DevicePredictions(logits, row.base, traits, self._before.get(place))
+        predictions = DevicePredictions(logits, row.base, traits, self._before.get(place))
         try:
-            final = row.step(len(logits), said)
+            final = row.step(len(logits), predictions)
         except Exception:  # noqa: BLE001 - the worker serves others, too
             LOG.exception("weft ends a request, which its decoder cannot go on with")
             return _ended(request, [min(traits.end_ids, default=0)], traits.end_ids)
@@ -165,12 +165,12 @@ class CanvasSampler:
         return _ended(request, final, traits.end_ids)
 
     def _start(self, place: int, batch: Any, index: int) -> None:
-        """The prompt is read: remember what its last token predicts."""
+        """The prompt is read: store the prediction of its last token."""
         if self._requests.served.traits.shifted:
             last = int(batch.query_start_loc_np[index + 1]) - 1
             self._before[place] = self._head(last)
 
-    def _note(self, place: int, request: CanvasRequest) -> None:
+    def _write_draft(self, place: int, request: CanvasRequest) -> None:
         ids = torch.tensor(request.row.drafts(self._width), dtype=self._drafts.dtype)
         self._drafts[place, : self._width] = ids.to(self._drafts.device)
 
@@ -181,7 +181,7 @@ def _read_whole(batch: Any, index: int) -> bool:
 
 
 def _ended(request: CanvasRequest, final: list[int], end_ids: frozenset[int]) -> list[int]:
-    """With a terminator that vLLM knows as one, where the text ends."""
+    """`final`, with a terminator at the end of the text that vLLM recognises."""
     if not final or request.ending is None or final[-1] in request.stops:
         return final
     return [*final[:-1], request.ending] if final[-1] in end_ids else final

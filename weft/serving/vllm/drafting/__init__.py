@@ -1,4 +1,4 @@
-"""Drafts for vLLM from token ids alone: what requests wrote, and what the program knows.
+"""Drafts for vLLM from token ids alone: from texts of requests, and from constraints.
 
-Runs in vLLM's worker process. Knows neither vLLM nor torch, so that all of it is tested without.
+Runs in vLLM's worker process. Imports neither vLLM nor torch, so that tests need neither.
 """

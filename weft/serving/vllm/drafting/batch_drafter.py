@@ -1,7 +1,7 @@
-"""Drafts for every row of a step, whatever goes wrong: a row that fails has none.
+"""Drafts for every row of a step; a row that fails gets none.
 
-Puts together who a row is, what it wrote, what others wrote, and what a grammar forces. Knows
-neither vLLM nor how other programs reach it.
+Combines the identity of rows, their texts, texts of other requests, and forced tokens of grammars.
+Independent of vLLM and of the channel to other programs.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from weft.serving.vllm.drafting.suffix_drafter import DraftCost, SuffixMatchDraf
 # A child of vLLM's own logger, so that its handlers show the line wherever it runs.
 LOG = logging.getLogger("vllm.weft")
 _PIECE: Final = 48
-"""A running answer is told to its siblings in pieces of so many tokens."""
-_TAKEN_IN: Final = 4
-"""So many texts from outside are taken in within one step, which waits for it meanwhile."""
+"""Tokens after which the new part of a running answer is shared with its siblings."""
+_TEXTS_PER_STEP: Final = 4
+"""Most texts from outside added within one step, which they delay."""
 
 Texts = Iterable[tuple[str, Sequence[int]]]
-"""Labels, and what was written under them."""
+"""Labels with texts that were written under them."""
 
 
 class BatchDrafter:
     """Drafts of at most `tokens` tokens for answers that end at `longest`. `clock` is in seconds.
 
-    `received` gives texts from outside as they come; `grammar` a grammar for a constraint, or None
-    where it cannot follow it; `ended` is told what an answer was once it is over.
+    `grammar` returns the forced tokens of a constraint, or None where it cannot follow it. `ended`
+    receives the label and the text of every finished answer.
     """
 
     def __init__(
         self,
-        how: ProposerSettings,
+        settings: ProposerSettings,
         tokens: int,
         longest: int,
         *,
@@ -55,48 +55,48 @@ class BatchDrafter:
         ended: Callable[[str, Sequence[int]], None] = lambda _label, _text: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.memory = TextMemory(how.memory_mib * 2**20 // TOKEN_BYTES)
+        self.memory = TextMemory(settings.memory_mib * 2**20 // TOKEN_BYTES)
         self.failures = 0
-        self._guesser = SuffixMatchDrafter(how.depth, how.least)
+        self._drafter = SuffixMatchDrafter(settings.depth, settings.least)
         self._tokens = tokens
         self._longest = longest
         self._grammar = grammar
         self._ended = ended
-        self._rows = RequestRows(self._line)
-        self._price = DraftCost(how.least)
+        self._rows = RequestRows(self._new_history)
+        self._cost = DraftCost(settings.least)
         self._clock = clock
-        self._asked: dict[RequestHistory, int] = {}
-        self._asked_s = 0.0
+        self._last_reads: dict[RequestHistory, int] = {}
+        self._last_end_s = 0.0
 
     def propose(
         self,
-        sampled: Sequence[Sequence[int]],  # by row: what the step added; nothing: no draft
-        counts: NDArray[np.int32],  # [rows]: tokens that each row has now
+        sampled: Sequence[Sequence[int]],  # by row: the step's new tokens; none: no draft
+        counts: NDArray[np.int32],  # [rows]: current length of each row
         ids: NDArray[np.int32],  # [rows, longest]
         batch: RunningBatch | None = None,
     ) -> list[list[int]]:
-        """A draft for each row, perhaps an empty one. Never raises."""
+        """A draft for each row, possibly empty. Never raises."""
         begun_s = self._clock()
         facts = self._facts(batch, len(sampled))
-        taken: dict[RequestHistory, int] = {}
+        reads: dict[RequestHistory, int] = {}
         drafts: list[list[int]] = []
         for row, new in enumerate(sampled):
             try:
-                drafts.append(self._row(ids[row, : int(counts[row])], new, facts[row], taken))
+                drafts.append(self._row(ids[row, : int(counts[row])], new, facts[row], reads))
             except Exception as raised:  # noqa: BLE001 - drafts never cost an answer
                 self._failed(f"row {row} has no draft", raised)
                 drafts.append([])
         try:
-            self._tidy(batch)
+            self._end_requests(batch)
         except Exception as raised:  # noqa: BLE001 - as above
             self._failed("ended requests are kept", raised)
-        self._learn(begun_s, sampled, taken)
+        self._learn(begun_s, sampled, reads)
         return drafts
 
-    def take_in(self, texts: Texts) -> None:
-        """Take in texts from outside, a few at a time. Never raises."""
+    def add_texts(self, texts: Texts) -> None:
+        """Add texts from outside, a few per call. Never raises."""
         try:
-            for _, (label, text) in zip(range(_TAKEN_IN), texts, strict=False):
+            for _, (label, text) in zip(range(_TEXTS_PER_STEP), texts, strict=False):
                 self.memory.remember(label, text)
         except Exception as raised:  # noqa: BLE001 - drafts never cost an answer
             self._failed("a text from outside is left out", raised)
@@ -106,47 +106,47 @@ class BatchDrafter:
         ids: NDArray[np.int32],
         new: Sequence[int],
         facts: RowFacts | None,
-        taken: dict[RequestHistory, int],
+        reads: dict[RequestHistory, int],
     ) -> list[int]:
         most = min(self._tokens, self._longest - len(ids) - 1)
         if not new or most < 1:
             return []
-        line = self._rows.line(ids, len(new), facts, taken)
-        taken[line] = 1
+        history = self._rows.history_of(ids, len(new), facts, reads)
+        reads[history] = 1
         try:
-            self._tell(line, _PIECE)
-            draft = line.draft(most, self.memory.sources(line.label))
-            taken[line] += len(draft)
+            self._share(history, _PIECE)
+            draft = history.draft(most, self.memory.sources(history.label))
+            reads[history] += len(draft)
             return draft
         except Exception:
-            self._rows.drop(line)
+            self._rows.drop(history)
             raise
 
     def _learn(
-        self, begun_s: float, sampled: Sequence[Sequence[int]], taken: dict[RequestHistory, int]
+        self, begun_s: float, sampled: Sequence[Sequence[int]], reads: dict[RequestHistory, int]
     ) -> None:
-        """What the pass since the last drafts took, if it read them and no prompts."""
-        known = [self._asked[line] for line in taken if line in self._asked]
-        if known and len(known) == len(sampled):
-            self._price.observe(sum(known), begun_s - self._asked_s, sum(map(len, sampled)))
-        self._guesser.least = self._price.least()
-        self._asked, self._asked_s = taken, self._clock()
+        """Observe the time of the last pass, if it read exactly the last drafts and no prompts."""
+        last = [self._last_reads[history] for history in reads if history in self._last_reads]
+        if last and len(last) == len(sampled):
+            self._cost.observe(sum(last), begun_s - self._last_end_s, sum(map(len, sampled)))
+        self._drafter.least = self._cost.least()
+        self._last_reads, self._last_end_s = reads, self._clock()
 
-    def _line(self, facts: RowFacts | None) -> RequestHistory:
+    def _new_history(self, facts: RowFacts | None) -> RequestHistory:
         if facts is None:
-            return RequestHistory(self._guesser)
+            return RequestHistory(self._drafter)
         constraint = facts.constraint
         grammar = None if constraint is None else self._grammar(constraint)
-        return RequestHistory(self._guesser, facts.label, grammar)
+        return RequestHistory(self._drafter, facts.label, grammar)
 
-    def _tidy(self, batch: RunningBatch | None) -> None:
-        for line in self._rows.ended(None if batch is None else batch.living()):
-            self._tell(line, 1)
-            self._ended(line.label, line.answer)
+    def _end_requests(self, batch: RunningBatch | None) -> None:
+        for history in self._rows.ended(None if batch is None else batch.living()):
+            self._share(history, 1)
+            self._ended(history.label, history.answer)
 
-    def _tell(self, line: RequestHistory, least: int) -> None:
-        """Let siblings know what was written since the last time."""
-        self.memory.remember(line.label, line.news(least))
+    def _share(self, history: RequestHistory, least: int) -> None:
+        """Add the new part of an answer to the memory that siblings draft from."""
+        self.memory.remember(history.label, history.unshared(least))
 
     def _facts(self, batch: RunningBatch | None, rows: int) -> Sequence[RowFacts | None]:
         unknown: list[RowFacts | None] = [None] * rows
@@ -160,7 +160,7 @@ class BatchDrafter:
         return facts if len(facts) == rows else unknown
 
     def _failed(self, what: str, raised: Exception) -> None:
-        """Count it, and say so at first and ever more rarely."""
+        """Count a failure, and log it at exponentially growing intervals."""
         self.failures += 1
         if self.failures & (self.failures - 1) == 0:
             LOG.warning(

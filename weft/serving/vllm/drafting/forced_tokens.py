@@ -1,7 +1,7 @@
-"""Tokens that an answer's grammar leaves no choice about, found with llguidance.
+"""Tokens that the grammar of an answer forces, found with llguidance.
 
-Grammars are read beside the engine's work, in a thread: until one is ready it forces nothing.
-Whatever goes wrong, it forces nothing from then on.
+Grammars are compiled in a thread, next to the engine's work. Until one is ready, and after any
+failure, nothing is forced.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 LOG = logging.getLogger("vllm.weft")
-_KEPT: Final = 64
+_CAPACITY: Final = 64
 _LONGEST: Final = 400_000
 
 
 class ForcedTokens:
-    """Implements `Grammar`: where one answer stands in a grammar that may not be read yet."""
+    """Implements `ForcedTokenSource`: the state of one answer in a grammar, once compiled."""
 
-    def __init__(self, reading: Future[LLMatcher]) -> None:
-        self._reading: Future[LLMatcher] | None = reading
+    def __init__(self, compilation: Future[LLMatcher]) -> None:
+        self._compilation: Future[LLMatcher] | None = compilation
         self._matcher: LLMatcher | None = None
         self._waiting: list[int] = []
 
     def take(self, tokens: Sequence[int]) -> None:
-        """The answer goes on with `tokens`."""
+        """Append `tokens` to the answer."""
         self._waiting += tokens
         if self._ready() and self._matcher is not None:
             taken, self._waiting = self._waiting, []
@@ -39,24 +39,24 @@ class ForcedTokens:
                 self._matcher = None
 
     def forced(self) -> Sequence[int]:
-        """The tokens that must follow whatever the model says."""
+        """The tokens that must come next."""
         if not self._ready() or self._matcher is None or self._matcher.is_stopped():
             return ()
         return tuple(self._matcher.compute_ff_tokens())
 
     def _ready(self) -> bool:
-        """Whether the grammar has been read; takes over what was read."""
-        if self._reading is not None and self._reading.done():
-            reading, self._reading = self._reading, None
-            if not reading.cancelled() and reading.exception() is None:
-                self._matcher = reading.result().deep_copy()
+        """Whether the compilation has ended; adopts its result."""
+        if self._compilation is not None and self._compilation.done():
+            compilation, self._compilation = self._compilation, None
+            if not compilation.cancelled() and compilation.exception() is None:
+                self._matcher = compilation.result().deep_copy()
                 waiting, self._waiting = self._waiting, []
                 self.take(waiting)
-        return self._reading is None
+        return self._compilation is None
 
 
 class ForcedTokensCompiler:
-    """Reads constraints of one vocabulary; the last few are kept. `tokenizer` is asked once."""
+    """Compiles constraints for one vocabulary, and caches the last few. `tokenizer` runs once."""
 
     def __init__(
         self, tokenizer: Callable[[], LLTokenizer], *, whitespace_flexible: bool = True
@@ -65,29 +65,29 @@ class ForcedTokensCompiler:
         self._style = {"whitespace_flexible": whitespace_flexible}
         self._vocabulary: LLTokenizer | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="weft-grammars")
-        self._readings: OrderedDict[Constraint, Future[LLMatcher]] = OrderedDict()
+        self._compilations: OrderedDict[Constraint, Future[LLMatcher]] = OrderedDict()
 
     def __call__(self, constraint: Constraint) -> ForcedTokens | None:
-        """An answer under `constraint` begins; None for one that is too long to follow."""
+        """The forced tokens of a new answer under `constraint`; None for one that is too long."""
         if len(constraint.text) > _LONGEST:
             return None
-        if constraint not in self._readings:
-            self._readings[constraint] = self._thread.submit(self._read, constraint)
-        self._readings.move_to_end(constraint)
-        if len(self._readings) > _KEPT:
-            self._readings.popitem(last=False)
-        return ForcedTokens(self._readings[constraint])
+        if constraint not in self._compilations:
+            self._compilations[constraint] = self._thread.submit(self._compile, constraint)
+        self._compilations.move_to_end(constraint)
+        if len(self._compilations) > _CAPACITY:
+            self._compilations.popitem(last=False)
+        return ForcedTokens(self._compilations[constraint])
 
     def wait(self) -> None:
-        """Until all grammars so far are read, or could not be."""
-        for reading in self._readings.values():
-            reading.exception()
+        """Wait until all compilations so far have ended."""
+        for compilation in self._compilations.values():
+            compilation.exception()
 
     def close(self) -> None:
         """End the thread."""
         self._thread.shutdown(cancel_futures=True)
 
-    def _read(self, constraint: Constraint) -> LLMatcher:
+    def _compile(self, constraint: Constraint) -> LLMatcher:
         from llguidance import LLMatcher
 
         if self._vocabulary is None:

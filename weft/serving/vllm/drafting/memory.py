@@ -1,4 +1,4 @@
-"""What requests wrote, by the node of the program that asked: bounded, the oldest out first."""
+"""Bounded memory of texts by the node of the program that asked for them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SHARE: Final = 8
 class RecentTexts:
     """The latest texts, of at most `most` tokens together.
 
-    Two halves: when the new one is full it becomes the old one, which is forgotten as a whole. So
-    no step pays for forgetting.
+    There are two halves. When the new half is full it becomes the old one, which is dropped as a
+    whole, so that no step pays for dropping single texts.
     """
 
     def __init__(self, most: int) -> None:
@@ -29,20 +29,20 @@ class RecentTexts:
         return sum(map(len, self.halves))
 
     def add(self, text: Sequence[int]) -> None:
-        """Keep the last tokens of a text, as many as fit."""
+        """Add the last tokens of a text, as many as fit."""
         new, _ = self.halves
-        kept = text[max(0, len(text) - self._half + 1) :]
-        if len(new) + len(kept) + 1 > self._half:
+        tail = text[max(0, len(text) - self._half + 1) :]
+        if len(new) + len(tail) + 1 > self._half:
             new = NgramIndex()
             self.halves = (new, self.halves[0])
-        new.add(kept)
+        new.add(tail)
 
 
 class TextMemory:
-    """At most `tokens` tokens of texts: each is kept for its label, and for all.
+    """At most `tokens` tokens of texts, each stored for its label and for all labels.
 
-    The texts for all have half of it. The labels share the other half: none has more than an eighth
-    of that, and the one that was used least lately is forgotten first. Use it from one thread.
+    The common store has half of the capacity. The labels share the other half: each has at most an
+    eighth of it, and the one used least recently is dropped first. For a single thread.
     """
 
     def __init__(self, tokens: int) -> None:
@@ -51,16 +51,16 @@ class TextMemory:
         self._labels: OrderedDict[str, RecentTexts] = OrderedDict()
 
     def __len__(self) -> int:
-        """Tokens on all shelves."""
+        """Tokens in all stores."""
         return len(self._common) + self._of_labels()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those that are known, the one that was used last at the end."""
+        """Labels with texts, the one used last at the end."""
         return tuple(self._labels)
 
     def sources(self, label: str) -> Iterator[NgramIndex]:
-        """Where to look for what a request of `label` may write, the closest first."""
+        """Indexes to search for the continuation of a request of `label`, the closest first."""
         own = self._labels.get(label[:LONGEST_LABEL])
         if own is not None:
             self._labels.move_to_end(label[:LONGEST_LABEL])
@@ -68,7 +68,7 @@ class TextMemory:
         yield from self._common.halves
 
     def remember(self, label: str, text: Sequence[int]) -> None:
-        """Keep a text; without a label for all only. Two tokens or fewer say nothing."""
+        """Store a text of three tokens or more; without a label in the common store only."""
         if len(text) < 3:
             return
         self._common.add(text)

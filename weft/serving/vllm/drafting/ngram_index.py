@@ -1,8 +1,8 @@
-"""Where every pair of tokens occurs in some texts, and so every longer run that ends with it.
+"""Index of all pairs of tokens in some texts, and so of every longer run that ends with a pair.
 
-It answers what the suffix tries of SuffixDecoding (arXiv 2411.04975) answer, which runs occurred
-and what followed, but keeps one entry a token instead of one for each depth: a worker has long
-prompts of many requests, and memory for what others wrote.
+It answers the same queries as the suffix tries of SuffixDecoding (arXiv 2411.04975): which runs
+occurred, and what followed. It stores one entry per token instead of one per depth, as a worker has
+long prompts of many requests, and memory for texts of others.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 TOKEN_BYTES: Final = 256
-"""What a token takes where no pair ever comes again, with CPython 3.11; in texts it is 60."""
+"""Memory of a token whose pair never repeats, with CPython 3.11; 60 in real texts."""
 _END: Final = -1
 _PLACES: Final = 32
 
 
 class Occurrence(NamedTuple):
-    """`text` has at `place` what followed a run of `length` tokens; `growing`: it may go on."""
+    """`text[place]` followed a run of `length` tokens; `growing`: the text may be extended."""
 
     text: Sequence[int]
     place: int
@@ -26,9 +26,9 @@ class Occurrence(NamedTuple):
 
 
 class NgramIndex:
-    """Texts by their pairs of tokens, of each pair the last places. `growing`: one, still written.
+    """Texts by their pairs of tokens, with the last places of each pair.
 
-    Adding a token costs the same however many there are.
+    `growing`: there is one text, which is still being written. Adding a token takes constant time.
     """
 
     def __init__(self, *, growing: bool = False) -> None:
@@ -38,17 +38,17 @@ class NgramIndex:
         self._last = _END
 
     def __len__(self) -> int:
-        """Tokens, and an end for each text."""
+        """Tokens, and one end per text."""
         return len(self._text)
 
     def add(self, text: Sequence[int]) -> None:
-        """A whole text."""
+        """Add a whole text."""
         self.extend(text)
         self._text.append(_END)
         self._last = _END
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The text goes on."""
+        """Append to the current text."""
         for token in tokens:
             place = len(self._text) + 1
             self._note(~token, place)
@@ -58,21 +58,21 @@ class NgramIndex:
             self._last = token
 
     def occurrences(self, end: Sequence[int], longest: int, most: int) -> Iterator[Occurrence]:
-        """Where the last tokens of `end` occur with something after them: two of them or more.
+        """Occurrences of the last tokens of `end` that are followed by a token.
 
-        Where no two do, one. The latest `most` places first; runs longer than `longest` count as
-        that long.
+        Runs have two tokens or more, or one where no pair occurs. At most `most` places, the latest
+        first; runs longer than `longest` count as that long.
         """
-        pairs = self._followed(_pair(*end[-2:])) if len(end) > 1 else []
+        pairs = self._places_after(_pair(*end[-2:])) if len(end) > 1 else []
         if pairs:
             for at in pairs[:most]:
                 length = self._length(at, end, longest)
                 yield Occurrence(self._text, at, length, self._growing)
         elif end:
-            for at in self._followed(~end[-1])[:most]:
+            for at in self._places_after(~end[-1])[:most]:
                 yield Occurrence(self._text, at, 1, self._growing)
 
-    def _followed(self, run: int) -> list[int]:
+    def _places_after(self, run: int) -> list[int]:
         """The places after a run that have a token, the latest first."""
         places = reversed(self._after.get(run, ()))
         return [at for at in places if at < len(self._text) and self._text[at] != _END]

@@ -1,7 +1,7 @@
-"""The requests of a batch as the drafter sees them: facts, tokens so far, and which row is whose.
+"""Requests of a batch for the drafter: facts, histories of tokens, and their rows.
 
-The batch is reordered between steps. With facts a request is known by its name. Without them it is
-known by its tokens: a row goes on with the longest history that its tokens begin with. A mistake
+The batch is reordered between steps. Facts identify a request by its name. Without them it is
+identified by its tokens: a row continues the longest history that its tokens begin with. A mistake
 there costs drafts, never an answer.
 """
 
@@ -23,7 +23,7 @@ LABEL = "weft_node"
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What the answer is held to, as llguidance reads it."""
+    """The constraint of an answer, in llguidance's terms."""
 
     kind: Literal["json", "lark", "regex"]
     text: str
@@ -31,7 +31,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """`request` is the same in every step. `prompt_tokens` of its tokens were not generated."""
+    """`request` is the same in every step. The first `prompt_tokens` tokens were not generated."""
 
     request: str
     label: str = ""
@@ -40,61 +40,61 @@ class RowFacts:
 
 
 class RunningBatch(Protocol):
-    """The engine's running batch, asked anew in every step."""
+    """The engine's running batch, queried in every step."""
 
     def rows(self) -> Sequence[RowFacts]:
-        """One for each row, in the order of the step's arrays. May raise anything."""
+        """One per row, in the order of the step's arrays. May raise anything."""
 
     def living(self) -> Container[str]:
-        """The requests that have not ended, those without a row in this step included."""
+        """The requests that have not ended, including those without a row in this step."""
 
 
 _OVERLAP: Final = 8
 
 
 class ForcedTokenSource(Protocol):
-    """What must follow by the grammar of an answer."""
+    """Forced tokens of one answer by its grammar."""
 
     def take(self, tokens: Sequence[int]) -> None:
-        """The answer goes on with `tokens`."""
+        """Append `tokens` to the answer."""
 
     def forced(self) -> Sequence[int]:
-        """The tokens that must follow whatever the model says."""
+        """The tokens that must come next."""
 
 
 class RequestHistory:
     """Tokens of one request; those after the first `prompt_tokens` are its answer.
 
-    A token costs the same however many there are.
+    Adding a token takes constant time.
     """
 
     def __init__(
-        self, guesser: SuffixMatchDrafter, label: str = "", grammar: ForcedTokenSource | None = None
+        self, drafter: SuffixMatchDrafter, label: str = "", grammar: ForcedTokenSource | None = None
     ) -> None:
         self.label = label
         self.tokens: list[int] = []
         self.prompt_tokens = 0
-        self._guesser = guesser
+        self._drafter = drafter
         self._grammar = grammar
         self._own = NgramIndex(growing=True)
         self._drafted: list[DraftStep] = []
-        self._told = 0
+        self._shared = 0
 
     @property
     def answer(self) -> list[int]:
-        """What was generated."""
+        """The generated tokens."""
         return self.tokens[self.prompt_tokens :]
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """The prompt, before anything was answered."""
+        """Add the prompt, before any answer."""
         self._grow(prompt)
         self.prompt_tokens = len(prompt)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The answer goes on with `tokens`, which test the latest draft."""
+        """Append `tokens` to the answer, and score the latest draft by them."""
         for step, token in zip(self._drafted, tokens, strict=False):
             if step.ground is not None:
-                self._guesser.chances.observe(step.ground, right=step.token == token)
+                self._drafter.chances.observe(step.ground, right=step.token == token)
             if step.token != token:
                 break
         self._drafted = []
@@ -103,22 +103,22 @@ class RequestHistory:
             self._grammar.take(tokens)
 
     def draft(self, most: int, others: Iterable[NgramIndex]) -> list[int]:
-        """At most `most` tokens that may follow: what a grammar forces, and then what texts say."""
+        """At most `most` likely next tokens: first forced ones, then those that texts suggest."""
         forced = () if self._grammar is None else self._grammar.forced()[:most]
         steps = [DraftStep(token, None) for token in forced]
         if len(steps) < most:
             sources, left = (self._own, *others), most - len(steps)
-            steps += self._guesser.guess(sources, self.tokens, left, forced)
+            steps += self._drafter.guess(sources, self.tokens, left, forced)
         self._drafted = steps
         return [step.token for step in steps]
 
-    def news(self, least: int) -> list[int]:
-        """What was answered since the last time, with a little before; nothing below `least`."""
+    def unshared(self, least: int) -> list[int]:
+        """Tokens answered since the last call, with a short overlap; none if fewer than `least`."""
         answered = len(self.tokens) - self.prompt_tokens
-        if answered - self._told < max(least, 1):
+        if answered - self._shared < max(least, 1):
             return []
-        start = self.prompt_tokens + max(0, self._told - _OVERLAP)
-        self._told = answered
+        start = self.prompt_tokens + max(0, self._shared - _OVERLAP)
+        self._shared = answered
         return self.tokens[start:]
 
     def _grow(self, tokens: Sequence[int]) -> None:
@@ -128,90 +128,90 @@ class RequestHistory:
 
 Ids = NDArray[np.int32]
 _PATIENCE: Final = 64
-"""So many steps a line may be out of the batch before it counts as ended, where that is unknown."""
+"""Steps out of the batch after which a request counts as ended, where its end is not known."""
 
 
 class RequestRows:
-    """The lines of all requests that have not ended. `make` makes a new one of a row's facts."""
+    """The histories of all running requests. `make` creates one from a row's facts."""
 
     def __init__(self, make: Callable[[RowFacts | None], RequestHistory]) -> None:
         self._make = make
-        self._lines: dict[RequestHistory, str] = {}
+        self._histories: dict[RequestHistory, str] = {}
         self._named: dict[str, RequestHistory] = {}
-        self._seen: dict[RequestHistory, int] = {}
+        self._last_step: dict[RequestHistory, int] = {}
         self._step = 0
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._histories)
 
-    def line(
+    def history_of(
         self, ids: Ids, new: int, facts: RowFacts | None, taken: Container[RequestHistory]
     ) -> RequestHistory:
-        """The line of a row, told what the row has beyond it. ids: [tokens]
+        """The history of a row, extended by the row's new tokens. ids: [tokens]
 
-        The last `new` tokens came in this step; `taken` are the lines of other rows of this step.
+        The last `new` tokens came in this step; `taken` are the histories of other rows.
         """
-        line = self._by_tokens(ids, taken) if facts is None else self._by_name(ids, facts)
-        if line is None:
-            line = self._make(facts)
-            self._lines[line] = "" if facts is None else facts.request
+        history = self._by_tokens(ids, taken) if facts is None else self._by_name(ids, facts)
+        if history is None:
+            history = self._make(facts)
+            self._histories[history] = "" if facts is None else facts.request
             if facts is not None:
-                self._named[facts.request] = line
+                self._named[facts.request] = history
             prompt = len(ids) - new
             if facts is not None and facts.prompt_tokens:
                 prompt = min(facts.prompt_tokens, len(ids))
-            line.begin(ids[:prompt].tolist())
-        self._seen[line] = self._step
-        line.extend(ids[len(line.tokens) :].tolist())
-        return line
+            history.begin(ids[:prompt].tolist())
+        self._last_step[history] = self._step
+        history.extend(ids[len(history.tokens) :].tolist())
+        return history
 
     def ended(self, living: Container[str] | None) -> list[RequestHistory]:
-        """Take out and return the lines whose requests are over. Call it once a step.
+        """Remove and return the histories of ended requests. Call it once per step.
 
-        `living` are the requests that are not. Of lines without a name, and of all where nobody can
-        say, time must tell.
+        `living` are the requests that have not ended. Without it, or without a name, a request ends
+        after some steps out of the batch.
         """
         self._step += 1
         over = [
-            line
-            for line, name in self._lines.items()
-            if (self._late(line) if living is None or not name else name not in living)
+            history
+            for history, name in self._histories.items()
+            if (self._late(history) if living is None or not name else name not in living)
         ]
-        for line in over:
-            self.drop(line)
+        for history in over:
+            self.drop(history)
         return over
 
-    def drop(self, line: RequestHistory) -> None:
-        """Forget a line."""
-        name = self._lines.pop(line)
-        del self._seen[line]
-        if self._named.get(name) is line:
+    def drop(self, history: RequestHistory) -> None:
+        """Remove a history."""
+        name = self._histories.pop(history)
+        del self._last_step[history]
+        if self._named.get(name) is history:
             del self._named[name]
 
-    def _late(self, line: RequestHistory) -> bool:
-        return self._step - self._seen[line] > _PATIENCE
+    def _late(self, history: RequestHistory) -> bool:
+        return self._step - self._last_step[history] > _PATIENCE
 
     def _by_name(self, ids: Ids, facts: RowFacts) -> RequestHistory | None:
-        line = self._named.get(facts.request)
-        if line is None or _may_begin(ids, line):
-            return line
-        self.drop(line)  # the name was given again
+        history = self._named.get(facts.request)
+        if history is None or _may_begin(ids, history):
+            return history
+        self.drop(history)  # the name was reused
         return None
 
     def _by_tokens(self, ids: Ids, taken: Container[RequestHistory]) -> RequestHistory | None:
-        nameless = (line for line, name in self._lines.items() if not name and line not in taken)
-        fitting = (line for line in nameless if _begins(ids, line))
-        return max(fitting, key=lambda line: len(line.tokens), default=None)
+        nameless = (each for each, name in self._histories.items() if not name)
+        fitting = (each for each in nameless if each not in taken and _begins(ids, each))
+        return max(fitting, key=lambda history: len(history.tokens), default=None)
 
 
-def _may_begin(ids: Ids, line: RequestHistory) -> bool:
-    """Whether the row is as long as the line and has its last token where it should be."""
-    known = len(line.tokens)
-    return 0 < known <= len(ids) and int(ids[known - 1]) == line.tokens[-1]
+def _may_begin(ids: Ids, history: RequestHistory) -> bool:
+    """Whether the row is as long as the history and has its last token at the same place."""
+    length = len(history.tokens)
+    return 0 < length <= len(ids) and int(ids[length - 1]) == history.tokens[-1]
 
 
-def _begins(ids: Ids, line: RequestHistory) -> bool:
-    known = len(line.tokens)
-    return _may_begin(ids, line) and np.array_equal(
-        ids[:known], np.fromiter(line.tokens, ids.dtype, known)
+def _begins(ids: Ids, history: RequestHistory) -> bool:
+    length = len(history.tokens)
+    return _may_begin(ids, history) and np.array_equal(
+        ids[:length], np.fromiter(history.tokens, ids.dtype, length)
     )

@@ -1,4 +1,4 @@
-"""What a proposer is told when its server starts, and bounds for each of it. Reads no files."""
+"""Settings of a proposer, fixed when its server starts, and their bounds. Reads no files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ProposerSettings:
     """How drafts are made.
 
     depth       longest run of tokens that is compared
-    least       a token is drafted while it is reached with at least this probability; while
-                passes are dear, as in a full batch, with more
-    memory_mib  bound of what is kept of other requests, all labels together
-    remember    keep it in a file for the next server of the same model
+    least       a token is drafted while it is reached with at least this probability; with more
+                while passes are expensive, as in a full batch
+    memory_mib  bound of the memory for texts of other requests, all labels together
+    remember    store these texts in a file for the next server of the same model
     """
 
     depth: int = 16
@@ -45,9 +45,9 @@ OPTIONS = tuple(field.name for field in fields(ProposerSettings))
 
 
 def settings_from(given: object) -> ProposerSettings:
-    """The settings in a plain mapping; what is missing is the default.
+    """The settings in a plain mapping; missing ones are at their defaults.
 
-    Raises: `ValueError` where it is no mapping of known names to values of the right kind.
+    Raises: `ValueError` unless it maps known names to values of the right type.
     """
     if not isinstance(given, Mapping):
         raise ValueError(f"settings are {given!r}, not a mapping")  # noqa: TRY004 - as for any other

@@ -1,8 +1,8 @@
-"""Texts that reach a proposer from outside: over a socket, or from a file of earlier servers.
+"""Texts for a proposer from outside: over a socket, or from a file of earlier servers.
 
-A text is a line of JSON, checked wherever it arrives. The server never fails its owner: a client
-that sends what is none, more than fits, or nothing for a while is cut off, and a queue that is not
-emptied drops what comes. The file belongs to one model: one of another vocabulary gives nothing.
+A text is a line of JSON, checked wherever it arrives. The server never fails its owner: it cuts off
+clients that send malformed data, too much, or nothing for a while, and drops texts when its queue
+is full. The file belongs to one model and vocabulary.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ Text = tuple[str, tuple[int, ...]]
 
 def to_line(label: str, tokens: Sequence[int]) -> bytes:
     """A line of at most `LONGEST_LINE` bytes with the last tokens of a text."""
-    kept = list(tokens[-MOST_TOKENS:])
-    said = {"label": label[:LONGEST_LABEL], "tokens": kept}
-    return json.dumps(said, separators=(",", ":")).encode() + b"\n"
+    message = {"label": label[:LONGEST_LABEL], "tokens": list(tokens[-MOST_TOKENS:])}
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def from_line(line: bytes, vocabulary: int) -> Text | None:
-    """The text in a line; None for a line that holds none of this vocabulary."""
+    """The text in a line; None for a line that contains none of this vocabulary."""
     if len(line) > LONGEST_LINE:
         return None
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(message, dict):
         return None
-    label, tokens = said.get("label"), said.get("tokens")
+    label, tokens = message.get("label"), message.get("tokens")
     if not isinstance(label, str) or len(label) > LONGEST_LABEL or not isinstance(tokens, list):
         return None
     fine = all(type(token) is int and 0 <= token < vocabulary for token in tokens)
@@ -62,7 +61,7 @@ _READ: Final = 64 * 1024
 
 
 class DraftChannelServer:
-    """Listens at `path`. `vocabulary` bounds the token ids that it takes.
+    """Receives texts at the socket `path`. `vocabulary` bounds their token ids.
 
     Raises: `OSError` for a path that cannot be bound, such as one that is too long.
     """
@@ -88,7 +87,7 @@ class DraftChannelServer:
         self._thread.start()
 
     def received(self) -> Iterator[Text]:
-        """The texts that have come, each once."""
+        """The received texts, each once."""
         with suppress(Empty):
             while True:
                 yield self._received.get_nowait()
@@ -133,7 +132,7 @@ class DraftChannelServer:
             waiting.register(connection, selectors.EVENT_READ)
 
     def _read(self, connection: socket.socket) -> bool:
-        """Take what has come; whether more may."""
+        """Receive the available data; whether the connection stays open."""
         try:
             data = connection.recv(_READ)
         except BlockingIOError:
@@ -161,18 +160,18 @@ _TIMEOUT_S: Final = 0.2
 _PROPOSERS: Final = 64
 
 
-async def tell(folder: Path, label: str, tokens: Sequence[int]) -> int:
-    """Tell every proposer that listens in `folder`; how many took it. Never raises, nor waits long.
+async def share_text(folder: Path, label: str, tokens: Sequence[int]) -> int:
+    """Send a text to every proposer that listens in `folder`; how many received it.
 
-    Sockets without a listener are removed.
+    Never raises, nor waits long. Removes sockets without a listener.
     """
     line = to_line(label, tokens)
     async with asyncio.TaskGroup() as group:
-        told = [group.create_task(_told(path, line)) for path in _sockets(folder)]
-    return sum(each.result() for each in told)
+        sends = [group.create_task(_send(path, line)) for path in _sockets(folder)]
+    return sum(each.result() for each in sends)
 
 
-async def _told(path: Path, line: bytes) -> bool:
+async def _send(path: Path, line: bytes) -> bool:
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -200,7 +199,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-_KEPT: Final = 2000
+_CAPACITY: Final = 2000
 _LARGEST: Final = 64 * 2**20
 
 
@@ -214,12 +213,12 @@ class TextArchive:
         self._lines = 0
 
     def texts(self) -> Iterator[Text]:
-        """The last texts, oldest first. The file is cut down to them."""
+        """The last texts, oldest first. Truncates the file to them."""
         try:
             if self._path.stat().st_size > _LARGEST:
                 raise OSError("it is too large")
             with self._path.open("rb") as file:
-                lines = deque(file, maxlen=_KEPT)
+                lines = deque(file, maxlen=_CAPACITY)
             self._write(b"".join(lines))
         except FileNotFoundError:
             return
@@ -235,8 +234,8 @@ class TextArchive:
                 yield text
 
     def keep(self, label: str, tokens: Sequence[int]) -> None:
-        """Add a text; one without a label is of no use to a later run."""
-        if not label or len(tokens) < 3 or self._lines >= 2 * _KEPT:
+        """Append a text, unless it is too short or has no label, which later runs need."""
+        if not label or len(tokens) < 3 or self._lines >= 2 * _CAPACITY:
             return
         self._lines += 1
         with suppress(OSError):

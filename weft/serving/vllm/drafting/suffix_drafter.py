@@ -1,10 +1,10 @@
-"""The draft that is expected to save most: where the last tokens occurred before, how often such
-matches were right, and what a drafted token costs.
+"""The draft with the highest expected saving: from earlier occurrences of the last tokens, the
+success rate of such matches, and the cost of a drafted token.
 
-A pass over n tokens takes b + a n seconds (a straight line through the latest passes), and at the
-present speed a seconds are worth so many tokens. A token that is right less often than that costs
-more than it saves: few rows can have long drafts, a full batch none but sure ones (goodput, as in
-TurboSpec, arXiv 2406.14066).
+A pass over n tokens takes b + a n seconds (a straight line through the latest passes). At the
+present speed, a seconds are worth a certain number of tokens: the least probability at which a
+drafted token pays. So a few rows can have long drafts, a full batch only very probable ones
+(goodput, as in TurboSpec, arXiv 2406.14066).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _MEMORY: Final = 400.0
 
 
 class MatchAcceptance:
-    """The share of right tokens for each kind of ground that a draft's token stood on.
+    """The share of right tokens for each ground, the kind of evidence for a drafted token.
 
-    Before anything is known a longer match is better, and so are places that agree. What lies more
-    than some 400 tests back is forgotten.
+    The prior prefers longer matches and agreeing places. Tests more than some 400 back are
+    forgotten.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class MatchAcceptance:
         self._tested = [_PRIOR] * (_LONGEST * _KINDS)
 
     def ground(self, length: int, agreeing: int, places: int) -> int:
-        """The kind of ground: `agreeing` of `places` go on so after a match of `length` tokens."""
+        """Ground of a token that `agreeing` of `places` have, after a match of `length` tokens."""
         share = agreeing / places
         kind = sum(share >= bound for bound in _SHARES) + (share == 1.0 and places > 1)
         return min(length, _LONGEST - 1) * _KINDS + kind
@@ -42,7 +42,7 @@ class MatchAcceptance:
         return self._right[ground] / self._tested[ground]
 
     def observe(self, ground: int, *, right: bool) -> None:
-        """A token on this ground was tested."""
+        """Record the test of a token on this ground."""
         if self._tested[ground] >= _MEMORY:
             self._tested[ground] /= 2
             self._right[ground] /= 2
@@ -62,18 +62,18 @@ _SURE: Final = 0.95
 
 
 class DraftStep(NamedTuple):
-    """A drafted token and the ground it stands on; None: a grammar leaves no other."""
+    """A drafted token and its ground; None for a forced token."""
 
     token: int
     ground: int | None
 
 
 class SuffixMatchDrafter:
-    """Looks at runs of at most `longest` tokens; drafts while `least` is the chance to get there.
+    """Matches runs of at most `longest` tokens; drafts tokens reached with chance `least` or more.
 
-    After SuffixDecoding (arXiv 2411.04975): a run that matched is followed by what followed it most
-    often. Of the lengths of match the one with the most expected tokens wins, by what `chances`
-    says; of equals the longer one.
+    After SuffixDecoding (arXiv 2411.04975): after a matching run comes the token that followed it
+    most often. The match length with the most expected tokens wins, by `chances`; of equals the
+    longer one.
     """
 
     def __init__(self, longest: int, least: float) -> None:
@@ -88,9 +88,9 @@ class SuffixMatchDrafter:
         most: int,
         forced: Sequence[int] = (),
     ) -> list[DraftStep]:
-        """At most `most` tokens after `text` and what is `forced` after it.
+        """At most `most` tokens after `text` and its `forced` continuation.
 
-        What the first sources say counts first at a tie.
+        At a tie the earlier source wins.
         """
         end = [*text[-self._longest :], *forced]
         found = [
@@ -104,20 +104,20 @@ class SuffixMatchDrafter:
             if expected >= most * _SURE:
                 break
             places = [each for each in found if each.length >= length]
-            steps, hoped = self._followed(places, length, most, forced)
-            if hoped > expected:
-                best, expected = steps, hoped
+            steps, value = self._continue(places, length, most, forced)
+            if value > expected:
+                best, expected = steps, value
         return best
 
-    def _followed(
+    def _continue(
         self, places: list[Occurrence], length: int, most: int, forced: Sequence[int]
     ) -> tuple[list[DraftStep], float]:
-        """What follows matches of at least `length`, and how much of it is expected to be right."""
+        """The continuation of matches of at least `length`, and its expected number of hits."""
         steps: list[DraftStep] = []
         written = list(forced)
         reached, expected = 1.0, 0.0
         while places and len(steps) < most:
-            nexts = [_at(each, written) for each in places]
+            nexts = [_token_at(each, written) for each in places]
             token = max(nexts, key=nexts.count)
             agreeing = nexts.count(token)
             if token < 0:
@@ -137,8 +137,8 @@ class SuffixMatchDrafter:
         return steps, expected
 
 
-def _at(each: Occurrence, written: Sequence[int]) -> int:
-    """The token at a place; a text that still grows goes on with what was `written` after it."""
+def _token_at(each: Occurrence, written: Sequence[int]) -> int:
+    """The token at a place; a growing text continues with what was `written` after it. Else -1."""
     beyond = each.place - len(each.text)
     if beyond < 0:
         return each.text[each.place]
@@ -150,20 +150,20 @@ _FEW: Final = 8.0
 _OUTLIER: Final = 4.0
 _DEAREST: Final = 0.8
 _TRUST: Final = 8.0
-"""Spread of n, in tokens squared, at which the line counts as much as the guess."""
+"""Spread of n, in tokens squared, at which the line counts as much as the prior."""
 _ALIKE: Final = 16.0
-"""The guess: what a pass takes without any token is what so many tokens add."""
+"""The prior: a pass without any token takes as long as this many tokens add."""
 
 
 class DraftCost:
-    """The least chance that a token must have to be drafted: never below `floor`."""
+    """The least chance at which a token is drafted, never below `floor`."""
 
     def __init__(self, floor: float) -> None:
         self._floor = floor
         self._passes = self._n = self._s = self._nn = self._ns = self._tokens = 0.0
 
     def observe(self, read: int, seconds: float, written: int) -> None:
-        """A pass over `read` tokens wrote `written` ones. Interruptions are left out."""
+        """A pass over `read` tokens wrote `written` tokens. Outliers are ignored."""
         if self._passes > _FEW and seconds > _OUTLIER * self._s / self._passes:
             return
         self._passes = _DECAY * self._passes + 1
@@ -174,13 +174,13 @@ class DraftCost:
         self._tokens = _DECAY * self._tokens + written
 
     def least(self) -> float:
-        """The chance at which a drafted token pays."""
+        """The chance at which a drafted token pays for itself."""
         if self._passes < _FEW or not self._s > 0.0:
             return self._floor
         return min(max(self._floor, self._token_s() * self._tokens / self._s), _DEAREST)
 
     def _token_s(self) -> float:
-        """a: what one more token adds. Where all passes were alike, a guess."""
+        """a: what one more token adds. With equal passes, the prior."""
         n, s = self._n / self._passes, self._s / self._passes
         spread = max(self._nn / self._passes - n * n, 0.0)
         leaning = self._ns / self._passes - n * s

@@ -1,6 +1,6 @@
-"""A `ServeSpec` as vLLM's arguments; the one place that knows vLLM's flags.
+"""A `ServeSpec` as arguments of vLLM. All of vLLM's flags are here.
 
-Combinations that cannot work are refused in `refusals`.
+`refusals` refuses combinations that cannot work.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ FLAG = "--structured-outputs-config"
 
 
 def constraint_arguments(spec: ServeSpec, engine: Engine) -> Iterator[str]:
-    """Which of vLLM's engines holds answers to schemas and grammars, unless `extra` says it.
+    """Select vLLM's engine for schemas and grammars, unless `extra` selects one.
 
-    vLLM has one such engine in each server: left to itself, the one that the first such request
-    fits, and what only another one can read fails from then on. Grammars are written for
-    `guidance`, which reads schemas as well. White space that a schema leaves free is ruled out: a
-    small model writes it for ever.
+    A vLLM server uses a single such engine. By default the first constrained request decides which,
+    and requests for another one fail from then on. Grammars are written for `guidance`, which
+    supports schemas too. Optional white space is disabled: small models write it endlessly.
     """
     if _ours(spec, engine):
         yield from (f"{FLAG}.backend", "guidance", f"{FLAG}.disable_any_whitespace", "true")
 
 
 def constraint_environment(spec: ServeSpec, engine: Engine) -> dict[str, str]:
-    """`guidance` cannot read the tags that vLLM holds tool calls to; with those switched off, calls
-    that are required are still held to the schemas of their tools.
+    """`guidance` cannot read vLLM's tags for tool calls. With the tags switched off, required calls
+    still have to follow the schemas of their tools.
     """
     tagged = _ours(spec, engine) and spec.tool_parser is not None
     return {"VLLM_ENFORCE_STRICT_TOOL_CALLING": "0"} if tagged else {}
@@ -55,12 +54,12 @@ _LEAST = 2 * _STEP
 
 
 def kv_cache_bytes(spec: ServeSpec, platform: Platform, machine: HostResources) -> int | None:
-    """Bytes for each rank; None: vLLM measures what its GPU has left.
+    """Bytes per rank; None: vLLM measures the free memory of its GPU.
 
     On a CPU vLLM would take nine tenths of the machine's memory for one server. Here all ranks of
-    all replicas together get an eighth, in steps of 256 MiB, and each at least 512 MiB. vLLM's own
-    variable `VLLM_CPU_KVCACHE_SPACE` is left to work where it is set.
-    Raises: `SpecError` where both are given, for vLLM would follow its variable.
+    all replicas together get an eighth, in steps of 256 MiB, and each rank at least 512 MiB. If
+    vLLM's own variable `VLLM_CPU_KVCACHE_SPACE` is set, it applies.
+    Raises: `SpecError` where both are set, as vLLM would follow its variable.
     """
     if platform != "cpu":
         return spec.kv_cache_bytes
@@ -77,7 +76,7 @@ def kv_cache_bytes(spec: ServeSpec, platform: Platform, machine: HostResources) 
     return max(each // _STEP * _STEP, _LEAST)
 
 
-# Which tokens are special is nothing that clients could find out in another way.
+# Clients have no other way to learn which tokens are special.
 _TOKENIZER_INFO = "--enable-tokenizer-info-endpoint"
 _VALUES = {
     "dtype": "--dtype",
@@ -99,7 +98,7 @@ def arguments(
 ) -> tuple[str, ...]:
     """The arguments of vLLM's server for one replica, in a fixed order.
 
-    `canvas`: what the model is, where it is a diffusion model.
+    `canvas`: description of a diffusion model; None for other models.
     """
     return (
         "--model",

@@ -1,6 +1,6 @@
-"""The command and the environment of each replica; what weft refuses before starting any.
+"""Command and environment of each replica; refuses impossible ones before anything starts.
 
-Starts nothing that serves. A secret travels to a server in its environment only.
+Starts no server. Secrets reach a server through its environment only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BIND = "VLLM_CPU_OMP_THREADS_BIND"
 def environment(
     spec: ServeSpec, engine: Engine, weights: ModelWeights, machine: HostResources, replica: int
 ) -> dict[str, str]:
-    """The variables to add for replica number `replica`. Raises: `SpecError` without the key."""
+    """Variables to add for replica number `replica`. Raises: `SpecError` if the key is missing."""
     added = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     if weights.here:
         added["HF_HUB_OFFLINE"] = "1"
@@ -48,13 +48,13 @@ def environment(
 
 
 def _cpu(spec: ServeSpec, machine: HostResources, replica: int) -> dict[str, str]:
-    added = {"VLLM_CPU_CI_ENV": "0"}  # where it is 1, a warm-up that pipelines need is left out
+    added = {"VLLM_CPU_CI_ENV": "0"}  # 1 would skip a warm-up that pipelines need
     if os.environ.get(_BIND):
-        return added  # the user has said it
+        return added  # set by the user
     if machine.owns_cores:
         ranks = cores_of_ranks(machine, spec.local_ranks, spec.replicas, replica)
         return added | {_BIND: "|".join(as_list(cores) for cores in ranks)}
-    # Under a quota the cores belong to others too: threads are counted, not bound.
+    # Under a quota the cores are shared with others: threads are counted, not bound.
     threads = threads_of_rank(machine.quota_cores // spec.replicas, spec.local_ranks)
     return added | {_BIND: "nobind", "OMP_NUM_THREADS": str(threads)}
 
@@ -71,7 +71,7 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Launch:
-    """What to execute. `env` holds only what is added; it may carry a secret, `argv` never does."""
+    """A command. `env` has only added variables, which may contain a secret; `argv` never does."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(repr=False)
@@ -87,25 +87,25 @@ def launch(
     *,
     machine: HostResources | None = None,
 ) -> Launch:
-    """How to start replica number `replica` (from 0) of `spec` on `port`.
+    """The command that starts replica number `replica` (from 0) of `spec` on `port`.
 
     Raises: `SpecError` where the options cannot work together, with this model or with this engine;
-    `ModelNotFound` where the weights are nowhere.
+    `ModelNotFound` where the weights cannot be found.
     """
     machine = machine or this_machine()
     weights = find_weights(spec)
     shape = shape_of(weights.folder) if weights.folder else UNKNOWN
     refuse(spec, engine, shape)
-    found = canvas_model(weights.folder)
-    if found is not None:
-        refuse_canvases(spec, engine, found)
-    argv = arguments(spec, engine, weights, port, machine, found)
+    canvas = canvas_model(weights.folder)
+    if canvas is not None:
+        refuse_canvases(spec, engine, canvas)
+    argv = arguments(spec, engine, weights, port, machine, canvas)
     refuse_unknown_flags(argv, engine)
     added = environment(spec, engine, weights, machine, replica)
     module = COMMAND if NEEDS_COMMAND.intersection(map(flag_of, spec.extra)) else MODULE
     return Launch(
         (sys.executable, "-m", module, *argv),
-        added if found is None else {**added, **ENVIRONMENT},
+        added if canvas is None else {**added, **ENVIRONMENT},
         port,
         spec.name,
     )
@@ -116,10 +116,10 @@ _DRAIN = "--shutdown-timeout"
 
 
 def maker(spec: ServeSpec, drain_s: float) -> Maker:
-    """What makes the command of a replica from a port and the replica's number.
+    """A function from a port and a replica's number to its command.
 
-    Requests in flight get `drain_s` where the engine can wait for them. May take 10 s at first.
-    Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
+    Requests in flight get `drain_s` to finish, if the engine supports that. The first call may take
+    10 s. Raises: `EngineMissing`, `SpecError`, `ModelNotFound`.
     """
     engine = installed_engine(spec.device)
     if _DRAIN in engine.flags and _DRAIN not in spec.extra:
@@ -129,9 +129,9 @@ def maker(spec: ServeSpec, drain_s: float) -> Maker:
 
 
 def resolve_spec(spec: ServeSpec) -> ServeSpec:
-    """The spec with paths that hold in any folder, once it may be served on this machine.
+    """The spec with absolute paths, checked for this machine.
 
-    Raises: `ServeError` where weft cannot supervise, `SpecError` for a server open to all.
+    Raises: `ServeError` where weft cannot supervise; `SpecError` for a public server without a key.
     """
     refuse_windows()
     if not is_loopback(spec.host) and spec.api_key_env is None:
@@ -149,6 +149,6 @@ def resolve_spec(spec: ServeSpec) -> ServeSpec:
 
 
 def _absolute(name: str) -> str:
-    """A folder that is here as its full path; any other name as it is."""
+    """The absolute path of an existing folder; any other name unchanged."""
     path = Path(name).expanduser()
     return str(path.resolve()) if path.is_dir() else name

@@ -1,6 +1,6 @@
-"""Decoders of vLLM: how people write them, and how vLLM is told.
+"""Decoders of vLLM: their text form, and their arguments.
 
-`weft` is our own proposer, which vLLM loads as a custom class.
+`weft` is weft's own proposer, which vLLM loads as a custom class.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _DRAFT = ("draft_tensor_parallel_size", "draft_sample_method", "quantization", "
 
 @dataclass(frozen=True, slots=True)
 class VllmDecoder:
-    """One way to draft tokens.
+    """A drafting method.
 
-    model        what the draft's `model` is; empty: it has none
-    options      what it takes besides the number of tokens
-    tokens       drafted at once by default; None: the draft's own config says it
-    not_on_cpu   why vLLM cannot do it on a CPU; empty: it can
+    model        description of the draft's `model`; empty: it has none
+    options      its options, besides the number of tokens
+    tokens       default number of tokens per draft; None: from the draft's own config
+    not_on_cpu   why it does not run on a CPU; empty: it does
     """
 
     model: str = ""
@@ -78,10 +78,10 @@ METHODS: Mapping[str, VllmDecoder] = MappingProxyType(
 
 
 def parse_speculative(text: str) -> DecodeSpec:
-    """A decoder as people write it: `METHOD[:MODEL][:TOKENS][,option=value]...`.
+    """The decoder in its text form: `METHOD[:MODEL][:TOKENS][,option=value]...`.
 
     `autoregressive`, `ngram:4`, `ngram:4,prompt_lookup_max=3`, `draft_model:NAME:5`, `mtp`.
-    Raises: `SpecError` where it is none of vLLM's decoders, with the list of them.
+    Raises: `SpecError` for anything else, with the list of vLLM's decoders.
     """
     head, *pairs = text.strip().split(",")
     name, *words = head.split(":")
@@ -89,7 +89,7 @@ def parse_speculative(text: str) -> DecodeSpec:
         if words or pairs:
             raise SpecError(f"the decoder {name!r} takes no options")
         return AUTOREGRESSIVE
-    method = _known(name)
+    method = _method(name)
     options: dict[str, Option] = {}
     if method.model and words:
         options["model"] = words.pop(0)
@@ -110,7 +110,7 @@ def parse_speculative(text: str) -> DecodeSpec:
 def speculative_arguments(
     decode: DecodeSpec, engine: Engine, draft: ModelWeights | None = None
 ) -> list[str]:
-    """The arguments for `decode`, whose draft model is at `draft`; none for plain decoding.
+    """The arguments for `decode` with its `draft` model; none for plain decoding.
 
     Raises: `SpecError` where vLLM, the installed version, or vLLM on this platform does not have
     that decoder.
@@ -130,7 +130,7 @@ def speculative_arguments(
         if decode.options:
             raise SpecError(f"the decoder {decode.method!r} takes no options")
         return []
-    method = _known(decode.method)
+    method = _method(decode.method)
     if engine.platform == "cpu" and method.not_on_cpu:
         raise SpecError(f"{decode.method!r} does not run on a CPU: {method.not_on_cpu}")
     _check(decode, method)
@@ -138,51 +138,51 @@ def speculative_arguments(
         raise SpecError(
             "`suffix` needs a library that is not here", hint="pip install arctic-inference"
         )
-    said: dict[str, Option] = {}
+    options: dict[str, Option] = {}
     if method.tokens is not None:
-        said[TOKENS] = method.tokens
-    said |= dict(decode.options)
+        options[TOKENS] = method.tokens
+    options |= dict(decode.options)
     if draft is not None:
-        said["model"] = draft.argument
-    return [*_told(decode.method, said, engine), *_counted(engine)]
+        options["model"] = draft.argument
+    return [*_config(decode.method, options, engine), *_metrics(engine)]
 
 
-def _told(name: str, options: dict[str, Option], engine: Engine) -> list[str]:
-    said: dict[str, Option] = {"method": name, **options}
+def _config(name: str, options: dict[str, Option], engine: Engine) -> list[str]:
+    config: dict[str, Option] = {"method": name, **options}
     more: list[str] = []
     if name == OURS:
-        given = {key: value for key, value in options.items() if key in OPTIONS}
-        said = {"method": "custom_class", TOKENS: options[TOKENS], "model": PROPOSER}
-        if given:
-            more = ["--additional-config", _json({KEY: given})]
-    _refuse_unknown(name, said, engine)
-    return ["--speculative-config", _json(said), *more]
+        ours = {key: value for key, value in options.items() if key in OPTIONS}
+        config = {"method": "custom_class", TOKENS: options[TOKENS], "model": PROPOSER}
+        if ours:
+            more = ["--additional-config", _json({KEY: ours})]
+    _refuse_unknown(name, config, engine)
+    return ["--speculative-config", _json(config), *more]
 
 
-def _counted(engine: Engine) -> list[str]:
-    """Have each answer say how many of its drafts were kept, where the version can."""
+def _metrics(engine: Engine) -> list[str]:
+    """Add counts of drafts to every answer, if this version can."""
     return [_METRICS, "detailed"] if _METRICS in engine.flags else []
 
 
-def _refuse_unknown(name: str, said: Mapping[str, Option], engine: Engine) -> None:
-    """Raises: `SpecError` where the source of the installed vLLM shows that it would refuse."""
+def _refuse_unknown(name: str, config: Mapping[str, Option], engine: Engine) -> None:
+    """Raises: `SpecError` for a config that the installed vLLM's source shows to be invalid."""
     here = native()
     if here is None:
         return
     version = f"{engine.distribution} {engine.version}"
-    if said["method"] not in here.methods:
+    if config["method"] not in here.methods:
         there = ", ".join(known for known in METHODS if known in here.methods)
         raise SpecError(f"{version} has no decoder {name!r}", hint=f"it has: {there}")
-    lacking = sorted(said.keys() - here.options)
+    lacking = sorted(config.keys() - here.options)
     if lacking:
         raise SpecError(f"{version} knows no {', '.join(lacking)} for {name!r}")
 
 
-def _json(said: Mapping[str, object]) -> str:
-    return json.dumps(said, separators=(",", ":"))
+def _json(config: Mapping[str, object]) -> str:
+    return json.dumps(config, separators=(",", ":"))
 
 
-def _known(name: str) -> VllmDecoder:
+def _method(name: str) -> VllmDecoder:
     if name not in METHODS:
         raise SpecError(f"vLLM has no decoder {name!r}", hint=f"there are: {_list()}")
     return METHODS[name]
@@ -224,7 +224,7 @@ def _number(name: str, word: str) -> int:
 
 
 def parse_decode(text: str) -> DecodeSpec:
-    """A decoder of vLLM's own, or one of a diffusion model, as people write it.
+    """A decoder of vLLM, or one of a diffusion model, in text form.
 
     Raises: `SpecError`.
     """

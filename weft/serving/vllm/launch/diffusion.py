@@ -1,6 +1,6 @@
-"""How a server of a diffusion model is started, and whether vLLM can run one here.
+"""Launch of diffusion models: whether vLLM can run one here, and its arguments.
 
-What vLLM's path for such models cannot do is refused before anything is started.
+Refuses what vLLM's path for such models cannot do, before anything starts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WRITTEN_FOR: Final = "0.32."
 
 @dataclass(frozen=True, slots=True)
 class DiffusionSupport:
-    """`why` says what is missing, if something is; `vllm` is the version that is installed."""
+    """`why` lists what is missing; `vllm` is the installed version."""
 
     can: bool
     why: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class DiffusionSupport:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """One line for the user."""
         if self.can:
             return f"vLLM {self.vllm}: can be tried, but weft never ran it there"
         return "not here: " + "; ".join(self.why)
@@ -50,7 +50,7 @@ def diffusion_support(
     platform: Callable[[str, str], str | None] = platform_of,
     has: Callable[[str], bool] = lambda name: find_spec(name) is not None,
 ) -> DiffusionSupport:
-    """Looks at what is installed, and at the drivers."""
+    """Support of the installed vLLM, from its version and the drivers."""
     try:
         distribution, version = here()
     except EngineMissing as missing:
@@ -69,7 +69,7 @@ def diffusion_support(
 
 
 ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({"VLLM_USE_V2_MODEL_RUNNER": "1"})
-"""Without the second model runner there are no canvases."""
+"""Canvases need vLLM's second model runner."""
 _PLAIN: Final = "sequential"
 _CANVAS: Final = "--diffusion-config"
 _LOCALLY: Final = (
@@ -78,21 +78,21 @@ _LOCALLY: Final = (
 
 
 def canvas_model(folder: Path | None) -> ModelDescription | None:
-    """The diffusion model in `folder`; None for a model that writes on, or is not here.
+    """The diffusion model in `folder`; None for other models, and without a folder.
 
-    Raises: `CapabilityError` for one that weft does not run.
+    Raises: `CapabilityError` for a diffusion model that weft does not support.
     """
     if folder is None:
         return None
-    # what these read with is only loaded where something is launched
+    # slow to import, so only on launch
     from weft.decoding.diffusion.models import is_diffusion
     from weft.decoding.diffusion.models.folder import describe
 
     return describe(folder) if is_diffusion(folder) else None
 
 
-def refuse_canvases(spec: ServeSpec, engine: Engine, found: ModelDescription) -> None:
-    """Raises: `SpecError`, with the reason and what to do instead."""
+def refuse_canvases(spec: ServeSpec, engine: Engine, model: ModelDescription) -> None:
+    """Raises: `SpecError` with the reason and an alternative."""
     here = diffusion_support(
         lambda: (engine.distribution, engine.version), lambda *_: engine.platform
     )
@@ -109,24 +109,24 @@ def refuse_canvases(spec: ServeSpec, engine: Engine, found: ModelDescription) ->
         )
     from weft.serving.vllm.diffusion.decoder import served_as
 
-    served_as(found, _width(found), default_decoder(spec))
+    served_as(model, _width(model), default_decoder(spec))
 
 
-def canvas_arguments(spec: ServeSpec, found: ModelDescription) -> tuple[str, ...]:
-    """Beside those of every server. A canvas that `spec.extra` gives is left alone."""
-    width = _width(found)
-    override = {"architectures": [ARCHITECTURES[found.body]], "canvas_length": width}
+def canvas_arguments(spec: ServeSpec, model: ModelDescription) -> tuple[str, ...]:
+    """Arguments for a diffusion model. Keeps a canvas that `spec.extra` sets."""
+    width = _width(model)
+    override = {"architectures": [ARCHITECTURES[model.body]], "canvas_length": width}
     given = any(word.partition("=")[0] == _CANVAS for word in spec.extra)
     return (
         *("--hf-overrides", _json(override)),
         *(() if given else (_CANVAS, _json({"canvas_length": width}))),
-        *("--generation-config", "vllm"),  # the folder's own says a temperature, which is refused
+        *("--generation-config", "vllm"),  # the folder's own sets a temperature, which is refused
         *("--additional-config", _json({DECODE: default_decoder(spec)})),
     )
 
 
 def default_decoder(spec: ServeSpec) -> str:
-    """What requests get that ask for none. Raises: `SpecError` for a decoder of other models."""
+    """Default decoder of the server. Raises: `SpecError` for a decoder of other models."""
     if spec.decode == AUTOREGRESSIVE:
         return _PLAIN
     if spec.decode.method not in NAMES:
@@ -138,9 +138,9 @@ def default_decoder(spec: ServeSpec) -> str:
     return format_decoder(spec.decode)
 
 
-def _width(found: ModelDescription) -> int:
-    return found.traits.block or CANVAS
+def _width(model: ModelDescription) -> int:
+    return model.traits.block or CANVAS
 
 
-def _json(said: Mapping[str, object]) -> str:
-    return json.dumps(said, separators=(",", ":"))
+def _json(config: Mapping[str, object]) -> str:
+    return json.dumps(config, separators=(",", ":"))

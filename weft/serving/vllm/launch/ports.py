@@ -1,4 +1,4 @@
-"""Ports for servers. Knows no server; a port it gave out may only be taken by the one it is for."""
+"""Ports for servers, reserved before the server starts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HeldPort:
     """A port that is bound but not listened on, so that no other program gets it by chance.
 
     On Linux a server that sets SO_REUSEADDR, as all common ones do, can still bind it and listen,
-    again and again: the address stays valid when the server is started anew. Elsewhere the port is
-    only looked for, and another program may take it.
+    repeatedly: the address stays valid across restarts. Elsewhere the port is only chosen, and
+    another program may take it.
 
     `wanted` 0 lets the system choose. `port` is 0 until `hold`.
     """
@@ -26,9 +26,9 @@ class HeldPort:
         self._socket: socket.socket | None = None
 
     def hold(self) -> None:
-        """Take the port; when repeated, another one if there is a choice.
+        """Reserve the port. A repeated call may choose another one, unless `wanted` is set.
 
-        Raises: `StartError` when it is not free, or when `host` is not this machine's.
+        Raises: `StartError` when it is taken, or when `host` is not an address of this machine.
         """
         self.close()
         self._socket = _bound(self.host, self._wanted)
@@ -37,12 +37,12 @@ class HeldPort:
             self._socket.close()
 
     def close(self) -> None:
-        """Give the port back. Harmless when repeated."""
+        """Release the port. Harmless when repeated."""
         if self._socket is not None:
             self._socket.close()
 
     def taken(self) -> bool:
-        """Whether a server listens there."""
+        """Whether a server listens on the port."""
         try:
             with _socket(self.host) as other:
                 other.bind((self.host, self.port))
@@ -63,7 +63,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         made.bind((host, port))
         if port:
-            made.listen(1)  # binding alone succeeds beside another such server
+            made.listen(1)  # binding alone succeeds next to another such server
             made.close()
             made = _socket(host)
             made.bind((host, port))

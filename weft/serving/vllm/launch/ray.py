@@ -1,4 +1,4 @@
-"""The commands that put one server on several machines: vLLM's Ray executor. Runs none of them."""
+"""Commands that run one server on several machines, with vLLM's Ray executor. Runs none of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from weft.serving.vllm.launch.weights import UNKNOWN, find_weights, shape_of
 
 _RAY_PORT = 6379
 _SERVER_PORT = 8000
-_ELSEWHERE = HostResources(cores=(0,), quota_cores=1, memory_bytes=0)  # GPUs: neither is looked at
+_ELSEWHERE = HostResources(cores=(0,), quota_cores=1, memory_bytes=0)  # not used for GPUs
 
 
 def ray_commands(spec: ServeSpec, engine: Engine) -> str:
-    """What to type on which machine to serve `spec` on `spec.nodes` of them, with comments.
+    """The commands for each machine to serve `spec` on `spec.nodes` machines, with comments.
 
-    Secrets are named by their environment variable, never printed.
+    Secrets appear as the names of their environment variables.
     Raises: `SpecError` as `launch` does, and for a single node; `ModelNotFound`.
     """
     if spec.nodes == 1:

@@ -1,4 +1,4 @@
-"""What cannot work, said before anything is started and with the reason. Changes nothing."""
+"""Refuses specifications that cannot work, before anything starts and with the reason."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OURS = {
     "--config": "",
 }
 _OTHER_PROTOCOLS = ("--ssl-", "--enable-ssl-", "--grpc")
-"""Servers that speak TLS or gRPC: weft watches and calls its servers over HTTP."""
+"""TLS or gRPC: weft watches and calls its servers over plain HTTP."""
 
 
 def refuse(spec: ServeSpec, engine: Engine, shape: ModelShape) -> None:
-    """Look at what was asked together with what is there. Raises: `SpecError` with the reason."""
+    """Check the spec against the engine and the model. Raises: `SpecError` with the reason."""
     _refuse_nodes(spec)
     _refuse_names(spec)
     _refuse_device(spec, engine)

@@ -1,4 +1,4 @@
-"""What a user wants served, and its form as JSON. Names no engine's flags."""
+"""Specification of a deployment, and its JSON form. Names no engine's flags."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Device = Literal["auto", "cpu", "cuda"]
 class ServeSpec:
     """One deployment: a model, how it is cut over devices, and how it decodes.
 
-    model                  a name that `weft model list` shows, a folder with weights, or a hub's
-                           name of a model
-    served_name            what clients call it; by default the model's own short name
+    model                  a name from `weft model list`, a folder with weights, or the name of a
+                           model on a hub
+    served_name            the model's name for clients; by default its own short name
     tp, pp, dp             ranks of tensor, pipeline and data parallelism within one server
-    replicas               servers of their own, each with tp * pp * dp ranks, behind one client
+    replicas               separate servers, each with tp * pp * dp ranks, behind one client
     nodes                  machines that one server spans, through vLLM's Ray executor
     decode                 the decoder of all requests
-    max_context_tokens     longest prompt and answer together; None: what the model allows
+    max_context_tokens     longest prompt and answer together; None: the model's limit
     max_seqs               most requests that are decoded at once
     max_batched_tokens     most tokens in one forward pass
     block_size             tokens of one KV block
@@ -33,10 +33,10 @@ class ServeSpec:
     eager                  no graph compilation: starts sooner, decodes slower on a GPU.
                            None: eager on a CPU only
     adapters               LoRA adapters by name, each a folder
-    tool_parser            how the server finds tool calls in the text, by vLLM's names
-    reasoning_parser       how it tells reasoning from the answer
-    api_key_env            the environment variable that holds the key clients must show
-    extra                  further arguments of the engine, passed on as they are
+    tool_parser            vLLM's name of a parser for tool calls in the text
+    reasoning_parser       vLLM's name of a parser for reasoning in the text
+    api_key_env            the environment variable with the key that clients must send
+    extra                  further arguments of the engine, passed on unchanged
     """
 
     model: str
@@ -86,7 +86,7 @@ class ServeSpec:
 
     @property
     def engine_nodes(self) -> int:
-        """Machines that vLLM itself deals its ranks out over (`--nnodes`). Raises: `SpecError`."""
+        """Machines over which vLLM distributes its ranks (`--nnodes`). Raises: `SpecError`."""
         return self._count("--nnodes")
 
     @property
@@ -96,7 +96,7 @@ class ServeSpec:
 
     @property
     def headless(self) -> bool:
-        """Whether only ranks of another machine's server run here, and no server (`--headless`)."""
+        """Whether only ranks of another machine's server run here (`--headless`)."""
         return any(flag_of(word) == "--headless" for word in self.extra)
 
     def _count(self, flag: str) -> int:
@@ -111,12 +111,12 @@ class ServeSpec:
 
     @property
     def name(self) -> str:
-        """What clients call the model."""
+        """The model's name for clients."""
         return self.served_name or self.model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def flag_of(word: str) -> str | None:
-    """The flag that a word of vLLM's command line names: `--A_b.c=1` names `--A-b`."""
+    """The flag in a word of vLLM's command line: `--A_b.c=1` has `--A-b`."""
     if not re.match(r"--[a-zA-Z]", word):
         return None
     return re.split(r"[=.]", word, maxsplit=1)[0].replace("_", "-")
@@ -126,7 +126,7 @@ _FIELDS = tuple(field.name for field in fields(ServeSpec))
 
 
 def to_form(spec: ServeSpec) -> dict[str, Any]:
-    """Plain data that JSON can hold. No secrets: of a key it names the variable alone."""
+    """The spec as plain data for JSON. Of a key it contains the variable's name only."""
     form = {name: getattr(spec, name) for name in _FIELDS}
     form["adapters"] = dict(spec.adapters)
     form["decode"] = {

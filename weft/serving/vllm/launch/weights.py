@@ -1,4 +1,4 @@
-"""Where weights and adapters are, and the numbers of a model's config that decide how it is cut."""
+"""Locations of weights and adapters, and the numbers of a model's config that limit parallelism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CODE = "custom_class"
 
 @dataclass(frozen=True, slots=True)
 class ModelWeights:
-    """What to tell the engine, the folder if the weights are on this machine, and the draft's."""
+    """vLLM's argument for the weights, their folder if they are local, and the draft's weights."""
 
     argument: str
     folder: Path | None
@@ -27,12 +27,12 @@ class ModelWeights:
 
     @property
     def here(self) -> bool:
-        """Whether all that is needed is on this machine, so that no hub has to be asked."""
+        """Whether all weights are on this machine, so that no hub is needed."""
         return self.folder is not None and (self.draft is None or self.draft.here)
 
 
 def find_weights(spec: ServeSpec) -> ModelWeights:
-    """The weights of the model and of the draft model, if there is one.
+    """The weights of the model and of its draft model, if any.
 
     Raises: `ModelNotFound` where one is neither installed, nor a folder, nor like `owner/name`.
     """
@@ -60,10 +60,10 @@ _DRAFTING = ("nextn", "mtp", "n_predict")
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Counts of one model; None where its config does not say.
+    """Numbers of one model; None where its config does not contain them.
 
-    `context_tokens` is None too where the positions are scaled: the engine knows the rule, not we.
-    `drafts` says whether the model has layers that predict more than the next token.
+    `context_tokens` is also None where positions are scaled, by rules that only the engine knows.
+    `drafts`: the model has layers that predict more than the next token.
     """
 
     heads: int | None = None
@@ -77,16 +77,16 @@ UNKNOWN = ModelShape()
 
 
 def shape_of(folder: Path) -> ModelShape:
-    """What `config.json` in `folder` says. Raises: `SpecError` where it is no JSON object."""
+    """The numbers in `config.json` of `folder`. Raises: `SpecError` unless it is a JSON object."""
     path = folder / "config.json"
     try:
-        said = json.loads(path.read_text("utf-8"))
+        config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot read {path}: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(config, dict):
         raise SpecError(f"{path} holds no JSON object")
-    inner = said.get("text_config")
-    text: Mapping[str, object] = inner if isinstance(inner, dict) else said
+    inner = config.get("text_config")
+    text: Mapping[str, object] = inner if isinstance(inner, dict) else config
     heads = _count(text, "num_attention_heads", "n_head")
     scaled = text.get("rope_scaling") or text.get("rope_parameters")
     plain = not isinstance(scaled, dict) or scaled.get("rope_type", "default") == "default"
@@ -99,9 +99,9 @@ def shape_of(folder: Path) -> ModelShape:
     )
 
 
-def _count(said: Mapping[str, object], *names: str) -> int | None:
+def _count(config: Mapping[str, object], *names: str) -> int | None:
     for name in names:
-        value = said.get(name)
+        value = config.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return None
@@ -111,9 +111,9 @@ _RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def adapter_arguments(adapters: Mapping[str, str], served: str) -> list[str]:
-    """The arguments that load `adapters`, a folder by name, beside the model called `served`.
+    """The arguments that load `adapters`, folders by name, next to the model `served`.
 
-    Raises: `SpecError` where a folder holds no adapter or a name is taken.
+    Raises: `SpecError` where a folder contains no adapter or a name is taken.
     """
     if not adapters:
         return []

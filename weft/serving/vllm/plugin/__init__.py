@@ -1,8 +1,7 @@
-"""What vLLM loads in each of its processes (`vllm.general_plugins`): repairs, and our models.
+"""vLLM's plugin (`vllm.general_plugins`), loaded in each of its processes: repairs, and our models.
 
-Which faults there are is in `repairs`. Only platforms with known faults pay for it:
-elsewhere nothing is repaired. `WEFT_VLLM_REPAIRS=0` switches repairs off, `WEFT_VLLM_DIFFUSION=0`
-the diffusion models.
+`repairs` lists the faults. Only platforms with known faults pay for probing them.
+`WEFT_VLLM_REPAIRS=0` switches repairs off, `WEFT_VLLM_DIFFUSION=0` the diffusion models.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from typing import Any, Protocol
 
 # A child of vLLM's own logger, so that its handlers show the line wherever it runs.
 LOG = logging.getLogger("vllm.weft")
-# There where models can be configured or run; other processes need to know of none.
+# Imported where models are configured or run; other processes need no models.
 _CONFIGURED = "vllm.config"
-# vLLM calls it in each worker, after its plugins and before any code of workers or models. That is
-# the first moment at which probes see what will run, and only workers pay for them.
+# vLLM calls this in each worker, after its plugins and before any code of workers or models: the
+# first moment at which probes see the code that will run. Only workers pay for probes.
 _MOMENT = "register_triton_kernel_overrides"
 
 
 class Repair(Protocol):
-    """A fault that is looked for in the vLLM that is installed, before it is mended."""
+    """A repair of a fault, which is first looked for in the installed vLLM."""
 
     name: str
     why: str
 
     def probe(self) -> bool:
-        """Whether the fault is there. Changes nothing. What it raises means: cannot tell."""
+        """Whether the fault is present. Changes nothing. Raises where this cannot be determined."""
 
     def apply(self) -> None:
-        """Mend it in this process; `probe()` is false from then on."""
+        """Repair it in this process; `probe()` is false from then on."""
 
 
 def mend(repairs: Iterable[Repair]) -> None:
-    """Apply the repairs whose fault is there, one log line each. Never raises.
+    """Apply the repairs of present faults, with one log line each. Never raises.
 
-    A vLLM whose parts are not where a probe looks for them is left as it is, with a warning.
+    Where a probe does not find the code that it expects, nothing is changed, and a warning logged.
     """
     for repair in repairs:
         try:
@@ -51,7 +50,7 @@ def mend(repairs: Iterable[Repair]) -> None:
 
 
 def register() -> None:
-    """Make weft's diffusion models known; have the workers of this process mended as they start.
+    """Register weft's diffusion models, and have this process's workers repaired as they start.
 
     Never raises; may be called again.
     """
@@ -63,7 +62,7 @@ def register() -> None:
 
         if current_platform.is_cpu():
             _at_start_of_worker(type(current_platform))
-    except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
+    except Exception as unknown:  # noqa: BLE001 - vLLM must start without weft
         LOG.warning("weft repairs nothing in this vLLM, which it does not know: %r", unknown)
 
 
@@ -74,7 +73,7 @@ def _register_diffusion() -> None:
         from weft.serving.vllm.diffusion.registration import register_models
 
         register_models()
-    except Exception as unknown:  # noqa: BLE001 - vLLM must start without us
+    except Exception as unknown:  # noqa: BLE001 - vLLM must start without weft
         LOG.warning("weft's diffusion models are not known to this vLLM: %r", unknown)
 
 
@@ -84,8 +83,8 @@ def _at_start_of_worker(platform: Any) -> None:
         return
 
     @functools.wraps(original)
-    def then_mend(*given: Any, **named: Any) -> Any:
-        result = original(*given, **named)
+    def then_mend(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
         _mend_worker()
         return result
 

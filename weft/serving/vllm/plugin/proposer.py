@@ -1,8 +1,8 @@
-"""weft's proposer inside vLLM (`custom_class`): vLLM's shapes in, drafts out.
+"""weft's proposer inside vLLM (`custom_class`): adapts the batch drafter to vLLM's interface.
 
-One for each worker process that samples. vLLM must run whatever happens here: what cannot be had
-is done without, with one line in its log. vLLM gives a custom proposer tokens and no names; its
-runner hands over what it calls the proposer with, so the runner is caught there.
+There is one per worker process that samples. vLLM must run in any case: a missing part is logged
+and left out. vLLM passes tokens to a custom proposer but no names, so the proposer gets the model
+runner from a wrapper around the runner's call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOMENT = "propose_draft_token_ids"
 
 
 class BatchAwareProposer(Protocol):
-    """A proposer that wants to know whose rows it drafts for."""
+    """A proposer that uses the running batch."""
 
     batch: RunningBatch | None
 
@@ -43,20 +43,20 @@ class RunnerBatch:
 
     def __init__(self, runner: Any) -> None:
         self._runner = runner
-        self._known: dict[str, tuple[Any, RowFacts]] = {}
+        self._facts: dict[str, tuple[Any, RowFacts]] = {}
 
     def rows(self) -> list[RowFacts]:
-        """One for each row, in the order of the step's arrays."""
+        """One per row, in the order of the step's arrays."""
         requests = self._runner.requests
         names = self._runner.input_batch.req_ids
-        self._known = {name: self._facts(name, requests[name]) for name in names}
-        return [self._known[name][1] for name in names]
+        self._facts = {name: self._facts_of(name, requests[name]) for name in names}
+        return [self._facts[name][1] for name in names]
 
-    def _facts(self, name: str, request: Any) -> tuple[Any, RowFacts]:
-        """As in the step before, if it is the same request: schemas are long."""
-        known = self._known.get(name)
-        if known is not None and known[0] is request:
-            return known
+    def _facts_of(self, name: str, request: Any) -> tuple[Any, RowFacts]:
+        """Cached from the last step if it is the same request, as schemas are long."""
+        cached = self._facts.get(name)
+        if cached is not None and cached[0] is request:
+            return cached
         return request, facts_of(name, request)
 
     def living(self) -> Container[str]:
@@ -66,7 +66,7 @@ class RunnerBatch:
 
 
 def facts_of(name: str, request: Any) -> RowFacts:
-    """What vLLM keeps of a request, in our words."""
+    """Facts of a request of vLLM."""
     sampling = request.sampling_params
     label = ((sampling.extra_args or {}) if sampling else {}).get(LABEL, "")
     return RowFacts(
@@ -78,7 +78,7 @@ def facts_of(name: str, request: Any) -> RowFacts:
 
 
 def constraint_of(wanted: Any) -> Constraint | None:
-    """What vLLM holds an answer to; None for nothing, and for what forces nothing worth it."""
+    """The constraint of vLLM's `StructuredOutputsParams`, if it is of a kind that forces tokens."""
     if wanted is None:
         return None
     if wanted.json is not None:
@@ -90,60 +90,62 @@ def constraint_of(wanted: Any) -> Constraint | None:
 
 
 def catch_runner(runners: Any, proposer: type[BatchAwareProposer]) -> None:
-    """Have `runners`, a class of vLLM, tell their proposer who they are. May be called again."""
+    """Have `runners`, a class of vLLM, give their batch to their proposer. May be called again."""
     original = getattr(runners, _MOMENT)
-    if hasattr(original, "tells"):
+    if hasattr(original, "gives_batch"):
         return
 
     @functools.wraps(original)
-    def telling(runner: Any, *given: Any, **named: Any) -> Any:
+    def give_batch(runner: Any, *args: Any, **kwargs: Any) -> Any:
         drafter = getattr(runner, "drafter", None)
         if isinstance(drafter, proposer) and drafter.batch is None:
             drafter.batch = RunnerBatch(runner)
-        return original(runner, *given, **named)
+        return original(runner, *args, **kwargs)
 
-    telling.tells = True  # type: ignore[attr-defined]
-    setattr(runners, _MOMENT, telling)
+    give_batch.gives_batch = True  # type: ignore[attr-defined]
+    setattr(runners, _MOMENT, give_batch)
 
 
 _Made = TypeVar("_Made")
 
 
 class WeftProposer:
-    """What vLLM makes of `vllm_config` and asks after every step."""
+    """The proposer that vLLM creates from `vllm_config` and calls after every step."""
 
     def __init__(self, vllm_config: Any) -> None:
         self.batch: RunningBatch | None = None
-        how = _settings(vllm_config)
+        settings = _settings(vllm_config)
         model = vllm_config.model_config
         vocabulary = int(model.get_vocab_size())
-        known = _or_none("a file of what was written", lambda: _known(how, model, vocabulary))
+        archive = _or_none(
+            "a file of what was written", lambda: _archive(settings, model, vocabulary)
+        )
         flexible = not vllm_config.structured_outputs_config.disable_any_whitespace
         self._drafts = BatchDrafter(
-            how,
+            settings,
             int(vllm_config.speculative_config.num_speculative_tokens),
             int(model.max_model_len),
             grammar=ForcedTokensCompiler(lambda: _tokenizer(model), whitespace_flexible=flexible),
-            ended=known.keep if known is not None else lambda _label, _text: None,
+            ended=archive.keep if archive is not None else lambda _label, _text: None,
         )
-        for label, text in () if known is None else known.texts():
+        for label, text in () if archive is None else archive.texts():
             self._drafts.memory.remember(label, text)
         self._channel = _or_none("a channel to other programs", lambda: _channel(vocabulary))
         _or_none("the names of requests", _catch)
 
     def load_model(self, *_: Any, **__: Any) -> None:
-        """There is none to load."""
+        """Nothing: there is no model."""
 
     def propose(
         self,
         sampled_token_ids: Sequence[Sequence[int]],
         num_tokens_no_spec: NDArray[np.int32],
         token_ids_cpu: NDArray[np.int32],
-        slot_mappings: object = None,  # noqa: ARG002 - vLLM gives it to every proposer
+        slot_mappings: object = None,  # noqa: ARG002 - part of vLLM's interface
     ) -> list[list[int]]:
         """A draft for each row of the step; never raises."""
         if self._channel is not None:
-            self._drafts.take_in(self._channel.received())
+            self._drafts.add_texts(self._channel.received())
         return self._drafts.propose(
             sampled_token_ids, num_tokens_no_spec, token_ids_cpu, self.batch
         )
@@ -157,8 +159,8 @@ def _settings(vllm_config: Any) -> ProposerSettings:
         return ProposerSettings()
 
 
-def _known(how: ProposerSettings, model: Any, vocabulary: int) -> TextArchive | None:
-    return TextArchive(known_folder(), str(model.model), vocabulary) if how.remember else None
+def _archive(settings: ProposerSettings, model: Any, vocabulary: int) -> TextArchive | None:
+    return TextArchive(known_folder(), str(model.model), vocabulary) if settings.remember else None
 
 
 def _channel(vocabulary: int) -> DraftChannelServer | None:

@@ -28,11 +28,11 @@ class TokenExpansion:
     why = "temperature, top_k and top_p of draft tokens were uninitialised memory"
 
     def probe(self) -> bool:
-        """Whether the installed function answers wrongly."""
+        """Whether the installed function returns wrong values."""
         return not expands(import_module(_REJECTION_SAMPLER).expand_batch_to_tokens)
 
     def apply(self) -> None:
-        """Put ours in its place."""
+        """Replace the function."""
         sampler: Any = import_module(_REJECTION_SAMPLER)
         sampler.expand_batch_to_tokens = expand_batch_to_tokens
 
@@ -54,12 +54,12 @@ def expand_batch_to_tokens(
 
 
 def expands(expand: Expand) -> bool:
-    """Whether `expand` does what its name says, for temperatures and for a top_k.
+    """Whether `expand` is correct, for temperatures and for a top_k.
 
-    Each question has numbers of its own, so that memory left over from another one is wrong.
+    Each probe has values of its own, so that memory left over from another one is wrong.
     """
     return all(
-        _answers(expand, torch.tensor([first, 0, first + 2, first + 3], dtype=dtype), replacement)
+        _is_right(expand, torch.tensor([first, 0, first + 2, first + 3], dtype=dtype), replacement)
         for dtype, first, replacement in (
             (torch.float32, 0.375, 0),
             (torch.float32, 7.25, 1),
@@ -69,22 +69,21 @@ def expands(expand: Expand) -> bool:
     )
 
 
-def _answers(expand: Expand, values: torch.Tensor, replacement: int) -> bool:
+def _is_right(expand: Expand, values: torch.Tensor, replacement: int) -> bool:
     ends = torch.tensor(_ENDS, dtype=torch.int32)
-    given = values.tolist()
-    right = [given[owner] or replacement for owner in _OWNERS]
-    return bool(expand(values, ends, len(right), 0, replacement).tolist() == right)
+    inputs = values.tolist()
+    expected = [inputs[owner] or replacement for owner in _OWNERS]
+    return bool(expand(values, ends, len(expected), 0, replacement).tolist() == expected)
 
 
 _TOP_K_SAMPLER = "vllm.v1.sample.ops.topk_topp_sampler"
 
 
 class EmptyTopK:
-    """A top_k without a top_p in a step in which nothing was drafted.
+    """A top_k without a top_p in a step without drafts.
 
-    Every step of a speculating engine goes through the rejection sampler, also a first prefill,
-    which has no draft tokens: the largest top_k of none raises in `apply_top_k_only`, and the
-    engine dies with it.
+    Every step of a speculating engine uses the rejection sampler, even a first prefill, which has
+    no draft tokens. The maximum over no rows raises in `apply_top_k_only` and kills the engine.
     """
 
     name = "top_k in steps without draft tokens"
@@ -100,7 +99,7 @@ class EmptyTopK:
         return False
 
     def apply(self) -> None:
-        """Answer for no rows; leave all others to the function itself."""
+        """Handle no rows; pass all other inputs to the function."""
         sampler: Any = import_module(_TOP_K_SAMPLER)
         mask = sampler.apply_top_k_only
 
@@ -116,9 +115,9 @@ _RUNNER_MODULE = "vllm.v1.worker.gpu_model_runner"
 
 
 class PipelineBuffer:
-    """Pipeline parallelism: the buffer for what one stage hands to the next.
+    """Pipeline parallelism: the buffer for the output of the previous stage.
 
-    It is made in the warm-up for compiled code, which eager workers skip: their first request
+    It is allocated in the warm-up for compiled code, which eager workers skip: their first request
     kills them in `sync_and_gather_intermediate_tensors`.
     """
 
@@ -126,7 +125,7 @@ class PipelineBuffer:
     why = "the buffer between stages was only made by a warm-up that was skipped"
 
     def probe(self) -> bool:
-        """Whether the installed method, asked with no buffer there, stops at its assertion."""
+        """Whether the installed method fails its assertion without a buffer."""
         runner = import_module(_RUNNER_MODULE).GPUModelRunner
         received = import_module("vllm.sequence").IntermediateTensors({"x": torch.ones(1, 1)})
         try:
@@ -138,25 +137,25 @@ class PipelineBuffer:
         return False
 
     def apply(self) -> None:
-        """Make the buffer, as large as the warm-up makes it, before it is first needed."""
+        """Allocate the buffer, as large as the warm-up makes it, before its first use."""
         runner = import_module(_RUNNER_MODULE).GPUModelRunner
         gather = runner.sync_and_gather_intermediate_tensors
 
         @functools.wraps(gather)
-        def make_then_gather(self: Any, *given: Any, **named: Any) -> Any:
+        def make_then_gather(self: Any, *args: Any, **kwargs: Any) -> Any:
             if self.intermediate_tensors is None:
                 self.intermediate_tensors = self.model.make_empty_intermediate_tensors(
                     batch_size=self.max_num_tokens,
                     dtype=self.model_config.dtype,
                     device=self.device,
                 )
-            return gather(self, *given, **named)
+            return gather(self, *args, **kwargs)
 
         runner.sync_and_gather_intermediate_tensors = make_then_gather
 
 
 def _without_buffer(received: Any) -> SimpleNamespace:
-    """As much of a worker's model runner as making and filling a buffer of one token takes."""
+    """The part of a model runner that allocating and filling a buffer of one token needs."""
 
     def make(**_: object) -> Any:
         return type(received)({name: torch.zeros(1, 1) for name in received.tensors})
@@ -170,67 +169,66 @@ def _without_buffer(received: Any) -> SimpleNamespace:
     )
 
 
-_MODEL_RUNNER = "vllm.v1.worker.gpu_model_runner"
-_SAMPLE, _BOOK = "_sample", "_bookkeeping_sync"
+_SAMPLE, _BOOKKEEP = "_sample", "_bookkeeping_sync"
 
 
 class ChunkedSeed:
-    """Seeds: a prompt that is computed in pieces draws a token for each, which does not count.
+    """Seeds: a prompt computed in pieces samples a token for each piece, which does not count.
 
-    Such a draw is taken back by moving the generator's offset, and CPU generators have none: the
-    engine dies of the first one in `_bookkeeping_sync`.
+    vLLM undoes such a draw by moving the generator's offset, which CPU generators lack: the engine
+    dies in `_bookkeeping_sync`.
     """
 
     name = "seeds of prompts that are computed in pieces"
     why = "the generators of a CPU have no offsets, which killed the engine"
 
     def probe(self) -> bool:
-        """Whether the installed method, with one such row, fails before it looks at the batch."""
-        book = getattr(import_module(_MODEL_RUNNER).GPUModelRunner, _BOOK)
+        """Whether the installed method, with one such row, fails before it reads the batch."""
+        bookkeep = getattr(import_module(_RUNNER_MODULE).GPUModelRunner, _BOOKKEEP)
         try:
-            book(_one_unfinished_row(), None, None, None, None, 1)
-        except _LookedOn:
+            bookkeep(_one_unfinished_row(), None, None, None, None, 1)
+        except _PassedFault:
             return False
         except RuntimeError:
             return True
         return False
 
     def apply(self) -> None:
-        """Put such generators back into the state they were drawn from, and keep them hidden."""
-        runner = import_module(_MODEL_RUNNER).GPUModelRunner
-        sample, book = getattr(runner, _SAMPLE), getattr(runner, _BOOK)
+        """Restore the state of such generators after the draw, and hide them from vLLM's undo."""
+        runner = import_module(_RUNNER_MODULE).GPUModelRunner
+        sample, bookkeep = getattr(runner, _SAMPLE), getattr(runner, _BOOKKEEP)
 
         @functools.wraps(sample)
-        def sample_and_take_back(self: Any, *given: Any, **named: Any) -> Any:
+        def sample_and_restore(self: Any, *args: Any, **kwargs: Any) -> Any:
             before = [(one, one.get_state()) for one in _generators_of_unfinished(self)]
-            sampled = sample(self, *given, **named)
+            sampled = sample(self, *args, **kwargs)
             for generator, state in before:
                 generator.set_state(state)
             return sampled
 
-        @functools.wraps(book)
-        def book_without_generators(self: Any, *given: Any, **named: Any) -> Any:
+        @functools.wraps(bookkeep)
+        def bookkeep_without_generators(self: Any, *args: Any, **kwargs: Any) -> Any:
             batch = self.input_batch
             generators, batch.generators = batch.generators, {}
             try:
-                return book(self, *given, **named)
+                return bookkeep(self, *args, **kwargs)
             finally:
                 batch.generators = generators
 
-        setattr(runner, _SAMPLE, sample_and_take_back)
-        setattr(runner, _BOOK, book_without_generators)
+        setattr(runner, _SAMPLE, sample_and_restore)
+        setattr(runner, _BOOKKEEP, bookkeep_without_generators)
 
 
 def _generators_of_unfinished(runner: Any) -> list[torch.Generator]:
-    """Those of the rows whose prompt goes on after this step."""
+    """The generators of rows whose prompt is not complete after this step."""
     batch = runner.input_batch
     rows = np.nonzero(runner.discard_request_mask.np[: batch.num_reqs])[0]
     found = (batch.generators.get(int(row)) for row in rows)
     return [generator for generator in found if generator is not None]
 
 
-class _LookedOn(Exception):
-    """The method has come past the place of the fault."""
+class _PassedFault(Exception):
+    """The method has passed the fault."""
 
 
 class _UnfinishedBatch:
@@ -241,11 +239,11 @@ class _UnfinishedBatch:
 
     @property
     def req_ids(self) -> list[str]:
-        raise _LookedOn
+        raise _PassedFault
 
 
 def _one_unfinished_row() -> SimpleNamespace:
-    """As much of a runner as the method needs to come to the fault."""
+    """The part of a runner that the method needs to reach the fault."""
     mask = SimpleNamespace(np=np.ones(1, dtype=bool))
     return SimpleNamespace(
         input_batch=_UnfinishedBatch(), discard_request_mask=mask, use_async_scheduling=False

@@ -1,1 +1,1 @@
-"""vLLM processes: start, health, restart, lease, log, stop."""
+"""Supervision of vLLM processes: start, health, restart, lease, log, stop."""

@@ -1,6 +1,6 @@
 """A supervisor in a process of its own, which outlives the program that started it.
 
-`python -m weft.serving.vllm.supervise.detached ID` is that process: its order is its entry in the
+That process runs `python -m weft.serving.vllm.supervise.detached ID`, where ID is its entry in the
 registry.
 """
 
@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "weft.serving.vllm.supervise.detached"]
 
 @dataclass(frozen=True, slots=True)
 class SupervisionTerms:
-    """How a serving is kept; the fields are those of `ServingEntry`, times in seconds."""
+    """How a serving is supervised; the fields are those of `ServingEntry`, times in seconds."""
 
     drain_s: float = 30.0
     start_timeout_s: float = 1800.0
@@ -37,7 +37,7 @@ class SupervisionTerms:
 
 
 def start(spec: ServeSpec, terms: SupervisionTerms) -> ServingEntry:
-    """Start a supervisor and put it into the registry, which the caller holds. Does not wait.
+    """Start a supervisor and register it; the caller has locked the registry. Does not wait.
 
     Raises: `StartError` when no process can be started, `ServeError`.
     """
@@ -54,7 +54,7 @@ def start(spec: ServeSpec, terms: SupervisionTerms) -> ServingEntry:
             )
     except OSError as error:
         raise StartError(f"no process can be started: {error}", stage_reached="spawn") from error
-    threading.Thread(target=process.wait, daemon=True).start()  # else it would stay a zombie
+    threading.Thread(target=process.wait, daemon=True).start()  # prevents a zombie
     entry = entry_for(serving, spec, terms, Identity.of(process.pid))
     registry.write(entry)
     return entry
@@ -63,31 +63,31 @@ def start(spec: ServeSpec, terms: SupervisionTerms) -> ServingEntry:
 def entry_for(
     serving: str, spec: ServeSpec, terms: SupervisionTerms, supervisor: Identity
 ) -> ServingEntry:
-    """A new entry."""
+    """A new registry entry."""
     return ServingEntry(serving, spec, supervisor, **asdict(terms))
 
 
 def supervise(serving: str, make: Maker | None = None, health: HealthPolicy | None = None) -> int:
-    """Be the supervisor of an entry. Returns the exit status.
+    """Run as the supervisor of an entry. Returns the exit status.
 
-    `make` and `health` replace the installed engine and the usual patience.
+    `make` and `health` replace the installed engine and the default policy.
     """
     try:
         with registry.locked():
             entry = registry.entry_of(serving)
         if entry is None:
             raise ServeError(f"there is no entry {serving}")
-        made = make or maker(entry.spec, entry.drain_s)
-        asyncio.run(ServerSupervisor(entry, made, show=_note, health=health).run())
+        make = make or maker(entry.spec, entry.drain_s)
+        asyncio.run(ServerSupervisor(entry, make, show=_log, health=health).run())
         return 0
-    except Exception as raised:  # noqa: BLE001 - whatever it is, those who wait must hear of it
+    except Exception as raised:  # noqa: BLE001 - clients that wait need to know about any failure
         error = raised if isinstance(raised, WeftError) else convert(raised)
-        _note(str(error))
-        failure.leave(serving, error)
+        _log(str(error))
+        failure.write(serving, error)
         return 1
 
 
-def _note(text: str) -> None:
+def _log(text: str) -> None:
     print(time.strftime("%Y-%m-%d %H:%M:%S"), text, flush=True)
 
 

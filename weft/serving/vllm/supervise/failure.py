@@ -1,7 +1,4 @@
-"""Why a detached serving ended, left in its log folder for those who wait for it.
-
-Knows the errors that serving raises.
-"""
+"""The failure of a detached serving, stored in its log folder for clients that wait for it."""
 
 from __future__ import annotations
 
@@ -26,26 +23,27 @@ _KINDS: dict[str, type[WeftError]] = {
 LOG = "supervisor.log"
 
 
-def leave(serving: str, error: WeftError) -> None:
-    """Write the error where `found` looks."""
-    told = {
+def write(serving: str, error: WeftError) -> None:
+    """Store the error for `read`."""
+    stored = {
         "error": type(error).__name__,
         "message": error.message,
         "hint": error.hint,
         "stage": error.stage_reached if isinstance(error, StartError) else "",
     }
     with suppress(OSError):
-        (log_folder(serving) / _FILE).write_text(json.dumps(told), "utf-8")
+        (log_folder(serving) / _FILE).write_text(json.dumps(stored), "utf-8")
 
 
-def found(serving: str) -> WeftError | None:
-    """The error of a serving that ended; None when it ended in order, without one."""
+def read(serving: str) -> WeftError | None:
+    """The error of a serving that ended; None if it ended without one."""
     try:
-        told = json.loads((log_folder(serving) / _FILE).read_text("utf-8"))
-        message, hint = str(told["message"]), told["hint"]
-        if told["error"] == StartError.__name__:
-            return StartError(message, stage_reached=str(told["stage"]), hint=hint)
-        return _KINDS.get(told["error"], InternalError)(message, **({"hint": hint} if hint else {}))
+        stored = json.loads((log_folder(serving) / _FILE).read_text("utf-8"))
+        message, hint = str(stored["message"]), stored["hint"]
+        if stored["error"] == StartError.__name__:
+            return StartError(message, stage_reached=str(stored["stage"]), hint=hint)
+        kind = _KINDS.get(stored["error"], InternalError)
+        return kind(message, **({"hint": hint} if hint else {}))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -53,7 +51,7 @@ def found(serving: str) -> WeftError | None:
 
 
 def abandoned(serving: str) -> StartError:
-    """The error for a supervisor that died without a word."""
+    """The error for a supervisor that died without storing a failure."""
     log = log_folder(serving) / LOG
     last = ""
     with suppress(OSError):

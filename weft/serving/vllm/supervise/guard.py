@@ -1,13 +1,13 @@
-"""Stands between weft and one engine, and ends all that the engine started when either dies.
+"""Guards one engine for weft: when either dies, ends every process that the engine started.
 
-Run by path in a session of its own (`python -I -S guard.py`), standard library only, no weft: it
-must be up before the engine and outlive it. Knows nothing of models, ports or health.
+Runs by path in a session of its own (`python -I -S guard.py`), with the standard library only: it
+must start before the engine and outlive it. Models, ports and health are not its concern.
 
-Standard input is a pipe whose other end only weft holds. Its first line is `{"argv": [...],
-"grace_s": 5}`, the further ones are `stop SECONDS` and `kill`; its end means that weft is gone,
-even by SIGKILL. Standard output tells weft `engine PID`, at last `exited CODE`. The engine writes
-to standard error. On Linux orphans of the engine become our children, so that none can escape;
-elsewhere the engine's process group is all that can be reached.
+Standard input is a pipe whose other end only weft has open. Its first line is `{"argv": [...],
+"grace_s": 5}`, later ones are `stop SECONDS` and `kill`. Its end means that weft is gone, even by
+SIGKILL. On standard output the guard writes `engine PID`, and at last `exited CODE`. The engine
+writes to standard error. On Linux orphans of the engine become the guard's children, so that none
+can escape; elsewhere only the engine's process group can be reached.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EngineGuard:
         self._code: int | None = None
 
     def run(self) -> int:
-        """Start the engine, watch, end everything. The engine's exit status, negative: a signal."""
+        """Run and end the engine. Returns its exit status; negative is a signal."""
         wake, waker = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(waker, False)
@@ -72,15 +72,15 @@ class EngineGuard:
             print(f"cannot start {self._argv[0]}: {error}", file=sys.stderr, flush=True)
             return False
         self._engine = process.pid
-        _tell(f"engine {process.pid}")
+        _send(f"engine {process.pid}")
         return True
 
     def _watch(self, wake: int) -> None:
-        """Returns when the engine has ended, when its grace is over, or when it shall be killed."""
+        """Returns when the engine has ended, its grace is over, or it is to be killed."""
         waiting = select.poll()
         waiting.register(wake, select.POLLIN)
         waiting.register(0, select.POLLIN)
-        self._obey(b"")
+        self._execute(b"")
         while not self._killed and not self._reap():
             left = None if self._deadline is None else self._deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -89,7 +89,7 @@ class EngineGuard:
                 if fd == wake:
                     self._signalled(os.read(wake, 64))
                 elif data := os.read(0, 4096):
-                    self._obey(data)
+                    self._execute(data)
                 else:
                     waiting.unregister(0)
                     self._stop(self._grace_s)
@@ -98,7 +98,7 @@ class EngineGuard:
         if any(number in numbers for number in _SIGNALS):
             self._stop(self._grace_s)
 
-    def _obey(self, data: bytes) -> None:
+    def _execute(self, data: bytes) -> None:
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             if line == b"kill":
@@ -107,7 +107,7 @@ class EngineGuard:
                 self._stop(float(line[5:]))
 
     def _stop(self, grace_s: float) -> None:
-        """Ask the engine to end. A later call can only shorten the time that it has."""
+        """Ask the engine to end. A later call can only shorten its grace."""
         deadline = time.monotonic() + grace_s
         if self._deadline is None:
             with suppress(ProcessLookupError):
@@ -116,7 +116,7 @@ class EngineGuard:
         self._deadline = min(self._deadline, deadline)
 
     def _reap(self) -> bool:
-        """Bury the dead; whether the engine itself is among them."""
+        """Reap dead children; whether the engine itself has ended."""
         with suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -127,9 +127,9 @@ class EngineGuard:
         return self._code is not None
 
     def _end_everything(self) -> None:
-        """Kill what is left. Resource trackers come last: they remove what the others leave.
+        """Kill what is left, resource trackers last, as they clean up after the others.
 
-        Their time begins when they are alone, for on a busy machine the others take long to die.
+        Their time begins when only they are left: on a busy machine the others take long to die.
         """
         start = alone = time.monotonic()
         while (now := time.monotonic()) - start < _UNKILLABLE_S:
@@ -147,7 +147,7 @@ class EngineGuard:
         print("some processes of the engine cannot be killed", file=sys.stderr, flush=True)
 
     def _group(self) -> list[int]:
-        """The engine's group as `kill` wants it, while there is one. Not on Linux."""
+        """The engine's group as an argument of `kill`, while it exists. Not for Linux."""
         try:
             os.killpg(self._engine, 0)
         except (ProcessLookupError, PermissionError):
@@ -162,7 +162,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _die_with(parent: int) -> Callable[[], None] | None:
-    """What a child does before it becomes the engine: end with the guard. Only Linux offers it."""
+    """Setup of the child that makes the engine die with the guard. Only on Linux."""
     if not _LINUX:
         return None
     import ctypes
@@ -178,7 +178,7 @@ def _die_with(parent: int) -> Callable[[], None] | None:
 
 
 def _descendants() -> Iterator[int]:
-    """All that descend from this process, parents first."""
+    """All descendants of this process, parents first."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib is slow to import
         if name.isdigit():
@@ -194,7 +194,7 @@ def _descendants() -> Iterator[int]:
 
 
 def _tidies(pid: int) -> bool:
-    """Whether it is a resource tracker: it ends by itself, after removing shared memory."""
+    """Whether it is a resource tracker, which ends by itself after removing shared memory."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
             return b"multiprocessing.resource_tracker" in file.read()
@@ -202,13 +202,13 @@ def _tidies(pid: int) -> bool:
         return False
 
 
-def _tell(text: str) -> None:
-    with suppress(OSError):  # weft is gone; the end of standard input says so too
+def _send(text: str) -> None:
+    with suppress(OSError):  # weft is gone, as the end of standard input shows too
         os.write(1, text.encode() + b"\n")
 
 
 def main() -> None:
-    """Read the order and carry it out."""
+    """Read the command and execute it."""
     data = b""
     while b"\n" not in data:
         piece = os.read(0, 65536)
@@ -216,11 +216,11 @@ def main() -> None:
             return
         data += piece
     line, _, rest = data.partition(b"\n")
-    order = json.loads(line)
-    code = EngineGuard(order["argv"], order["grace_s"], rest).run()
-    _tell(f"exited {code}")
+    command = json.loads(line)
+    code = EngineGuard(command["argv"], command["grace_s"], rest).run()
+    _send(f"exited {code}")
     sys.stderr.flush()
-    os._exit(0)  # whatever a handler still holds: nothing is left to clean up
+    os._exit(0)  # nothing is left to clean up, whatever handlers have open
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""One engine process behind its guard, as the event loop sees it.
+"""One engine process behind its guard, for the event loop.
 
-Knows the guard's words; does not know what the engine serves or when it is healthy.
+Speaks the guard's protocol. What the engine serves, and its health, are not its concern.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from weft.serving.vllm.supervise.processes import MARK, Mark, end, marked
 
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _ABANDONED_GRACE_S = 5.0
-_LAST_WORDS_S = 2.0
+_LAST_LINES_S = 2.0
 _GUARD_S = 45.0
 _LINE_BYTES = 64 * 1024
 
 
 class GuardedProcess:
-    """An engine under guard. When `ended` is set, no process of it is left.
+    """An engine with its guard. When `ended` is set, none of its processes is left.
 
     `code` is then the engine's exit status, negative for a signal; None when the guard itself was
-    killed. `engine` is the number of the engine's process.
+    killed. `engine` is the engine's process id.
     """
 
     def __init__(self, mark: Mark, replica: int, on_line: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class GuardedProcess:
     async def start(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Start the guard, and through it the engine. `env` is added to the environment.
 
-        Raises: `StartError` when not even the guard can be started.
+        Raises: `StartError` when the guard cannot be started.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -62,19 +62,19 @@ class GuardedProcess:
             ) from error
         self._process = process
         self._watching = asyncio.create_task(self._watch(process))
-        order = {"argv": list(argv), "grace_s": _ABANDONED_GRACE_S}
-        self._say(json.dumps(order))
+        command = {"argv": list(argv), "grace_s": _ABANDONED_GRACE_S}
+        self._send(json.dumps(command))
 
     def stop(self, grace_s: float) -> None:
         """Ask the engine to end within `grace_s`; then it is killed."""
-        self._say(f"stop {grace_s:.3f}")
+        self._send(f"stop {grace_s:.3f}")
 
     def kill(self) -> None:
         """Kill everything now."""
-        self._say("kill")
+        self._send("kill")
 
     async def close(self) -> None:
-        """Kill what is left, and return when nothing is. Carries on when cancelled meanwhile."""
+        """Kill all processes, and return when none is left, even if cancelled meanwhile."""
         self.kill()
         if self._watching is None:
             return
@@ -95,7 +95,7 @@ class GuardedProcess:
         # Processes that rename themselves would overwrite their environment, and so the mark.
         return {MARK: self._mark.text(), "WEFT_REPLICA": str(self._replica), "SPT_NOENV": "1"}
 
-    def _say(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         process = self._process
         if process is None or process.stdin is None or process.stdin.is_closing():
             return
@@ -110,10 +110,10 @@ class GuardedProcess:
         try:
             await each_line(
                 process.stdout, self._on_guard_line
-            )  # the guard alone holds it: it has ended
+            )  # only the guard has it open, so the guard has ended
             if self.code is None:
                 await self._clean_up_for(process)
-            await asyncio.wait({lines, exits}, timeout=_LAST_WORDS_S)
+            await asyncio.wait({lines, exits}, timeout=_LAST_LINES_S)
         finally:
             lines.cancel()
             exits.cancel()
@@ -129,7 +129,7 @@ class GuardedProcess:
                 self.code = int(code)
 
     async def _clean_up_for(self, guard: Process) -> None:
-        """The guard was killed: end what it guarded."""
+        """End the processes of a guard that was killed."""
         for group in (self.engine, guard.pid):
             if group is not None:
                 with suppress(ProcessLookupError, PermissionError):
@@ -146,7 +146,7 @@ class GuardedProcess:
 
 
 async def each_line(stream: asyncio.StreamReader, take: Callable[[str], None]) -> None:
-    """Give `take` every line until the stream ends; overlong ones in pieces."""
+    """Call `take` with every line until the stream ends; overlong lines come in pieces."""
     rest = b""
     while data := await stream.read(_LINE_BYTES):
         *lines, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")

@@ -1,7 +1,4 @@
-"""Leases: who needs a serving. A lease is a locked file, and the kernel unlocks those of the dead.
-
-Knows no serving but by its id.
-"""
+"""Leases of servings. A lease is a locked file; the kernel unlocks the files of dead processes."""
 
 from __future__ import annotations
 
@@ -18,23 +15,23 @@ class LeaseFile:
     """One program's lease of one serving, until `release` or the end of the process."""
 
     def __init__(self, serving: str) -> None:
-        """Take it. Raises: `ServeError` where the file cannot be made."""
-        import fcntl  # not on Windows, where importing this file must not fail
+        """Take the lease. Raises: `ServeError` where the file cannot be created."""
+        import fcntl  # not on Windows, where importing this module must not fail
 
         folder = lease_folder(serving)
         name = f"{os.getpid()}-{secrets.token_hex(4)}"
-        made = folder / f".{name}"
+        hidden = folder / f".{name}"
         self._path = folder / f"{name}.lease"
         try:
-            self._fd = os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-            made.rename(self._path)  # it is locked before it can be seen
+            hidden.rename(self._path)  # locked before it is visible
         except OSError as error:
             raise ServeError(f"cannot take a lease in {folder}: {error}") from error
         self._released = False
 
     def release(self) -> None:
-        """Let the serving go. Harmless when repeated."""
+        """End the lease. Harmless when repeated."""
         if self._released:
             return
         self._released = True
@@ -43,11 +40,11 @@ class LeaseFile:
 
 
 def holders(serving: str) -> int:
-    """How many programs hold the serving now. Removes the files of those that died."""
-    return sum(_held(path) for path in lease_folder(serving).glob("*.lease"))
+    """Number of current leases of the serving. Removes the files of dead programs."""
+    return sum(_is_locked(path) for path in lease_folder(serving).glob("*.lease"))
 
 
-def _held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     import fcntl
 
     try:

@@ -19,7 +19,7 @@ _REMEMBERED = 2000
 
 
 class LogFile:
-    """Takes lines. `last` remembers the latest of them. A full disk loses lines, nothing else."""
+    """A log on disk. `last` has the latest lines. A full disk loses lines and nothing else."""
 
     def __init__(self, path: Path, largest_bytes: int = _LARGEST_BYTES) -> None:
         self.path = path
@@ -60,7 +60,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 @dataclass(frozen=True, slots=True)
 class StartupStage:
-    """How far a start is: a name that is the same for every start, and this start's detail."""
+    """Progress of a start: the stage, whose names are the same for every start, and a detail."""
 
     name: str
     detail: str = ""
@@ -71,11 +71,11 @@ class StartupStage:
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A line that shows a stage. `tell` words its detail."""
+    """A line that shows a stage. `detail_of` words its detail."""
 
     stage: str
     pattern: re.Pattern[str]
-    tell: Callable[[re.Match[str]], str] | None = None
+    detail_of: Callable[[re.Match[str]], str] | None = None
 
 
 def _cache(found: re.Match[str]) -> str:
@@ -93,7 +93,7 @@ _SIGNS = (
     _Sign(
         "loading weights",
         re.compile(r"checkpoint shards:\s+(\d+)% Completed"),
-        tell=lambda found: f"{found[1]} %",
+        detail_of=lambda found: f"{found[1]} %",
     ),
     _Sign("compiling", re.compile(r"Start compiling|torch\.compile takes|Compiling a graph")),
     _Sign("compiling", re.compile(r"[Ww]arming up model")),
@@ -114,14 +114,14 @@ _LOADED = re.compile(r"Loading weights took ([\d.]+) seconds")
 
 
 class StartupLog:
-    """Reads a log line by line. `stage` is how far it came; `loaded`: some rank has its weights."""
+    """Reads a log line by line. `stage` is the latest one; `loaded`: some rank has its weights."""
 
     def __init__(self) -> None:
         self.stage: StartupStage | None = None
         self.loaded = False
 
     def feed(self, line: str) -> StartupStage | None:
-        """Take one raw line of the log; the new stage if it shows one. Laggards are not heard."""
+        """Read one raw line of the log; returns the stage it newly reaches. Ignores late ranks."""
         reached: StartupStage | None = None
         for part in _COLOUR.sub("", line).split("\r"):
             self.loaded = self.loaded or _LOADED.search(part) is not None
@@ -131,15 +131,15 @@ class StartupLog:
     def _read(self, text: str) -> StartupStage | None:
         for sign in _SIGNS:
             if found := sign.pattern.search(text):
-                detail = sign.tell(found) if sign.tell else ""
+                detail = sign.detail_of(found) if sign.detail_of else ""
                 return self._advance(StartupStage(sign.stage, detail))
         return None
 
     def _advance(self, stage: StartupStage) -> StartupStage | None:
-        before = self.stage
-        if before is not None:
-            behind = STAGES.index(stage.name) < STAGES.index(before.name)
-            same = stage.name == before.name and _progress(stage) <= _progress(before)
+        last = self.stage
+        if last is not None:
+            behind = STAGES.index(stage.name) < STAGES.index(last.name)
+            same = stage.name == last.name and _progress(stage) <= _progress(last)
             if behind or same:
                 return None
         self.stage = stage
@@ -147,7 +147,7 @@ class StartupLog:
 
 
 def _progress(stage: StartupStage) -> int:
-    """How far within its stage: the percentage, or whether it has a detail at all."""
+    """Progress within a stage: the percentage, or whether there is a detail."""
     if not stage.detail:
         return -1
     percent = re.fullmatch(r"(\d+) %", stage.detail)
@@ -168,7 +168,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """A failure with a name. `message` and `hint` may use the pattern's groups as {0}, {1}..."""
+    """A known failure. `message` and `hint` may use the pattern's groups as {0}, {1}..."""
 
     pattern: re.Pattern[str]
     message: str
@@ -179,7 +179,7 @@ def _cause(pattern: str, message: str, hint: str) -> _Cause:
     return _Cause(re.compile(pattern, re.IGNORECASE), message, hint)
 
 
-# The first that is found anywhere in the log counts, so the particular come before the general.
+# The first match in this order counts, so specific causes come before general ones.
 _CAUSES = (
     _cause(
         r"operator torchvision::\w+ does not exist|libtorchcodec|"
@@ -287,13 +287,13 @@ _CAUSES = (
 
 
 def diagnose(lines: Sequence[str], spec: ServeSpec) -> StartError:
-    """The error to raise for a start that ended with these lines of its log."""
+    """The error for a start that ended with these lines in its log."""
     startup = StartupLog()
     for line in lines:
         startup.feed(line)
     reached = str(startup.stage) if startup.stage else ""
-    said = [_PREFIX.sub("", line.rstrip()) for line in lines]
-    text = "\n".join(said)
+    messages = [_PREFIX.sub("", line.rstrip()) for line in lines]
+    text = "\n".join(messages)
     for cause in _CAUSES:
         if found := cause.pattern.search(text):
             groups = [_short(group or "") for group in found.groups()]
@@ -303,21 +303,21 @@ def diagnose(lines: Sequence[str], spec: ServeSpec) -> StartError:
                 hint=cause.hint.format(*groups, spec=spec),
             )
     return StartError(
-        f"vLLM did not start: {_root(said)}",
+        f"vLLM did not start: {_root(messages)}",
         stage_reached=reached,
         hint="the log has the rest; `weft doctor` checks the installation",
     )
 
 
-def _root(said: Sequence[str]) -> str:
-    """What was raised first that is not a wrapper around something else; else the last words."""
-    for line in _raised(said):
+def _root(lines: Sequence[str]) -> str:
+    """The first exception that is no wrapper around another one; else the last line."""
+    for line in _raised(lines):
         return _short(line)
-    return _short(next((line for line in reversed(said) if line.strip()), "it said nothing"))
+    return _short(next((line for line in reversed(lines) if line.strip()), "it said nothing"))
 
 
-def _raised(said: Sequence[str]) -> Iterator[str]:
-    for line in said:
+def _raised(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
         found = _RAISED.match(line.strip())
         if found and not any(wrapper in line for wrapper in _WRAPPERS):
             yield f"{found[1]}: {found[2]}"

@@ -1,6 +1,6 @@
-"""Which processes are ours, and whether they live: by a mark in their environment, not by name.
+"""Identifies weft's processes by a mark in their environment, and whether they live.
 
-Knows nothing of servings; a mark names the supervisor whose death makes a process a leftover.
+A mark names the supervisor whose death makes a process a leftover.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINUX: Final = sys.platform == "linux"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One process for good: its number and when it was born, for numbers are given again."""
+    """One process for good: its number and its start time, as numbers are reused."""
 
     pid: int
     born: str
@@ -37,23 +37,23 @@ class Identity:
 
     @classmethod
     def of(cls, pid: int) -> Identity:
-        """The process that has this number now; `born` is empty where there is none."""
+        """The process that has this number now; `born` is empty if there is none."""
         return cls(pid, _born(pid) or "")
 
     def lives(self) -> bool:
-        """Whether this very process is there and not a zombie."""
+        """Whether this process still exists and is not a zombie."""
         return bool(self.born) and _born(self.pid) == self.born
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What all processes of a serving carry in their environment."""
+    """Environment variable of all processes of a serving."""
 
     serving: str
     supervisor: Identity
 
     def text(self) -> str:
-        """As the value of the variable `MARK`."""
+        """The value of the variable `MARK`."""
         return f"{self.serving} {self.supervisor.pid} {self.supervisor.born}"
 
     @classmethod
@@ -66,7 +66,7 @@ class Mark:
 
 
 def marked() -> Iterator[tuple[psutil.Process, Mark]]:
-    """Every process of this user, in this process namespace, that carries a mark."""
+    """Every marked process of this user in this process namespace."""
     namespace = _namespace("self")
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -78,9 +78,9 @@ def marked() -> Iterator[tuple[psutil.Process, Mark]]:
 
 
 def end_leftovers() -> int:
-    """End the processes whose supervisor died without them; how many there were.
+    """End the processes whose supervisor died; returns their number.
 
-    Those that still have their guard are left to it: it is at work already.
+    Skips those whose guard is alive, as it is ending them already.
     """
     left = [(process, mark) for process, mark in marked() if not mark.supervisor.lives()]
     guarded = {mark for process, mark in left if _runs(process, _GUARD)}
@@ -88,12 +88,12 @@ def end_leftovers() -> int:
 
 
 def end_marked(serving: str) -> int:
-    """End every process of one serving, with its guards; how many there were."""
+    """End every process of one serving, including guards; returns their number."""
     return end([process for process, mark in marked() if mark.serving == serving])
 
 
 def end(processes: Iterable[psutil.Process]) -> int:
-    """Kill them; resource trackers only when they do not end by themselves. Waits until all are."""
+    """Kill processes and wait for their end. Resource trackers first get time to end themselves."""
     all_of_them = list(processes)
     trackers = [process for process in all_of_them if _runs(process, _TRACKER)]
     _kill(process for process in all_of_them if process not in trackers)
@@ -104,7 +104,7 @@ def end(processes: Iterable[psutil.Process]) -> int:
 
 
 def gone(serving: str, within_s: float) -> bool:
-    """Wait until nothing carries the mark of `serving`; False when something still does."""
+    """Wait until no process has the mark of `serving`; False if one still has."""
     deadline = time.monotonic() + within_s
     while any(mark.serving == serving for _, mark in marked()):
         if time.monotonic() > deadline:
@@ -127,12 +127,12 @@ def _runs(process: psutil.Process, program: str) -> bool:
 
 
 def _namespace(pid: str) -> str:
-    """The process namespace: a container's numbers mean nothing outside of it."""
+    """The process namespace: the numbers of a container mean nothing outside of it."""
     return str(Path(f"/proc/{pid}/ns/pid").readlink()) if _LINUX else ""
 
 
 def _born(pid: int) -> str | None:
-    """When a living process was born, so that it stays the same when the wall clock is set."""
+    """When a living process was born; does not change when the wall clock is set."""
     if _LINUX:
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -147,7 +147,7 @@ def _born(pid: int) -> str | None:
 
 
 def _boot() -> str:
-    """Which start of the machine this is: numbers and ticks count anew after each."""
+    """Id of the current boot: process numbers and ticks start anew after each."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
     return ""

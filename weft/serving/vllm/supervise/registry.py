@@ -1,4 +1,4 @@
-"""The registry: which servings there are, one JSON file each, shared by all programs of a user."""
+"""The registry of servings: one JSON file each, shared by all programs of a user."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ReplicaEntry:
-    """One replica. `url` is what clients of the OpenAI API call the base URL; `engine` a process.
+    """One replica. `url` is the base URL of its OpenAI API, `engine` its process id.
 
-    The address stays the same when the replica is started anew. Ranks of another machine's server
-    have none: "".
+    The address survives restarts. It is "" for ranks of another machine's server.
     """
 
     number: int
@@ -46,10 +45,10 @@ class ReplicaEntry:
 
 @dataclass(frozen=True, slots=True)
 class ServingEntry:
-    """One serving. `started_at` in seconds since 1970, `stage` for people.
+    """One serving. `started_at` in seconds since 1970, `stage` for display.
 
-    `keep_alive_s`: it ends so long after the last program let go of it; None: not before it is
-    told to. `drain_s`: how long requests may take to finish when it ends.
+    `keep_alive_s`: it ends this long after the last lease; None: only when stopped. `drain_s`: how
+    long requests may take to finish when it ends.
     """
 
     id: str
@@ -65,22 +64,22 @@ class ServingEntry:
 
     @property
     def name(self) -> str:
-        """What clients call the model."""
+        """The model's name for clients."""
         return self.spec.name
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The base URLs of all replicas that have one and have not been given up."""
+        """The base URLs of replicas that have one, except stopped and failed ones."""
         served = (r for r in self.replicas if r.status not in ("failed", "stopped"))
         return tuple(replica.url for replica in served if replica.url)
 
     @property
     def restarts(self) -> int:
-        """Of all replicas together."""
+        """Restarts of all replicas together."""
         return sum(replica.restarts for replica in self.replicas)
 
     def with_replica(self, changed: ReplicaEntry) -> ServingEntry:
-        """The entry with one replica replaced or added, and the status that follows from all."""
+        """The entry with one replica replaced or added, and the resulting status."""
         replicas = {r.number: r for r in self.replicas} | {changed.number: changed}
         ordered = tuple(replicas[number] for number in sorted(replicas))
         return replace(self, replicas=ordered, status=self._status(ordered))
@@ -94,7 +93,7 @@ class ServingEntry:
         return "starting" if self.status == "starting" else "degraded"
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """The entry as plain data for JSON."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["spec"] = to_form(self.spec)
         data["supervisor"] = asdict(self.supervisor)
@@ -105,8 +104,8 @@ class ServingEntry:
     def from_data(cls, data: Mapping[str, Any]) -> ServingEntry:
         """The inverse of `to_data`.
 
-        Raises: `ValueError`, `TypeError`, `KeyError`, `AttributeError` or `SpecError` for what
-        is not an entry.
+        Raises: `ValueError`, `TypeError`, `KeyError`, `AttributeError` or `SpecError` for invalid
+        data.
         """
         given = dict(data)
         if given.pop("format") != _FORMAT or given["status"] not in get_args(Status):
@@ -125,7 +124,7 @@ _LONGEST_NAME = 24
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold the registry: no other program changes it. Keep it short. Raises: `ServeError`."""
+    """Lock the registry against other programs, for a short time. Raises: `ServeError`."""
     lock = _lock()
     try:
         lock.acquire(timeout=_LOCK_TIMEOUT_S, poll_interval=_POLL_S)
@@ -139,7 +138,7 @@ def locked() -> Iterator[None]:
 
 @asynccontextmanager
 async def locked_meanwhile() -> AsyncIterator[None]:
-    """As `locked`, without blocking the event loop while waiting."""
+    """As `locked`, but waits without blocking the event loop."""
     lock = _lock()
     try:
         async with asyncio.timeout(_LOCK_TIMEOUT_S):
@@ -154,9 +153,9 @@ async def locked_meanwhile() -> AsyncIterator[None]:
 
 
 def entries() -> list[ServingEntry]:
-    """Every serving whose supervisor lives, the oldest first. Hold the registry.
+    """Every serving whose supervisor lives, the oldest first. The caller locks the registry.
 
-    Files of dead supervisors are removed; files that cannot be read are set aside with a warning.
+    Removes files of dead supervisors, and renames unreadable files, with a warning.
     """
     found = []
     for path in sorted(registry_folder().glob("*.json")):
@@ -172,12 +171,12 @@ def entries() -> list[ServingEntry]:
 
 
 def entry_of(serving: str) -> ServingEntry | None:
-    """The entry of one serving as it stands in its file, without looking at its supervisor."""
+    """The entry in the file of one serving, whether its supervisor lives or not."""
     return _read(registry_folder() / f"{serving}.json")
 
 
 def write(entry: ServingEntry) -> None:
-    """Put an entry in its place, whole or not at all. Hold the registry. Raises: `ServeError`."""
+    """Write an entry atomically. The caller locks the registry. Raises: `ServeError`."""
     folder = registry_folder()
     text = json.dumps(entry.to_data(), indent=1)
     try:
@@ -185,20 +184,20 @@ def write(entry: ServingEntry) -> None:
             "w", encoding="utf-8", dir=folder, prefix=".", delete=False
         ) as file:
             file.write(text)
-        Path(file.name).replace(folder / f"{entry.id}.json")  # it is 0600 from birth
+        Path(file.name).replace(folder / f"{entry.id}.json")  # temporary files are created as 0600
     except OSError as error:
         raise ServeError(f"cannot write the registry in {folder}: {error}") from error
 
 
 def remove(serving: str) -> None:
-    """Take a serving out. Hold the registry. Harmless when it is not there."""
+    """Remove a serving, if it is registered. The caller locks the registry."""
     with suppress(OSError):
         (registry_folder() / f"{serving}.json").unlink(missing_ok=True)
     forget(serving)
 
 
 def new_id(name: str) -> str:
-    """An id that no serving has, from the model's name: short, and fit for a file's name."""
+    """An unused id made from the model's name: short, and valid as a file name."""
     word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:_LONGEST_NAME].strip("-") or "model"
     while True:
         serving = f"{word}-{secrets.token_hex(2)}"
@@ -215,10 +214,10 @@ def _read(path: Path) -> ServingEntry | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, WeftError) as error:
-        aside = path.with_suffix(".unreadable")
+        renamed = path.with_suffix(".unreadable")
         with suppress(OSError):
-            path.replace(aside)
-        warnings.warn(f"{path} cannot be read ({error}); it is {aside.name} now", stacklevel=3)
+            path.replace(renamed)
+        warnings.warn(f"{path} cannot be read ({error}); it is {renamed.name} now", stacklevel=3)
         return None
 
 

@@ -1,6 +1,6 @@
-"""One process of a server: started, healthy, watched, ended. Ends with nothing left of it.
+"""One process of a server from its start to its end, with health checks. Leaves no process behind.
 
-Does not know the registry, nor what follows a crash but its waiting time.
+Has no access to the registry; of restarts it only has the policy.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from weft.serving.vllm.supervise.processes import Mark
 
 
 async def healthy(host: str, port: int, timeout_s: float) -> bool:
-    """Whether `GET /health` gives 200; False for no answer in time, or no server at all."""
+    """Whether `GET /health` returns 200 in time."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host.strip("[]"), port)
             try:
                 name = host if ":" not in host else f"[{host.strip('[]')}]"
-                asks = f"GET /health HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n"
-                writer.write(asks.encode())
+                head = f"GET /health HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n"
+                writer.write(head.encode())
                 status = (await reader.readline()).split()
             finally:
                 writer.close()
@@ -43,9 +43,9 @@ async def healthy(host: str, port: int, timeout_s: float) -> bool:
 
 @dataclass(slots=True)
 class RestartPolicy:
-    """Exponential back-off, and an end to it: at most `most` starts within any `window_s`.
+    """Exponential back-off with a bound: at most `most` starts within any `window_s`.
 
-    `after` is told of each crash with the time in seconds (any clock that only goes forward).
+    Call `after` at each crash with the time in seconds, on a monotonic clock.
     """
 
     first_s: float = 1.0
@@ -67,10 +67,10 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True)
 class HealthPolicy:
-    """How a server is watched. All in seconds, but `failures`: unanswered questions in a row.
+    """Health checks of a server. All in seconds, except `failures`: failed checks in a row.
 
-    `teardown_s` is what an engine gets to end beyond the time for its requests; `restarts` makes
-    the policy of one replica.
+    `teardown_s` is the time an engine has to end after its requests; `restarts` makes the policy of
+    one replica.
     """
 
     start_timeout_s: float = 1800.0
@@ -84,7 +84,7 @@ class HealthPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSpec:
-    """What one replica is made from. `make` gives the command for a port."""
+    """What defines one replica. `make` gives the command for a port."""
 
     spec: ServeSpec
     number: int
@@ -94,36 +94,36 @@ class ReplicaSpec:
 
 
 class ReplicaProcess:
-    """One process of a server on `port`. `ready` is told its number once it is healthy."""
+    """One process of a server on `port`. `ready` receives its process id once it is healthy."""
 
     def __init__(
         self,
-        order: ReplicaSpec,
+        spec: ReplicaSpec,
         port: int,
         log: LogFile,
         show: Callable[[str], None],
         ready: Callable[[int | None], None],
     ) -> None:
-        self._order = order
+        self._spec = spec
         self._port = port
         self._log = log
         self._show = show
         self._ready = ready
-        self._host = reachable(order.spec.host)
+        self._host = reachable(spec.spec.host)
         self._startup: StartupLog | None = StartupLog()
         self._ending = False
-        self._guarded = GuardedProcess(order.mark, order.number, self._line)
+        self._guarded = GuardedProcess(spec.mark, spec.number, self._on_line)
 
     async def run(self) -> str:
-        """Returns why it ended, once nothing of it is left. Raises: `StartError`, `SpecError`."""
+        """Returns why it ended, once no process is left. Raises: `StartError`, `SpecError`."""
         self._log.last.clear()
-        launch = self._order.make(self._port)
+        launch = self._spec.make(self._port)
         guarded = self._guarded
         try:
             await guarded.start(launch.argv, launch.env)
-            if self._ending:  # it was told before there was a process
+            if self._ending:  # stopped before there was a process
                 guarded.kill()
-            if not await self._comes_up():
+            if not await self._starts():
                 return "stopped"
             self._startup = None
             self._ready(guarded.engine)
@@ -132,23 +132,23 @@ class ReplicaProcess:
             await guarded.close()
 
     def stop(self, grace_s: float) -> None:
-        """Ask it to end; requests in flight have `grace_s` to finish. At once while starting."""
+        """End the process; requests in flight have `grace_s` to finish, none while it starts."""
         self._ending = True
         self._guarded.stop(grace_s if self._startup is None else 0.0)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the process now."""
         self._ending = True
         self._guarded.kill()
 
-    def _line(self, text: str) -> None:
+    def _on_line(self, text: str) -> None:
         self._log(text)
         if self._startup is not None and (stage := self._startup.feed(text)):
             self._show(str(stage))
 
-    async def _comes_up(self) -> bool:
-        """True when it is healthy, False when it was stopped before. Raises: `StartError`."""
-        health = self._order.health
+    async def _starts(self) -> bool:
+        """True when healthy, False when stopped before. Raises: `StartError`."""
+        health = self._spec.health
         deadline = time.monotonic() + health.start_timeout_s
         while not await self._healthy():
             if await self._ended_within(health.poll_s):
@@ -160,16 +160,16 @@ class ReplicaProcess:
         return True
 
     async def _healthy(self) -> bool:
-        """Whether it answers; ranks of another machine's server are not asked: they are there.
+        """Whether it answers. Ranks of another machine's server count as healthy once loaded.
 
-        They log that their weights are loaded, and then only their end shows anything.
+        They have no endpoint, and log only that their weights are loaded.
         """
-        if self._order.spec.headless:
+        if self._spec.spec.headless:
             return self._startup is None or self._startup.loaded
-        return await healthy(self._host, self._port, self._order.health.timeout_s)
+        return await healthy(self._host, self._port, self._spec.health.timeout_s)
 
     async def _watch(self) -> str:
-        health, guarded = self._order.health, self._guarded
+        health, guarded = self._spec.health, self._guarded
         failures = 0
         while not await self._ended_within(health.interval_s):
             fine = self._ending or await self._healthy()
@@ -187,7 +187,7 @@ class ReplicaProcess:
         return True
 
     def _diagnosis(self) -> StartError:
-        spec = replace(self._order.spec, port=self._port)
+        spec = replace(self._spec.spec, port=self._port)
         found = diagnose(list(self._log.last), spec)
         parts = (found.hint, f"the whole log: {self._log.path}")
         hint = "; ".join(part for part in parts if part)
@@ -198,8 +198,8 @@ class ReplicaProcess:
         name = stage.name if stage else "starting"
         last = next(reversed(self._log.last), "it said nothing")
         return StartError(
-            f"{self._order.spec.name} was not healthy after "
-            f"{self._order.health.start_timeout_s:g} s, at the stage `{name}`: {last}",
+            f"{self._spec.spec.name} was not healthy after "
+            f"{self._spec.health.start_timeout_s:g} s, at the stage `{name}`: {last}",
             stage_reached=name,
             hint=f"--start-timeout gives it more time; the whole log: {self._log.path}",
         )

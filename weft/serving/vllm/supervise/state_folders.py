@@ -1,4 +1,4 @@
-"""Where servings keep what they write: registry, leases and logs, for the user alone to read."""
+"""Folders of servings for registry, leases and logs; only the user can read them."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ def state_folder() -> Path:
 
 
 def registry_folder() -> Path:
-    """One file for each serving."""
+    """Folder with one file per serving."""
     return _private("servers")
 
 
 def lease_folder(serving: str) -> Path:
-    """One file for each program that needs the serving."""
+    """Folder with one file per program that has a lease of the serving."""
     return _private("leases", serving)
 
 
 def drafting_folder(serving: str) -> Path:
-    """One socket for each process of the serving that drafts."""
+    """Folder with one socket per process of the serving that drafts."""
     return _private("drafting", serving)
 
 
 def known_folder() -> Path:
-    """One file for each model: what was written, for who drafts."""
+    """Folder with one file of texts per model, for drafting."""
     return _private("known")
 
 
 def log_folder(serving: str) -> Path:
-    """What the serving's processes said."""
+    """Folder for the logs of the serving's processes."""
     return _private("logs", serving)
 
 
 def forget(serving: str) -> None:
-    """Remove the leases and sockets of a serving that is gone. Its logs stay: they say why."""
+    """Remove the leases and sockets of a serving that ended. Its logs stay for diagnosis."""
     for kind in ("leases", "drafting"):
         shutil.rmtree(state_folder() / kind / serving, ignore_errors=True)
 
 
 def prune_logs() -> None:
-    """Keep the logs of the latest servings only."""
+    """Delete all logs except those of the latest servings."""
     folders = [path for path in _private("logs").iterdir() if path.is_dir()]
     folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for old in folders[_KEPT_LOGS:]:
@@ -58,7 +58,7 @@ def prune_logs() -> None:
 
 
 def _private(*names: str) -> Path:
-    """A folder for the user alone, made when it is missing. Raises: `ServeError`."""
+    """A folder with access for the user only, created if missing. Raises: `ServeError`."""
     folder = state_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

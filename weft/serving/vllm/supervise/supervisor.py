@@ -1,6 +1,6 @@
-"""Keeps one serving: its replicas, its entry in the registry, its end.
+"""Supervises one serving: its replicas, its registry entry, and its end.
 
-Runs in the foreground of `weft serve`, or detached. Knows no flags and no log lines.
+Runs in the foreground of `weft serve`, or detached. Independent of vLLM's flags and log lines.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LEASE_GRACE_S = 2.0
 
 
 class ServerSupervisor:
-    """One serving. `show` gets lines for people, `ready` the entry once all replicas are up.
+    """One serving. `show` receives lines for the user, `ready` the entry once all replicas are up.
 
-    SIGINT, SIGTERM and SIGHUP let it end in order, a second one ends it at once, as SIGQUIT does.
+    SIGINT, SIGTERM and SIGHUP end it in order, a second one at once. SIGQUIT ends it at once.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ServerSupervisor:
     ) -> None:
         self._entry = replace(entry, supervisor=Identity.own())
         self._make = make
-        self._tell_people = show
+        self._show_line = show
         self._ready = ready
         self._health = health or HealthPolicy()
         self._was_ready = False
@@ -52,9 +52,9 @@ class ServerSupervisor:
         self._replicas: list[SupervisedReplica] = []
 
     async def run(self) -> bool:
-        """Serve until told to stop. Whether it ever was ready; nothing is left when this returns.
+        """Serve until stopped; true if it ever was ready. No process is left when this returns.
 
-        Raises: `StartError` when a replica does not come up, or when the last one is given up.
+        Raises: `StartError` when a replica does not start, or when the last one is given up.
         """
         with self._signals():
             end_leftovers()
@@ -72,7 +72,7 @@ class ServerSupervisor:
             except (WeftError, ExceptionGroup) as raised:
                 error = _first(raised)
                 if isinstance(error, WeftError):
-                    failure.leave(self._entry.id, error)
+                    failure.write(self._entry.id, error)
                 raise error from None
             finally:
                 with registry.locked():
@@ -80,7 +80,7 @@ class ServerSupervisor:
         return self._was_ready
 
     def stop(self) -> None:
-        """Let everything end: at once when repeated."""
+        """End everything in order; at once when repeated."""
         if self._ending:
             self.kill()
             return
@@ -103,18 +103,18 @@ class ServerSupervisor:
         folder = log_folder(entry.id)
         health = replace(self._health, start_timeout_s=entry.start_timeout_s)
         mark = Mark(entry.id, entry.supervisor)
-        order = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), health)
+        spec = ReplicaSpec(entry.spec, number, mark, lambda port: self._make(port, number), health)
         log = LogFile(folder / f"{number}.log")
         prefix = f"replica {number}: " if entry.spec.replicas > 1 else ""
         replica = SupervisedReplica(
-            order, log, self._changed, lambda text: self._tell(prefix + text)
+            spec, log, self._changed, lambda text: self._report(prefix + text)
         )
         self._entry = entry.with_replica(replica.state)
         return replica
 
     async def _keep(self, replica: SupervisedReplica) -> None:
-        """One replica to its end. A replica that fails later on leaves the others serving."""
-        if self._ending:  # it was told before there was a replica
+        """Run one replica to its end. A later failure of one leaves the others serving."""
+        if self._ending:  # stopped before there was a replica
             replica.kill()
         try:
             await replica.run()
@@ -136,7 +136,7 @@ class ServerSupervisor:
         self.stop()
 
     async def _abandoned(self) -> bool:
-        """Whether no program holds a lease, decided so that none can take one any more."""
+        """Whether no program has a lease. Then the entry is stopping, so that none can take one."""
         try:
             async with registry.locked_meanwhile():
                 if holders(self._entry.id):
@@ -157,9 +157,9 @@ class ServerSupervisor:
 
     def _show(self, text: str) -> None:
         with suppress(OSError):  # the terminal may be gone
-            self._tell_people(text)
+            self._show_line(text)
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self._show(text)
         if self._entry.status == "starting":
             self._change(replace(self._entry, stage=text))
@@ -178,18 +178,18 @@ class ServerSupervisor:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Signals that are ignored now stay so: nohup wants it."""
+        """Handle signals, except those ignored now, as `nohup` requires."""
         loop = asyncio.get_running_loop()
-        wanted = {
+        handlers = {
             signal.SIGINT: self.stop,
             signal.SIGTERM: self.stop,
             signal.SIGHUP: self.stop,
             signal.SIGQUIT: self.kill,
         }
-        before = {number: signal.getsignal(number) for number in wanted}
-        for number, answer in wanted.items():
+        before = {number: signal.getsignal(number) for number in handlers}
+        for number, handle in handlers.items():
             if before[number] is not signal.SIG_IGN:
-                loop.add_signal_handler(number, answer)
+                loop.add_signal_handler(number, handle)
         try:
             yield
         finally:
@@ -199,7 +199,7 @@ class ServerSupervisor:
 
 
 def _first(raised: Exception) -> Exception:
-    """The first error of weft's own in a group, else the first of all."""
+    """The first of weft's own errors in a group, else the first error."""
     if not isinstance(raised, ExceptionGroup):
         return raised
     found = [_first(error) for error in raised.exceptions]
