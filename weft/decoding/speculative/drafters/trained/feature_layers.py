@@ -310,10 +310,10 @@ class FeatureDrafter(MethodDrafter):
     def extend(self, tokens: Sequence[int]) -> None:
         self._end = [*self._end, *tokens[-2:]][-2:]
 
-    def see(self, seen: TargetOutputs) -> None:
-        if seen.tokens:
-            self._read += seen.tokens
-            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
+    def see(self, outputs: TargetOutputs) -> None:
+        if outputs.tokens:
+            self._read += outputs.tokens
+            self._features.append(torch.cat([outputs.hidden[tap] for tap in self.taps], dim=-1))
 
     def unread(self) -> tuple[list[int], torch.Tensor] | None:
         """Tokens, and the features of the tokens before them, that were seen since the last time.

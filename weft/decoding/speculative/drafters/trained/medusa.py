@@ -79,9 +79,9 @@ class MedusaDrafter(MethodDrafter):
         self.state: torch.Tensor | None = None
         self.position = GuessPosition()
 
-    def see(self, seen: TargetOutputs) -> None:
-        self.state = seen.hidden[self.taps[0]][-1]
-        self.position.see(seen)
+    def see(self, outputs: TargetOutputs) -> None:
+        self.state = outputs.hidden[self.taps[0]][-1]
+        self.position.see(outputs)
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.position.extend(tokens)

@@ -56,12 +56,12 @@ class GuessPosition:
         """How many of the first guesses are at tokens that are known by now."""
         return max(self._behind - 1, 0)
 
-    def see(self, seen: TargetOutputs) -> None:
+    def see(self, outputs: TargetOutputs) -> None:
         """A pass. Of a prompt, the last piece may leave out its last token, or show its logits."""
-        if seen.walk is not None:
-            self._behind = -len(seen.walk.path)
+        if outputs.walk is not None:
+            self._behind = -len(outputs.walk.path)
         else:
-            self._behind = 0 if len(seen.logits) else 1
+            self._behind = 0 if len(outputs.logits) else 1
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Tokens of the sequence."""
@@ -87,9 +87,9 @@ class RowDrafter(ABC):
         self.tokens = 0
         self._last: int | None = None
 
-    def see(self, seen: TargetOutputs) -> None:
-        self.position.see(seen)
-        self.logits = seen.aux[list(seen.under)]
+    def see(self, outputs: TargetOutputs) -> None:
+        self.position.see(outputs)
+        self.logits = outputs.aux[list(outputs.under)]
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.position.extend(tokens)
