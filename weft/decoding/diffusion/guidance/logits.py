@@ -72,8 +72,8 @@ class _ClassifierFreeSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ForbiddenTokens:
     """Makes `tokens` impossible, except in slots where no other token is possible."""
-    """`tokens` are as good as impossible; a slot that nothing else is possible for keeps them."""
 
     tokens: frozenset[int]
 

@@ -243,8 +243,8 @@ def unreadable(folder: Path, family: ModelFamily, vocabulary: int) -> frozenset[
 
 
 @dataclass(frozen=True, slots=True)
+class ModelDescription:
     """`body`: whose layers it has. `preset`: its default decoder."""
-    """`body`: whose layers it has. `preset`: what it is decoded with, unless told otherwise."""
 
     family: ModelFamily
     body: LayerKind

@@ -207,6 +207,7 @@ TokenDistribution = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DraftedToken:
     """A drafted token, with its probability, and the distribution it was sampled from, if it was.
 
     stamp: of its pass on the timeline. runner_up: the next likeliest token and its probability, for

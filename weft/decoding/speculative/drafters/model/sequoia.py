@@ -56,6 +56,7 @@ _SAVED_EVERY: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
+class TreeSizes:
     """Sizes of trees: up to `nodes`, up to `depth` deep. `draft_s` is the time to draft a level,
     `target_s` that of a pass of the target over so many tokens; None: always the full size.
     """

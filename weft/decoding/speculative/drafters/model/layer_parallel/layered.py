@@ -55,6 +55,7 @@ PIECE_TOKENS = 256  # of a prompt that are read at once, so that masks stay smal
 
 
 @dataclass(frozen=True, slots=True)
+class DraftJob:
     """Draft `most` tokens after `tokens`, which are committed and read from column `first` on.
 
     Earlier columns were read in exact order; later ones, of drafts, are overwritten.
