@@ -284,7 +284,7 @@ def _lines(before: BlockAccuracy, after: BlockAccuracy) -> tuple[str, ...]:
 
 KIND: Final = DiffusionTrainerSpec(
     "block",
-    "a causal chat model becomes one that fills blocks (BD3-LM's layout, thin maps or all weights)",
+    "a causal chat model becomes one that fills blocks (BD3-LM's layout, LoRA or all weights)",
     Schedule(steps=1200, texts=2, longest=280, rate=1.5e-3, warm_up=0.01, keep_every=20),
     SETTINGS,
     _train,

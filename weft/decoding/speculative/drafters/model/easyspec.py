@@ -129,7 +129,7 @@ def _layout(network: Network, options: Options) -> ShardLayout:
     check_tokens(network.path, path, network.vocabulary_size)
     like = network.embed([0])
     if like.dtype not in _DTYPES:
-        raise CapabilityError(f"layer-parallel drafting knows no {like.dtype}")
+        raise CapabilityError(f"layer-parallel drafting does not support {like.dtype}")
     return ShardLayout(
         path=path,
         ranks=whole(options, "ranks", 2, 1, _MOST_RANKS),

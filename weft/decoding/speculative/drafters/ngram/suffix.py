@@ -48,7 +48,7 @@ class SuffixTrie:
 
     def __init__(self, depth: int) -> None:
         if depth < 2:
-            raise ValueError(f"a trie of depth {depth} knows nothing that follows")
+            raise ValueError(f"a trie of depth {depth} has no continuations")
         self.depth = depth
         self.root = TrieNode()
         self.nodes = 0
