@@ -19,10 +19,7 @@ class TensorFileError(Exception):
 
 
 def write(path: Path, tensors: Mapping[str, torch.Tensor], notes: Mapping[str, str]) -> None:
-    """Replace the file at `path` at once; its folder must exist.
-
-    Raises: `OSError`.
-    """
+    """Replace the file at `path` at once; its folder must exist. Raises: `OSError`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:

@@ -88,9 +88,7 @@ class Teacher:
         return torch.nn.functional.linear(hidden, head.weight[ids], bias)
 
     def states(self, batch: TokenBatch, taps: Collection[int]) -> dict[int, torch.Tensor]:
-        """The inputs of the layers `taps`, [texts, time, width] each; for the number of layers, the
-        input of the head.
-        """
+        """Inputs of the layers `taps`, [texts, time, width] each; `layers`: of the head."""
         with torch.no_grad():
             output = self._model.base_model(
                 input_ids=batch.tokens, use_cache=False, output_hidden_states=True

@@ -1,4 +1,4 @@
-"""All diffusion decoders by name; their table is imported when one of them is asked for."""
+"""All diffusion decoders by name; their presets are imported on demand."""
 
 from __future__ import annotations
 

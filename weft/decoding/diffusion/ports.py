@@ -130,9 +130,7 @@ class CommitPolicy(PartSettings[CommitSession], Protocol):
         """Statistics that `Stats` must contain."""
 
     def most_forwards(self, slots: int) -> int:
-        """Bound on the proposals for `slots` open slots; after them only commits are performed, at
-        least one in each pass.
-        """
+        """Bound on the proposals for `slots` open slots; after it actions only commit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

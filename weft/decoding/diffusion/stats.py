@@ -32,7 +32,7 @@ class Stats:
     entropy      nats
     p_end        of all tokens that end a text
     kl           of this prediction from the one a pass before, nats; nan where there was none
-    logp         [slots, vocabulary], or None where no policy asked for it
+    logp         [slots, vocabulary], or None where no policy needs it
     shadow       slots and [slots, vocabulary] logits of `Query.shadows`, or None
     """
 
@@ -88,7 +88,7 @@ def compute_stats(
     keep: bool = False,
     shadow: tuple[Slots, NDArray[np.float32]] | None = None,
 ) -> Stats:
-    """Statistics of `logits` [slots, vocabulary]. `before`: an earlier pass. `keep`: keep `logp`."""
+    """Statistics of `logits` [slots, vocabulary]. `before`: an earlier pass; `keep` its `logp`."""
     logp = log_probabilities(logits)
     p = np.exp(logp)
     top_ids = _two_likeliest(logits)

@@ -122,9 +122,7 @@ def _without(distribution: Array, token: int) -> Array:
 
 
 def _positive(rest: Array, distribution: Array) -> Array:
-    """`rest` without negative parts, normalised. An empty one is due to rounding: then
-    `distribution`.
-    """
+    """`rest` without negative parts, normalised; `distribution` if rounding left nothing."""
     rest = np.maximum(rest, 0.0)
     total = rest.sum()
     return rest / total if total > 0.0 else distribution

@@ -183,9 +183,7 @@ NO_ROWS = AuxiliaryRows()
 
 @dataclass(frozen=True, slots=True)
 class DraftProposal:
-    """A drafter's request to the target: it verifies `tree` and only reads `aux`. `source` names
-    the drafter in reports.
-    """
+    """A draft: the target verifies `tree`, and only reads `aux`. `source`: its drafter."""
 
     tree: DraftTree = field(default_factory=DraftTree)
     aux: AuxiliaryRows = NO_ROWS

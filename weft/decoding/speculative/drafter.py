@@ -76,9 +76,7 @@ GREEDY = SamplingParams(0.0)
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """What drafting may depend on: sampling, a `seed` for random drafts, and the node of the
-    program (`label`; empty: unknown).
-    """
+    """What drafts depend on: sampling, a `seed`, and the node of the program (`label`)."""
 
     sampling: SamplingParams = GREEDY
     seed: int = 0

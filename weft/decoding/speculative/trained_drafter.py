@@ -123,9 +123,7 @@ class TrainedDrafter:
         )
 
     def fill(self, module: ModuleT, like: torch.Tensor) -> ModuleT:
-        """`module` with the tensors of its parameters, with device and dtype of `like`, for
-        inference. Raises: as `tensor`.
-        """
+        """Load `module` for inference, with device and dtype of `like`. Raises: as `tensor`."""
         weights = {
             name: self.tensor(name, tuple(value.shape))
             for name, value in module.state_dict().items()

@@ -45,9 +45,7 @@ class DiffusionTrainingJob:
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainingResult:
-    """A trained model in `folder`. `loss`: of the last step, None if no step was left. `measured`:
-    results on held-out texts, as lines of text.
-    """
+    """A trained model. `loss`: of the last step run. `measured`: results as lines of text."""
 
     kind: str
     folder: Path

@@ -35,9 +35,7 @@ _OUTSIDE: Final = 0.25
 
 
 class LexicalUnitsObjective:
-    """Trains placeholders on units: runs of tokens, each of which has a probability above `alpha`
-    in the target.
-    """
+    """Trains placeholders on units: runs of tokens with a probability above `alpha`."""
 
     def __init__(
         self, teacher: Teacher, module: LexicalPlaceholders, alpha: float, places: int

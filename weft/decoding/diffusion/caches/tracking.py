@@ -85,9 +85,7 @@ class CachedSlots:
 
 
 class SelectiveCache(ABC):
-    """Base of cache policies that read some slots again, and reuse the others until their tokens
-    change. Implements `CachePolicy`.
-    """
+    """Base of cache policies that read some slots again. Implements `CachePolicy`."""
 
     predicts: ClassVar[bool] = False
 

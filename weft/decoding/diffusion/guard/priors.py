@@ -71,9 +71,7 @@ class PriorLimits:
 
 
 def words_in(text: str) -> int:
-    """How many words a reader would see: names written as one word are split, and a word of more
-    than 16 characters counts as several.
-    """
+    """Number of words; those in compound names count, and every 16 characters of a word."""
     words = [word for part in _INSIDE.split(text) for word in _WORD.findall(part)]
     return sum(-(-len(word) // _LONG) for word in words)
 

@@ -117,9 +117,7 @@ class SharedNetwork:
     def read(
         self, slot: int, first: int, tokens: Sequence[int], wanted: int
     ) -> NDArray[np.float32]:
-        """Read `tokens` at the positions from `first` on: the logits [wanted, vocabulary] of the
-        last ones.
-        """
+        """Read `tokens` at positions from `first` on; the last logits [wanted, vocabulary]."""
         span = Span(slot, range(first, first + len(tokens)), tokens, wanted)
         with self._one_pass:
             return self._network.forward([span])[slot].logits
@@ -171,9 +169,7 @@ class CausalSupervisorSession:
     def verified(
         self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
     ) -> Action:
-        """`action` with the commits that pass; where none does, with the diffusion model's token
-        for the first open slot.
-        """
+        """Keep the commits that pass, or else commit the own token for the first open slot."""
         if not stats.open.any():
             return action
         start = canvas.decided_to
@@ -187,9 +183,7 @@ class CausalSupervisorSession:
         return action.committing(SlotTokens.of(slots[ours], draft[:passed][ours]))
 
     def _draft(self, action: Action, start: int, canvas: Canvas) -> NDArray[np.int64]:
-        """The tokens from slot `start` on, without gaps: proposed or decided ones, up to the first
-        that the supervisor does not know.
-        """
+        """Proposed or decided tokens from slot `start` on, up to a gap or an unknown token."""
         if start == 0 or (canvas.ids[:start] >= self._known).any():
             return np.empty(0, dtype=np.int64)  # without a prompt nothing predicts the first token
         proposed = dict(zip(action.commit.slots.tolist(), action.commit.ids.tolist(), strict=True))
@@ -209,8 +203,8 @@ class CausalSupervisorSession:
         """How many tokens of `draft` pass. Decided ones always do."""
         logits = self._predicted(draft, start, canvas)
         for at, token in enumerate(draft):
-            mine = canvas.undecided[start + at]
-            if mine and not self._rule.accepts(logits[at], int(token)):
+            undecided = canvas.undecided[start + at]
+            if undecided and not self._rule.accepts(logits[at], int(token)):
                 return at
         return len(draft)
 

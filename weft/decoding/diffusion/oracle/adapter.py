@@ -126,9 +126,7 @@ class OracleAdapter:
         return self._traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
-        """Raises: `ModelRequestError` for a prompt that is no question, `CapabilityError` for one
-        with too many answers to be listed.
-        """
+        """Raises: `ModelRequestError` for no question, `CapabilityError` for too many answers."""
         return [self._predicted(query) for query in queries]
 
     def forget(self, row: int) -> None:

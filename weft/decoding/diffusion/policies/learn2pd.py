@@ -123,10 +123,7 @@ def load_filter(folder: Path, digest: str) -> FinalityFilter:
 
 
 def find_filter(folder: Path | None, digest: str) -> FinalityFilter:
-    """The filter in `folder`; without one, weft's own for the model.
-
-    Raises: as `load_filter`.
-    """
+    """The filter in `folder`; without one, weft's own for the model. Raises: as `load_filter`."""
     if folder is not None:
         return load_filter(folder, digest)
     for path in sorted(SHIPPED.glob(f"*/{_FILTER}/{CONFIG}")):

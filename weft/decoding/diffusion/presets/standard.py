@@ -144,9 +144,7 @@ def _cached(
 
 
 def _dream(score: Score) -> Callable[..., CommitPolicy]:
-    """Dream ranks predictions after temperature and cuts; here they are ranked before, because a
-    cut looks like certainty.
-    """
+    """Ranks before temperature and cuts, unlike Dream, because a cut looks like certainty."""
     return lambda steps, spread: FixedPacePolicy(FadingPace(steps), score, spread)
 
 

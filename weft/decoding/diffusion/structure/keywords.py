@@ -40,10 +40,7 @@ _SMALLER: Final = _words("maximum exclusiveMaximum maxLength maxItems maxPropert
 
 
 def check_keywords(schema: object) -> Schema:
-    """`schema`, if every keyword is supported; `True` allows everything.
-
-    Raises: `NotASkeleton`.
-    """
+    """`schema`, if every keyword is supported; `True` allows everything. Raises: `NotASkeleton`."""
     if schema is True:
         return {}
     if schema is False:

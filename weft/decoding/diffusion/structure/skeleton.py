@@ -141,9 +141,7 @@ class Skeleton:
         return out
 
     def admitted(self, slots: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """Which of these can be decided together: each after those admitted before it. The first
-        one is, if `restrict` allows it.
-        """
+        """Which can be decided, each after those admitted before; the first always, if it fits."""
         trials: dict[int, ValueSlots | ChoiceSlot] = {}
         slack, admitted = self._slack, []
         for slot, token in zip(slots, tokens, strict=True):
@@ -169,9 +167,7 @@ class Skeleton:
         self.settle()
 
     def settle(self) -> None:
-        """Everything that needs no model: decide forced slots, shrink ended values, lay out chosen
-        branches.
-        """
+        """Decide forced slots, shrink ended values, lay out chosen branches."""
         number = 0
         while number < len(self._segments):
             segment = self._segments[number]

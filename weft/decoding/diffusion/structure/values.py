@@ -129,9 +129,7 @@ def _listed_literals(schema: Schema) -> list[Any]:
 
 
 def one_of_texts(texts: Sequence[str], languages: ValueLanguages) -> Parts:
-    """`texts`, all different, as a choice without the quotes of strings; as a language where one is
-    a prefix of another. Raises: `NotASkeleton`.
-    """
+    """`texts` as a choice, or a language if one is a prefix of another. Raises: `NotASkeleton`."""
     if len(texts) == 1:
         return (LiteralText(texts[0]),)
     if _begins_another(texts):
@@ -306,9 +304,7 @@ class ObjectCompiler:
         return LiteralText(f"{dump_json(one[0])}: "), *self._compiling.value(one[1])
 
     def _choices(self, run: Sequence[_Property], before: tuple[str, str], after: str = "") -> Parts:
-        """Any of `run`, in order: with one of `before` in front, of the first and of later ones,
-        and `after` behind.
-        """
+        """Any of `run`, in order: `before` (the first, later ones) and `after` surround each."""
         if not run:
             return ()
         left = tuple(run)

@@ -44,9 +44,7 @@ class DocumentTemplate:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedDocument:
-    """`request` names the keys of `fields` in their order and their values in any order. `schemas`:
-    the schema of each, by key.
-    """
+    """A `request`, the `fields` of its answer in order, and their `schemas`, by key."""
 
     request: str
     fields: Mapping[str, Value]

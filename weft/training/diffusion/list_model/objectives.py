@@ -137,9 +137,7 @@ and together."""
 
 
 class MaskedObjective:
-    """Trains on masked slots. `block` 0: full attention; else block-causal, with one block of each
-    text and the whole blocks before it.
-    """
+    """Trains on masked slots. `block` 0: full attention; else on one block of each text."""
 
     def __init__(self, model: LlamaForCausalLM, block: int = 0) -> None:
         self.module: torch.nn.Module = model

@@ -50,9 +50,7 @@ def draw_answer(question: ListQuestion, rng: np.random.Generator) -> tuple[int, 
 
 
 def canonical_question(question: ListQuestion) -> ListQuestion:
-    """The representative of all questions with the same answer patterns, which differ only in names
-    whose order or kind does not matter.
-    """
+    """The representative of all questions with the same answer patterns."""
     items = question.items
     if question.operation == "sort":
         order = np.argsort(np.argsort(items))

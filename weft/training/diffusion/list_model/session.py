@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListPredictor:
-    """A model with its visibility: `block` 0 is full attention. `causal`: the next token is
-    predicted by the slot before it.
-    """
+    """A list model. `block` 0: full attention. `causal`: a slot predicts the next one."""
 
     model: LlamaForCausalLM
     block: int = 0

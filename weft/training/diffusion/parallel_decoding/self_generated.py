@@ -105,9 +105,7 @@ def denoising_rows(
     slots: int,
     policies: Sequence[CommitPolicy],
 ) -> list[DenoisingRow]:
-    """A row for each prompt with its policy; the window is the whole answer for models without
-    blocks.
-    """
+    """A row for each prompt with its policy; without blocks, the window is the answer."""
     rows = []
     for number, (prompt, policy) in enumerate(zip(prompts, policies, strict=True)):
         adapter.forget(number)

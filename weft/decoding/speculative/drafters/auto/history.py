@@ -17,23 +17,23 @@ from typing import Final
 class AcceptanceCounts:
     """Tests at each of `depths` and how many succeeded: about the last `memory` of them.
 
-    `tested` and `held` are [depths]. The prior counts as `weight` tests.
+    `tested` and `accepted` are [depths]. The prior counts as `weight` tests.
     """
 
     def __init__(self, depths: int, *, memory: float, weight: float = 4.0) -> None:
         self.tested = [0.0] * depths
-        self.held = [0.0] * depths
+        self.accepted = [0.0] * depths
         self._weight = weight
         self._decay = 1.0 - 1.0 / memory
 
     def chance(self, depth: int, before: float) -> float:
         """The rate at which tokens there are right; `before` is the prior."""
-        return (self.held[depth] + self._weight * before) / (self.tested[depth] + self._weight)
+        return (self.accepted[depth] + self._weight * before) / (self.tested[depth] + self._weight)
 
-    def add(self, depth: int, *, held: bool) -> None:
+    def add(self, depth: int, *, accepted: bool) -> None:
         """Count a test of a token at `depth`, all above it being right."""
         self.tested[depth] = self.tested[depth] * self._decay + 1.0
-        self.held[depth] = self.held[depth] * self._decay + held
+        self.accepted[depth] = self.accepted[depth] * self._decay + accepted
 
 
 class AcceptanceRates:
@@ -75,16 +75,16 @@ class AcceptanceRates:
         better = (min(chance + bonus, 1.0) for chance in self.each(depth))
         return list(accumulate(better, mul))
 
-    def test(self, depth: int, *, held: bool) -> None:
+    def test(self, depth: int, *, accepted: bool) -> None:
         """See `AcceptanceCounts.add`; for all groups."""
         if depth < self.depths:
             for counts in self._counts:
-                counts.add(depth, held=held)
+                counts.add(depth, accepted=accepted)
 
     def observe(self, drafted: int, accepted: int) -> None:
         """Count a draft `drafted` deep, of which the first `accepted` tokens were right."""
         for depth in range(min(drafted, accepted + 1)):
-            self.test(depth, held=depth < accepted)
+            self.test(depth, accepted=depth < accepted)
 
 
 DEPTHS: Final = 16
@@ -128,7 +128,7 @@ class AcceptanceHistory:
     def as_json(self) -> dict[str, object]:
         """A JSON value for `restore`."""
         rows = [
-            [scope, drafter, warm, _rounded(counts.tested), _rounded(counts.held)]
+            [scope, drafter, warm, _rounded(counts.tested), _rounded(counts.accepted)]
             for scope, group in self._groups.items()
             for (drafter, warm), counts in group.items()
             if counts.tested[0] > 0.0
@@ -140,9 +140,9 @@ class AcceptanceHistory:
         rows = _parsed(value)
         if rows is None:
             return False
-        for (scope, drafter, warm), tested, held in rows:
+        for (scope, drafter, warm), tested, accepted in rows:
             counts = self._of(scope, drafter, warm)
-            counts.tested, counts.held = tested, held
+            counts.tested, counts.accepted = tested, accepted
         return True
 
     def _of(self, scope: str, drafter: str, warm: int) -> AcceptanceCounts:
@@ -171,12 +171,12 @@ def _parsed(value: object) -> list[tuple[Key, list[float], list[float]]] | None:
 
 def _row(row: object) -> tuple[Key, list[float], list[float]] | None:
     match row:
-        case [str(scope), str(drafter), int(warm), list(tested), list(held)]:
-            numbers = [*tested, *held]
-            fine = len(tested) == len(held) == DEPTHS and 0 <= warm < WARMTHS
+        case [str(scope), str(drafter), int(warm), list(tested), list(accepted)]:
+            numbers = [*tested, *accepted]
+            fine = len(tested) == len(accepted) == DEPTHS and 0 <= warm < WARMTHS
             fine = fine and all(_count(number) for number in numbers)
-            if fine and all(h <= t + 0.01 for t, h in zip(tested, held, strict=True)):
-                return (scope, drafter, warm), tested, held
+            if fine and all(h <= t + 0.01 for t, h in zip(tested, accepted, strict=True)):
+                return (scope, drafter, warm), tested, accepted
     return None
 
 

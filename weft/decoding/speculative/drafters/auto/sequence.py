@@ -119,7 +119,7 @@ class ShadowDraft:
         children = self._tree.children(self._node)
         match = next((child for child in children if self._tree.tokens[child] == token), None)
         if children:
-            self._learn(held=match is not None)
+            self._learn(accepted=match is not None)
         if match is not None:
             self._node = match
             self._right += 1
@@ -129,7 +129,7 @@ class ShadowDraft:
             self._streak = 0
         self._deepest = 0
 
-    def _learn(self, *, held: bool) -> None:
+    def _learn(self, *, accepted: bool) -> None:
         """Count a test of the followed draft, and of its remainder at each token passed.
 
         A drafter would nearly always repeat the remainder there, so every position of a text tests
@@ -137,7 +137,7 @@ class ShadowDraft:
         """
         before = self._streak - self._right
         for at in range(self._right + 1):
-            self._by_warmth[warmth(before + at)].test(self._right - at, held=held)
+            self._by_warmth[warmth(before + at)].test(self._right - at, accepted=accepted)
 
 
 class AutoDrafter:

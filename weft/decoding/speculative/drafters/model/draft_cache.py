@@ -57,7 +57,7 @@ class DraftSequence:
         return len(self._text)
 
     @property
-    def held(self) -> tuple[int, ...]:
+    def cached(self) -> tuple[int, ...]:
         """The tokens whose keys the slot contains."""
         return tuple(self._cached)
 
@@ -67,9 +67,7 @@ class DraftSequence:
         self.largest = max(self.largest, *tokens) if tokens else self.largest
 
     def unread(self, ahead: Sequence[int] = ()) -> tuple[int, list[int]]:
-        """The first column and the tokens to read, at least one, to predict after the text and
-        `ahead`.
-        """
+        """The first column and the tokens to read, to predict after the text and `ahead`."""
         while self._agreed < min(len(self._text), len(self._cached)):
             if self._text[self._agreed] != self._cached[self._agreed]:
                 break
@@ -83,7 +81,7 @@ class DraftSequence:
         first = min(self._agreed + same, len(self._text) + len(ahead) - 1)
         return first, [*self._text[first:], *ahead[max(0, first - len(self._text)) :]]
 
-    def hold(self, first: int, tokens: Sequence[int]) -> None:
+    def mark_read(self, first: int, tokens: Sequence[int]) -> None:
         """Note that tokens of `unread` were read from column `first` on."""
         assert first <= len(self._cached)
         self._cached[first:] = tokens
@@ -158,7 +156,7 @@ class DraftCache:
         ]
         readings = self._pass(spans)
         for line, first, tokens in pieces:
-            line.hold(first, tokens)
+            line.mark_read(first, tokens)
         return [readings[line.slot].logits[0, : self.vocabulary] for line, _ in asks]
 
     def read_trees(
@@ -177,7 +175,7 @@ class DraftCache:
             spans.append(Span(line.slot, columns, read, 1 + len(tree), branches))
         readings = self._pass(spans)
         for line, first, tokens in pieces:
-            line.hold(first, tokens)
+            line.mark_read(first, tokens)
         return [readings[line.slot].logits[:, : self.vocabulary] for line, _ in asks]
 
     def _shortened(self, pieces: list[Piece]) -> list[Piece]:
@@ -186,7 +184,7 @@ class DraftCache:
             read = [(line, first, tokens[:PIECE]) for line, first, tokens in long]
             self._pass([Span(p[0].slot, range(p[1], p[1] + PIECE), p[2], 0) for p in read])
             for line, first, tokens in read:
-                line.hold(first, tokens)
+                line.mark_read(first, tokens)
             pieces = [
                 (line, first + PIECE, tokens[PIECE:])
                 if len(tokens) > PIECE

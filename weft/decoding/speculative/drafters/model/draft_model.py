@@ -138,9 +138,7 @@ def _may_grow(cache: DraftCache, chain: DraftChain) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceStop:
-    """Continues while the draft model gives tokens a probability of at least `least`, as in
-    transformers' assisted generation.
-    """
+    """Stops below a probability of `least`, as in transformers' assisted generation."""
 
     least: float
 

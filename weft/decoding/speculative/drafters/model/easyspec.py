@@ -61,9 +61,7 @@ class EasySpecDrafter(MethodDrafter):
 
 
 class EasySpecMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: chains of up to `most` likeliest tokens, by one team of ranks
-    for all sequences.
-    """
+    """Implements `SpeculativeMethod`: chains of up to `most` likeliest tokens, by a team."""
 
     def __init__(self, team: DraftTeam, most: int) -> None:
         super().__init__("easyspec", most)

@@ -80,9 +80,7 @@ class TreeShapeSearch:
         return self.best(*min(sizes, key=seconds_a_token))
 
     def _below(self, count: int, levels: int, rank: int) -> tuple[float, int]:
-        """The best value of `count` nodes as children from `rank` on and their descendants, and how
-        many of them belong to the first child.
-        """
+        """The best value of `count` nodes from rank `rank` on, and the share of the first child."""
         if not count:
             return 0.0, 0
         if not levels or rank == len(self._ranks):
@@ -296,9 +294,7 @@ class SequoiaTree:
         )
 
     def grow(self, logits: NDArray[np.float32]) -> None:
-        """Add children by logits [nodes that need them, vocabulary of the draft model], at first of
-        the root alone.
-        """
+        """Add children by logits [nodes that need them, vocabulary], at first of the root."""
         level, self._waiting = self._waiting, []
         for node, row in zip(level, logits, strict=True):
             self._give_children(node, row)

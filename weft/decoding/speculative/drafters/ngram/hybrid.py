@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 
 class HybridDrafter(RecordingSuffixDrafter):
-    """Implements `Drafter`. It tracks the accuracy of copies at every step, by a running mean over
-    about `memory` steps.
-    """
+    """Implements `Drafter`; tracks the accuracy of copies over about `memory` steps."""
 
     name = "hybrid"
 

@@ -131,9 +131,7 @@ class DFlashDrafter(FeatureDrafter):
 
 
 class DFlashMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: trees of at most `nodes`, of the `width` likeliest tokens of
-    each slot; width 1 is the published chain.
-    """
+    """Implements `SpeculativeMethod`: trees; a `width` of 1 is the published chain."""
 
     def __init__(self, model: DFlashModel, nodes: int, width: int) -> None:
         super().__init__("dflash", nodes)

@@ -221,9 +221,7 @@ def load_shards(layout: ShardLayout, ranks: Sequence[int]) -> LoadedShards:
 
 
 class InProcessTeam(LayerParallelModel):
-    """Implements `DraftTeam` with all ranks in this process, one after the other; drafts the same
-    tokens as separate processes.
-    """
+    """Implements `DraftTeam` with all ranks in this process; drafts the same tokens."""
 
     def __init__(self, layout: ShardLayout) -> None:
         loaded = load_shards(layout, range(layout.ranks))
