@@ -91,13 +91,12 @@ class Canvas:
         self.undecided[at] = False
 
     def edit(self, slots: ArrayLike, ids: ArrayLike) -> None:
-        """Write other tokens into decided slots. Raises: `ValueError` for frozen or undecided ones.
-        """
+        """Write other tokens into decided slots. Raises: `ValueError` for frozen or open ones."""
         at = self._ours_decided(slots)
         self.ids[at] = ids
 
     def remask(self, slots: ArrayLike, fill: int) -> None:
-        """Open decided slots again. Raises: `ValueError` for frozen or undecided ones."""
+        """Open decided slots again. Raises: `ValueError` for frozen or open ones."""
         at = self._ours_decided(slots)
         self.ids[at] = fill
         self.undecided[at] = True

@@ -309,11 +309,8 @@ class ObjectCompiler:
             return ()
         left = tuple(run)
         key = ("optional", self._compiling.key([list(one) for one in left]), before, after)
-        made = self._compiling.choice(
-            key, lambda: self._branches(left, before, after), exits=True
-        )
+        made = self._compiling.choice(key, lambda: self._branches(left, before, after), exits=True)
         return (made,)
-
 
     def _branches(
         self, run: tuple[_Property, ...], before: tuple[str, str], after: str

@@ -25,8 +25,7 @@ RelativeCost = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class ExpectedGain:
-    """The expected gain of a draft by level: tokens and nodes; `cost` of making a level, in passes.
-    """
+    """The expected gain of a draft by level: tokens, nodes, and `cost` of making it, in passes."""
 
     gains: tuple[float, ...] = ()
     nodes: tuple[int, ...] = ()
