@@ -167,13 +167,13 @@ class TestBadCheckpoints:
 
     def test_of_other_parameters(self, corpus: Corpus, path: Path) -> None:
         tensors = {k: v for k, v in load_file(path).items() if k != "learnt.0.weight"}
-        save_file(tensors, path, {"step": "1", "schedule": SCHEDULE.told})
+        save_file(tensors, path, {"step": "1", "schedule": SCHEDULE.as_json})
         with pytest.raises(InputError, match="fits no such training"):
             Trainer(Guess(), corpus, SCHEDULE, path).resume()
 
     def test_of_another_shape(self, corpus: Corpus, path: Path) -> None:
         tensors = load_file(path) | {"learnt.1.bias": torch.zeros(1)}
-        save_file(tensors, path, {"step": "1", "schedule": SCHEDULE.told})
+        save_file(tensors, path, {"step": "1", "schedule": SCHEDULE.as_json})
         with pytest.raises(InputError, match=r"1\.bias is \[1\], not \[6\]"):
             Trainer(Guess(), corpus, SCHEDULE, path).resume()
 

@@ -1,1 +1,1 @@
-"""Token algorithms over the logits and the attention of a model. Knows no servers and no text."""
+"""Token algorithms over the logits and the attention of a model, without servers or text."""

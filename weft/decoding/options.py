@@ -1,6 +1,4 @@
-"""Decoders and their options as people write them (`NAME,option=value`), and plain decoding by
-name.
-"""
+"""Decoders and their options as text (`NAME,option=value`), and the names of plain decoding."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ def read_pairs(
     pairs: Iterable[str],
     kinds: Mapping[str, Callable[[str], Option]],
 ) -> dict[str, Option]:
-    """The options of `decoder` among those `known`; `kinds` reads those that are not any value.
+    """The options of `decoder`, of the `known` names; `kinds` parse those with a type of their own.
 
-    Raises: `SpecError` for a pair without a value and a name that is none, and what `kinds` do.
+    Raises: `SpecError` for a pair without a value or an unknown name; what `kinds` raise.
     """
     options: dict[str, Option] = {}
     for pair in pairs:
@@ -36,7 +34,7 @@ def read_pairs(
 
 
 def read_value(word: str) -> Option:
-    """A truth value, a number, or the text as it is."""
+    """A truth value, a number, or a text."""
     if word in ("true", "false"):
         return word == "true"
     for kind in (int, float):
@@ -48,16 +46,16 @@ def read_value(word: str) -> Option:
 
 
 def value_text(value: Option) -> str:
-    """`value` as `read_value` reads it."""
+    """`value` as text, which `read_value` parses."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def format_decoder(spec: DecodeSpec) -> str:
-    """`spec` as those who parse decoders read it."""
+    """`spec` as text, which the decoder parsers accept."""
     pairs = (f"{name}={value_text(value)}" for name, value in spec.options)
     return ",".join((spec.method, *pairs))
 
 
 PLAIN: Final = Lossless("none")
-"""For who asks for it, where a request that says nothing gets the model's own decoder."""
+"""Plain decoding on request; a request without a decoder gets the model's default."""
 PLAIN_NAMES: Final = ("autoregressive", PLAIN.method)

@@ -1,7 +1,7 @@
 """Token distributions of logits, and the counter-based random numbers that draw from them.
 
-Numbers depend on where they are used, not on how often: a draft never changes the number that
-decides at a position, so text with drafts equals text without.
+A number depends on where it is used, not on how often: drafts never change the number that decides
+at a position, so text with drafts equals text without.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_HEAD = 512  # a nucleus is seldom wider, and these are found without sorting all
+_HEAD = 512  # most nuclei are narrower: no need to sort the whole vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class SamplingParams:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is always taken."""
+        """Whether the likeliest token is always chosen."""
         return self.temperature == 0.0
 
     def distribution(self, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Probabilities [vocabulary] of logits [vocabulary], of which some may be -inf.
 
-        Greedy: all of it on the largest, the lowest id of equals. Of equals at the border of top-k
-        or top-p the lower ids stay.
+        Greedy: 1 for the largest, the lowest id of equals. Of equals at the boundary of top-k or
+        top-p the lower ids stay.
         """
         if self.greedy:
             certain = np.zeros(len(logits))
@@ -74,42 +74,40 @@ def _heaviest(weights: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     border = np.partition(weights, len(weights) - count)[len(weights) - count]
     above = np.flatnonzero(weights > border)
     at = np.flatnonzero(weights == border)[: count - len(above)]
-    kept = np.sort(np.concatenate([above, at]))
-    return kept[np.argsort(-weights[kept], kind="stable")]
+    head = np.sort(np.concatenate([above, at]))
+    return head[np.argsort(-weights[head], kind="stable")]
 
 
 class TokenRng(Protocol):
-    """Decides at positions of one sequence."""
+    """Random decisions at positions of one sequence."""
 
     def token(self, distribution: NDArray[np.float64], position: int) -> int:
-        """One token of `distribution` [vocabulary], for `position`; always the same for the same
-        distribution.
-        """
+        """A token of `distribution` [vocabulary] for `position`: equal for equal distributions."""
 
     def accepts(self, probability: float, position: int, sibling: int) -> bool:
         """True with `probability`, for the candidate `sibling` at `position`."""
 
 
 class CounterRng:
-    """Chance from a seed: one number for each position, and for each candidate at it."""
+    """Random numbers from a seed: one for each position, and for each candidate at it."""
 
     def __init__(self, seed: int) -> None:
         self._key = (seed % 2**64).to_bytes(8, "little")
 
     def token(self, distribution: NDArray[np.float64], position: int) -> int:
-        """By the inverse of the distribution function, ids ascending."""
+        """Inverse transform sampling, ids ascending."""
         likeliest = int(distribution.argmax())
         if distribution[likeliest] == 1.0:
             return likeliest
         running = distribution.cumsum()
-        drawn = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
+        token = np.searchsorted(running, self._number(position, 0) * running[-1], side="right")
         # rounding may carry the draw past the last id that has any weight
-        return min(int(drawn), int(np.searchsorted(running, running[-1])))
+        return min(int(token), int(np.searchsorted(running, running[-1])))
 
     def accepts(self, probability: float, position: int, sibling: int) -> bool:
         return self._number(position, 1 + sibling) < probability
 
     def _number(self, position: int, purpose: int) -> float:
-        """In [0, 1), 53 bits."""
+        """A number in [0, 1) of 53 bits."""
         digest = blake2b(pack("<QQ", position, purpose), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53

@@ -1,7 +1,4 @@
-"""Tensors in one file: safetensors, with notes beside them. A reader never sees half a file.
-
-Knows nothing of what the tensors are.
-"""
+"""Tensors in one safetensors file with notes; writes are atomic."""
 
 from __future__ import annotations
 
@@ -18,24 +15,21 @@ _MODE: Final = 0o644
 
 
 class TensorFileError(Exception):
-    """The file is not there, or is no safetensors file. Says which, and why."""
+    """The file is missing or no safetensors file; the message names it and the reason."""
 
 
 def write(path: Path, tensors: Mapping[str, torch.Tensor], notes: Mapping[str, str]) -> None:
-    """Replace the file at `path`, whose folder is there; the old one stays until that is done.
-
-    Raises: `OSError`.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace the file at `path` at once; its folder must exist. Raises: `OSError`."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
-        save_file(plain, beside, dict(notes))
-        beside.chmod(_MODE)  # it is written for its owner alone, unlike other files
-        beside.replace(path)
+        save_file(plain, partial, dict(notes))
+        partial.chmod(_MODE)  # safetensors creates it for its owner alone
+        partial.replace(path)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

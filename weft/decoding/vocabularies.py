@@ -1,4 +1,4 @@
-"""Whether two models mean the same by a token, padding apart. Reads files; knows no model."""
+"""Whether two models share a vocabulary, except for padding. Reads tokenizer files only."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from weft.core.errors import CapabilityError
 _FILE: Final = "tokenizer.json"
 _MOST_BYTES: Final = 64 << 20
 _PADDING: Final = 1024
-"""By so many rows embeddings of one vocabulary may differ: they are padded to round sizes."""
+"""Embeddings of one vocabulary may differ by so many padding rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPair:
-    """What errors call the two: a small model beside the one whose text it is."""
+    """The names of two models in errors: a small model, and the one that it assists."""
 
     small: str = "draft model"
     large: str = "target"
 
     @property
     def hint(self) -> str:
-        """What to do about it."""
+        """The hint of an error."""
         return f"a {self.small} needs the {self.large}'s own tokenizer"
 
 
@@ -43,10 +43,9 @@ def check_sizes(large: int, small: int, pair: ModelPair = DRAFTS) -> None:
 def check_tokens(
     large: Path | None, small: Path | None, common: int, pair: ModelPair = DRAFTS
 ) -> None:
-    """Compare the tokenizers of two folders, where both have one, up to the token `common`.
+    """Compare the tokenizers of two folders up to the token `common`, if both have one.
 
-    Raises: `CapabilityError` for a token that is another in the other model, or a file that is
-    no tokenizer.
+    Raises: `CapabilityError` for different tokens, or a broken tokenizer file.
     """
     if (
         large is None
@@ -65,16 +64,16 @@ def check_tokens(
 
 
 def _tokens(path: Path) -> Mapping[int, str]:
-    """The texts of all tokens, by number."""
+    """The texts of all tokens, by id."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise CapabilityError(f"{path} is larger than {_MOST_BYTES >> 20} MB")
         read = json.loads(path.read_text("utf-8"))
         words = read["model"]["vocab"]
-        if isinstance(words, list):  # pairs of a text and how likely it is
-            found = {number: str(pair[0]) for number, pair in enumerate(words)}
+        if isinstance(words, list):  # pairs of a text and its score
+            texts = {number: str(pair[0]) for number, pair in enumerate(words)}
         else:
-            found = {int(number): str(text) for text, number in words.items()}
-        return found | {int(each["id"]): str(each["content"]) for each in read["added_tokens"]}
+            texts = {int(number): str(text) for text, number in words.items()}
+        return texts | {int(each["id"]): str(each["content"]) for each in read["added_tokens"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise CapabilityError(f"{path} is no tokenizer: {error}") from error

@@ -1,7 +1,7 @@
-"""Where one worker's steps end, and what every new one is made to begin with.
+"""The steps of one worker: where they end, and the tokens that each begins with.
 
 Steps as in Hogwild! Inference (arXiv 2504.06261): up to a blank line after a finished sentence.
-Knows the bytes of tokens; draws none.
+Works on the bytes of tokens, and samples none.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ _TAIL_BYTES = 64
 
 
 class WorkerSteps:
-    """`ended` are the ends of the finished steps, in tokens written since the answer's beginning.
+    """`ended`: the ends of finished steps, in tokens of the answer.
 
-    `opening` gives the tokens that begin the step of a number, from 1; `nudge` follow them once
-    `nudge_tokens` have been written since the last. Where `shared` is False, the whole answer is
-    one step.
+    `opening` returns the tokens that begin a step, numbered from 1; `nudge` follows them once
+    `nudge_tokens` were written since the last nudge. Without `shared`, the answer is one step.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class WorkerSteps:
         self._nudged = 0
 
     def begin(self) -> list[int]:
-        """The tokens that the next step begins with. They count as written."""
+        """The first tokens of the next step, counted as written."""
         forced = self._opening(len(self.ended) + 1)
         nudged = bool(self._nudge) and self._written - self._nudged >= self._nudge_tokens
         if nudged:
@@ -53,7 +52,7 @@ class WorkerSteps:
         return forced
 
     def follow(self, token: int) -> list[int]:
-        """Take a token that was drawn; what has to be written after it."""
+        """Add a sampled token; the tokens that must follow it."""
         self._written += 1
         piece = self._bytes_of(token)
         self._tail = (self._tail + piece)[-_TAIL_BYTES:]
@@ -64,8 +63,8 @@ class WorkerSteps:
 
 
 def ends_step(text: bytes) -> bool:
-    """Whether UTF-8 `text`, which may begin inside a character, ends with a finished step."""
+    """Whether `text`, in UTF-8 and perhaps cut inside a character, ends with a finished step."""
     read = text.decode("utf-8", "ignore")
-    said = read.rstrip()
-    finished = said.rstrip(_CLOSING).endswith(_PUNCTUATION)
-    return finished and read[len(said) :].count("\n") >= 2
+    visible = read.rstrip()
+    finished = visible.rstrip(_CLOSING).endswith(_PUNCTUATION)
+    return finished and read[len(visible) :].count("\n") >= 2

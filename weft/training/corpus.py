@@ -1,6 +1,6 @@
-"""Texts to learn from: prompts with the answers that the target itself wrote.
+"""Training texts: prompts with answers that the target itself wrote, as token ids.
 
-Knows token ids only. In a file they are what `write` of `distil` has left so far.
+Files contain the texts that `distil` has written so far.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class TrainingText:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBatch:
-    """Texts of about one length, side by side, on one device.
+    """Texts of similar length on one device, padded.
 
     tokens    [texts, time]: ids, 0 after the end of a text
-    there     [texts, time]: whether the token is one of the text
-    answered  [texts, time]: whether it is one of the answer
+    there     [texts, time]: whether the token belongs to the text
+    answered  [texts, time]: whether it belongs to the answer
     """
 
     tokens: torch.Tensor
@@ -40,16 +40,16 @@ class TokenBatch:
 
     @property
     def learnt_tokens(self) -> int:
-        """Those of answers."""
+        """Number of answer tokens."""
         return int(self.answered.sum())
 
     def to(self, device: torch.device) -> TokenBatch:
-        """The same there."""
+        """The batch on `device`."""
         return TokenBatch(self.tokens.to(device), self.there.to(device), self.answered.to(device))
 
 
 class Corpus:
-    """Texts in their order, whose batches are on `device`. Raises: `InputError` for none."""
+    """An ordered corpus with batches on `device`. Raises: `InputError` for no texts."""
 
     def __init__(self, texts: Sequence[TrainingText], device: torch.device | str = "cpu") -> None:
         if not texts:
@@ -60,36 +60,36 @@ class Corpus:
 
     @property
     def answer_tokens(self) -> int:
-        """In all texts together."""
+        """Number of answer tokens of all texts."""
         return sum(len(text.tokens) - text.answer for text in self.texts)
 
     def on(self, device: torch.device) -> Corpus:
-        """The same texts, with batches on that device."""
+        """The same texts with batches on `device`."""
         return Corpus(self.texts, device)
 
     def split(self, every: int) -> tuple[Corpus, Corpus]:
-        """Those to learn from, and every `every`-th to measure on. Too few: both are all texts."""
-        held = self.texts[every - 1 :: every]
+        """Texts to train on, and every `every`-th to evaluate. Too few: both are all texts."""
+        held_out = self.texts[every - 1 :: every]
         rest = [text for at, text in enumerate(self.texts, 1) if at % every]
-        if not held or not rest:
+        if not held_out or not rest:
             return self, self
-        return Corpus(rest, self._device), Corpus(held, self._device)
+        return Corpus(rest, self._device), Corpus(held_out, self._device)
 
     def frequent(self, count: int, vocabulary: int) -> torch.Tensor:
-        """[count]: the ids that answers use most, ascending; lower ids first where none is seen."""
+        """[count]: the most frequent ids of answers, ascending; of equals the lower ids."""
         used = [token for text in self.texts for token in text.tokens[text.answer :]]
         counts = np.bincount(used, minlength=vocabulary)
         first = np.argsort(-counts, kind="stable")[:count]
         return torch.from_numpy(np.sort(first))
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenBatch:
-        """Texts of about one length, so that few places are empty; of each the first `longest`."""
+        """Texts of similar length, so that padding is small; the first `longest` tokens of each."""
         texts = min(texts, len(self.texts))
         first = int(rng.integers(len(self.texts) - texts + 1))
         return self._batch(self._by_length[first : first + texts], longest)
 
     def in_batches(self, texts: int, longest: int) -> list[TokenBatch]:
-        """All texts, by their length."""
+        """All texts in batches, sorted by length."""
         order = self._by_length
         return [
             self._batch(order[first : first + texts], longest)
@@ -115,9 +115,9 @@ def batch_of(texts: Sequence[TrainingText], longest: int) -> TokenBatch:
 
 
 def write(path: Path, texts: Mapping[int, TrainingText], origin: str) -> None:
-    """Replace the file by `texts`, each under the number of its prompt. Raises: `OSError`.
+    """Replace the file by `texts`, each with the number of its prompt. Raises: `OSError`.
 
-    `origin` says what they came of, and has to be the same when they are read.
+    `origin` identifies their source; `read` compares it.
     """
     numbers = sorted(texts)
     flat = [token for number in numbers for token in texts[number].tokens]
@@ -131,9 +131,9 @@ def write(path: Path, texts: Mapping[int, TrainingText], origin: str) -> None:
 
 
 def read(path: Path, origin: str) -> dict[int, TrainingText]:
-    """What `write` wrote, by the number of the prompt.
+    """The texts of a file, by the number of the prompt.
 
-    Raises: `InputError` for a file that is broken, or was written from something else.
+    Raises: `InputError` for a broken file, or one of another `origin`.
     """
     hint = "delete the file, or name another one"
     try:

@@ -1,4 +1,4 @@
-"""What a training may compute on."""
+"""Devices and precision of trainings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEVICE: Final = re.compile(r"cpu|cuda(:\d{1,3})?")
 
 
 def check_device(name: str) -> None:
-    """Raises: `InputError` for one that this torch does not have, or nobody trains on."""
+    """Raises: `InputError` for a device that this torch does not have or cannot train on."""
     if not _DEVICE.fullmatch(name):
         raise InputError(f"nothing can be trained on {name!r}", hint="take cpu, or cuda")
     try:
@@ -26,7 +26,7 @@ def check_device(name: str) -> None:
 
 
 def computes_bfloat16(device: torch.device) -> bool:
-    """Whether the machine does: then it is about twice as fast, on a CPU, too."""
+    """Whether the device computes in bfloat16, which is about twice as fast, even on a CPU."""
     if device.type != "cpu":
         return True
     can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
@@ -34,6 +34,6 @@ def computes_bfloat16(device: torch.device) -> bool:
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Products in bfloat16 where the machine computes in it."""
+    """Autocast to bfloat16 where the device computes in it."""
     fast = computes_bfloat16(device)
     return torch.autocast(device.type, torch.bfloat16, enabled=fast)  # type: ignore[no-any-return]

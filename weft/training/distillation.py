@@ -1,7 +1,6 @@
-"""Self-distillation: the target writes the texts that its drafter learns from.
+"""Self-distillation: the target writes the training texts of its drafter.
 
-Follows Medusa (arXiv 2401.10774, section 2.3.2): a drafter has to guess what this model writes,
-not what others wrote.
+Follows Medusa (arXiv 2401.10774, section 2.3.2): a drafter must guess what this model writes.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from weft.decoding.speculative.trained_drafter import Fingerprint
 from weft.training import corpus
 from weft.training.corpus import Corpus, TrainingText
 
-_KEPT_EVERY: Final = 32
-"""So many texts are written before the file is replaced again."""
+_SAVED_EVERY: Final = 32
+"""Texts between two replacements of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistillationOptions:
-    """How answers are written: `temperature` 0 is greedy; `rows` at once, which changes nothing
-    but the time. A prompt of more than `longest_prompt` tokens gets none.
+    """How answers are written: `temperature` 0 is greedy; `rows` answers at once, which affects the
+    time only. Prompts of more than `longest_prompt` tokens are skipped.
 
     Raises: `ValueError` for a value out of range.
     """
@@ -50,42 +49,41 @@ def distil(
     network: Network,
     prompts: Sequence[Sequence[int]],
     path: Path,
-    writing: DistillationOptions,
+    options: DistillationOptions,
     on_text: Callable[[int, int], None] = lambda _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Corpus | None:
-    """Answers to `prompts`, kept in the file `path`; what stands there already is not written anew.
+    """Write answers to `prompts` into the file `path`, except for those that it already has.
 
-    `on_text` is told how many of how many are there. None once `stop` says so: then the next call
-    goes on from the file, which is also left when an exception ends this one.
+    `on_text` receives the numbers of finished and of all texts. None once `stop` returns true: the
+    next call continues from the file, which is also written after an exception.
 
-    Raises: `InputError` for a file that was written from something else, or when nothing is short
-    enough; `OSError`.
+    Raises: `InputError` for a file of another origin, or when no prompt is short enough; `OSError`.
     """
-    origin = _origin(Fingerprint.of(network), prompts, writing)
+    origin = _origin(Fingerprint.of(network), prompts, options)
     done = corpus.read(path, origin) if path.exists() else {}
-    fitting = [n for n, prompt in enumerate(prompts) if _fits(prompt, writing, network)]
+    fitting = [n for n, prompt in enumerate(prompts) if _fits(prompt, options, network)]
     todo = [number for number in fitting if number not in done]
     on_text(len(done), len(fitting))
-    kept = len(done)
+    saved = len(done)
     try:
-        for number, text in _written(network, prompts, todo, writing):
+        for number, text in _written(network, prompts, todo, options):
             done[number] = text
             on_text(len(done), len(fitting))
             if stop():
                 return None
-            if len(done) >= kept + _KEPT_EVERY:
+            if len(done) >= saved + _SAVED_EVERY:
                 corpus.write(path, done, origin)
-                kept = len(done)
+                saved = len(done)
     finally:
-        if len(done) > kept:
+        if len(done) > saved:
             corpus.write(path, done, origin)
     return Corpus([done[number] for number in sorted(done)])
 
 
 @dataclass(slots=True)
 class _Row:
-    """One answer on its way. The first `read` tokens are in the network's cache."""
+    """An answer in progress. The first `read` tokens are in the network's cache."""
 
     number: int
     answer: int
@@ -107,38 +105,38 @@ def _written(
     network: Network,
     prompts: Sequence[Sequence[int]],
     todo: Sequence[int],
-    writing: DistillationOptions,
+    options: DistillationOptions,
 ) -> Iterator[tuple[int, TrainingText]]:
-    """Texts as they are done; a row that is free takes the next prompt."""
+    """Texts in the order of completion; a free row takes the next prompt."""
     waiting = deque(todo)
     rows: dict[int, _Row] = {}
-    sampling = SamplingParams(writing.temperature, top_p=writing.top_p)
+    sampling = SamplingParams(options.temperature, top_p=options.top_p)
     network.reset()
     while waiting or rows:
-        for slot in range(writing.rows):
+        for slot in range(options.rows):
             if waiting and slot not in rows:
                 number = waiting.popleft()
                 rows[slot] = _Row(number, len(prompts[number]), list(prompts[number]))
         readings = network.forward([row.span(slot) for slot, row in rows.items()])
         for slot, row in list(rows.items()):
             distribution = sampling.distribution(readings[slot].logits[-1])
-            rng = CounterRng(writing.seed * len(prompts) + row.number)
+            rng = CounterRng(options.seed * len(prompts) + row.number)
             token = rng.token(distribution, len(row.tokens) - row.answer)
-            row.take(token, writing.max_tokens, network.generation.end_ids)
+            row.take(token, options.max_tokens, network.generation.end_ids)
             if row.done:
                 del rows[slot]
                 yield row.number, TrainingText(tuple(row.tokens), row.answer)
 
 
-def _fits(prompt: Sequence[int], writing: DistillationOptions, network: Network) -> bool:
-    room = network.context_tokens - writing.max_tokens
-    return 0 < len(prompt) <= min(writing.longest_prompt, room)
+def _fits(prompt: Sequence[int], options: DistillationOptions, network: Network) -> bool:
+    room = network.context_tokens - options.max_tokens
+    return 0 < len(prompt) <= min(options.longest_prompt, room)
 
 
 def _origin(
-    target: Fingerprint, prompts: Sequence[Sequence[int]], writing: DistillationOptions
+    target: Fingerprint, prompts: Sequence[Sequence[int]], options: DistillationOptions
 ) -> str:
-    """What the texts come of, as a digest."""
-    how = {name: value for name, value in asdict(writing).items() if name != "rows"}
+    """The digest of everything that determines the texts."""
+    how = {name: value for name, value in asdict(options).items() if name != "rows"}
     described = json.dumps([asdict(target), how, [list(prompt) for prompt in prompts]])
     return hashlib.sha256(described.encode()).hexdigest()

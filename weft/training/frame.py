@@ -1,7 +1,7 @@
-"""The frame of all trainers: steps, their learning rate, checkpoints, and going on from one.
+"""The training loop: steps, learning rate, checkpoints and resumption, for any objective.
 
-Knows neither what is learnt nor from what. All chance of a step comes of the seed and the step's
-number, so that training in pieces ends, bit for bit, where training in one go does.
+All randomness of a step derives from the seed and the step's number, so that training in pieces
+ends bit for bit like training in one run.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from weft.core.errors import InputError
 from weft.decoding import tensor_file
 
 _LEAST_RATE: Final = 0.01
-"""Of the highest learning rate, at the end."""
+"""The final learning rate, relative to the highest."""
 
 
 class CountedBatch(Protocol):
-    """What one step learns from."""
+    """The batch of one step."""
 
     @property
     def learnt_tokens(self) -> int:
-        """How many tokens of it are learnt."""
+        """Number of trained tokens."""
 
 
 BatchT = TypeVar("BatchT", bound=CountedBatch)
@@ -38,27 +38,28 @@ BatchT_contra = TypeVar("BatchT_contra", bound=CountedBatch, contravariant=True)
 
 
 class BatchSource(Protocol[BatchT_co]):
-    """Where batches come from."""
+    """A source of batches."""
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> BatchT_co:
-        """`texts` of them, of each the first `longest` tokens. All chance is from `rng`."""
+        """`texts` random texts, of each the first `longest` tokens; random by `rng` alone."""
 
 
 class TrainingObjective(Protocol[BatchT_contra]):
-    """What is learnt, and how wrong it is. A frozen teacher is no part of `module`."""
+    """A module with its loss. A frozen teacher is no part of `module`."""
 
     module: torch.nn.Module
 
     def loss(self, batch: BatchT_contra, rng: np.random.Generator) -> torch.Tensor:
-        """One number, to be made smaller. All chance is taken from `rng`."""
+        """The loss to minimise; random by `rng` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """`steps` of `texts` each, of which the first `longest` tokens are read.
 
-    The rate rises to `rate` over the first `warm_up` of the steps, then falls as a cosine. `clip`
-    is the largest norm of a gradient, 0 for none. A checkpoint is left every `keep_every` steps.
+    The learning rate rises to `rate` over the first `warm_up` of the steps, then falls as a cosine.
+    `clip` is the largest norm of a gradient, 0 for none. A checkpoint is written every `keep_every`
+    steps.
 
     Raises: `ValueError` for a value out of range.
     """
@@ -85,8 +86,8 @@ class Schedule:
         right = {**whole, **never_less, "rate": "a number above 0", "warm_up": "from 0, below 1"}
         for name, fine in fits.items():
             if not fine:
-                found = getattr(self, name)
-                raise ValueError(f"nothing can be trained with {name} {found}: it is {right[name]}")
+                value = getattr(self, name)
+                raise ValueError(f"nothing can be trained with {name} {value}: it is {right[name]}")
 
     def rate_at(self, step: int) -> float:
         """The learning rate of step number `step`, from 0."""
@@ -98,15 +99,15 @@ class Schedule:
         return self.rate * (_LEAST_RATE + (1.0 - _LEAST_RATE) * falling)
 
     @property
-    def told(self) -> str:
-        """All that decides what is learnt."""
-        decides = {name: value for name, value in asdict(self).items() if name != "keep_every"}
-        return json.dumps(decides, sort_keys=True)
+    def as_json(self) -> str:
+        """Everything that determines the result of the training."""
+        settings = {name: value for name, value in asdict(self).items() if name != "keep_every"}
+        return json.dumps(settings, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """After `step` of `steps`: the loss of that step, and what this run has done so far."""
+    """After `step` of `steps`: the loss of that step, and the progress of this run."""
 
     step: int
     steps: int
@@ -117,17 +118,17 @@ class StepProgress:
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens of texts that were learnt from."""
+        """Trained tokens per second."""
         return self.tokens / self.elapsed_s if self.elapsed_s > 0.0 else 0.0
 
     @property
     def remaining_s(self) -> float:
-        """If the rest goes as fast."""
+        """Expected time of the remaining steps."""
         return (self.steps - self.step) * self.elapsed_s / self.done_here
 
 
 OptimizerFactory = Callable[[Mapping[str, torch.nn.Parameter], Schedule], torch.optim.Optimizer]
-"""Makes what moves parameters, given by name. Of each it may remember tensors only."""
+"""Makes the optimiser of named parameters; its state of each must be tensors only."""
 
 
 def _adamw(learnt: Mapping[str, torch.nn.Parameter], schedule: Schedule) -> torch.optim.Optimizer:
@@ -137,16 +138,14 @@ def _adamw(learnt: Mapping[str, torch.nn.Parameter], schedule: Schedule) -> torc
 
 
 class Trainer(Generic[BatchT]):
-    """Teaches a lesson, with AdamW where no other `optimiser` is given. `step` counts the steps
-    that are done.
+    """Trains an objective, by default with AdamW. `step` counts finished steps.
 
-    The parameters, those of the optimiser and `step` stand in the file `checkpoint`, once there is
-    one.
+    The file `checkpoint`, once written, has the parameters, the optimiser's state and `step`.
     """
 
     def __init__(
         self,
-        lesson: TrainingObjective[BatchT],
+        objective: TrainingObjective[BatchT],
         source: BatchSource[BatchT],
         schedule: Schedule,
         checkpoint: Path,
@@ -154,12 +153,12 @@ class Trainer(Generic[BatchT]):
         optimiser: OptimizerFactory | None = None,
     ) -> None:
         self.step = 0
-        self._lesson = lesson
+        self._objective = objective
         self._source = source
         self._schedule = schedule
         self._checkpoint = checkpoint
         self._clock = clock
-        self._learnt = dict(lesson.module.named_parameters())
+        self._learnt = dict(objective.module.named_parameters())
         self._optimiser = (optimiser or _adamw)(self._learnt, schedule)
 
     def run(
@@ -167,10 +166,10 @@ class Trainer(Generic[BatchT]):
         on_step: Callable[[StepProgress], None] = lambda _progress: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """The steps that are left. False when `stop` said so after one of them: then a checkpoint
-        is there, and another trainer can go on from it.
+        """Run the remaining steps. False when `stop` returned true after one of them: then there is
+        a checkpoint, from which another trainer can resume.
 
-        Raises: `InputError` when the loss is no number any more, `OSError`.
+        Raises: `InputError` when the loss is not finite, `OSError`.
         """
         began, tokens, first = self._clock(), 0, self.step
         while self.step < self._schedule.steps:
@@ -191,24 +190,24 @@ class Trainer(Generic[BatchT]):
         return True
 
     def keep(self) -> None:
-        """Leave a checkpoint. Raises: `OSError`."""
+        """Write a checkpoint. Raises: `OSError`."""
         tensors = dict(self._state())
-        notes = {"step": str(self.step), "schedule": self._schedule.told}
+        notes = {"step": str(self.step), "schedule": self._schedule.as_json}
         tensor_file.write(self._checkpoint, tensors, notes)
 
     def resume(self) -> None:
-        """Go on from the checkpoint.
+        """Continue from the checkpoint.
 
-        Raises: `InputError` where there is none, or it is of another training.
+        Raises: `InputError` where it is missing, or of another training.
         """
         hint = f"take another folder, or remove {self._checkpoint} to begin anew without --resume"
         try:
             tensors, notes = tensor_file.read(self._checkpoint)
         except tensor_file.TensorFileError as error:
             raise InputError(f"there is no checkpoint to go on from: {error}", hint=hint) from error
-        if notes.get("schedule") != self._schedule.told:
-            told = _differing(notes.get("schedule", ""), self._schedule)
-            raise InputError(f"{self._checkpoint} is of another training{told}", hint=hint)
+        if notes.get("schedule") != self._schedule.as_json:
+            difference = _differing(notes.get("schedule", ""), self._schedule)
+            raise InputError(f"{self._checkpoint} is of another training{difference}", hint=hint)
         try:
             self._take(tensors)
             self.step = int(notes["step"])
@@ -218,14 +217,14 @@ class Trainer(Generic[BatchT]):
             raise InputError(message, hint=hint) from error
 
     def _one(self) -> tuple[float, int]:
-        """One step: its loss, and how many tokens it learnt from."""
+        """One step: its loss, and its number of trained tokens."""
         schedule = self._schedule
         rng = np.random.default_rng([schedule.seed, self.step])
         batch = self._source.draw(rng, schedule.texts, schedule.longest)
         for group in self._optimiser.param_groups:
             group["lr"] = schedule.rate_at(self.step)
         self._optimiser.zero_grad(set_to_none=True)
-        loss = self._lesson.loss(batch, rng)
+        loss = self._objective.loss(batch, rng)
         if not loss.isfinite():
             raise InputError(
                 f"step {self.step}: the loss is {float(loss.detach())}",
@@ -238,11 +237,11 @@ class Trainer(Generic[BatchT]):
         return float(loss.detach()), batch.learnt_tokens
 
     def _state(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The parameters by name, and what the optimiser remembers of each."""
+        """The parameters by name, and the optimiser's state of each."""
         for name, parameter in self._learnt.items():
             yield f"learnt.{name}", parameter
-            remembered: Mapping[str, torch.Tensor] = self._optimiser.state[parameter]
-            for key, value in remembered.items():
+            state: Mapping[str, torch.Tensor] = self._optimiser.state[parameter]
+            for key, value in state.items():
                 yield f"{key}.{name}", value
 
     def _take(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -256,32 +255,33 @@ class Trainer(Generic[BatchT]):
                 parameter.copy_(stored)
         for full, tensor in tensors.items():
             key, _, name = full.partition(".")
-            if key != "learnt":  # there is nothing of what no loss has reached yet
+            if key != "learnt":  # parameters without a gradient so far have no state
                 state.setdefault(numbers[name], {})[key] = tensor
         groups = self._optimiser.state_dict()["param_groups"]
         self._optimiser.load_state_dict({"state": state, "param_groups": groups})
 
     def _numbers(self) -> dict[str, int]:
-        """By which numbers the optimiser knows the parameters."""
+        """The optimiser's numbers of the parameters."""
         names = {id(parameter): name for name, parameter in self._learnt.items()}
-        known = (p for group in self._optimiser.param_groups for p in group["params"])
-        return {names[id(parameter)]: number for number, parameter in enumerate(known)}
+        parameters = (p for group in self._optimiser.param_groups for p in group["params"])
+        return {names[id(parameter)]: number for number, parameter in enumerate(parameters)}
 
 
-def _differing(told: str, schedule: Schedule) -> str:
-    """What of a checkpoint's schedule is not that of `schedule`; empty where it cannot be read."""
+def _differing(stored: str, schedule: Schedule) -> str:
+    """The differences of a stored schedule from `schedule`; empty if it cannot be read."""
     try:
-        was = json.loads(told)
-        now = json.loads(schedule.told)
-        found = [f"{name} {was[name]}, not {now[name]}" for name in now if was[name] != now[name]]
+        was = json.loads(stored)
+        now = json.loads(schedule.as_json)
+        changed = [name for name in now if was[name] != now[name]]
+        differences = [f"{name} {was[name]}, not {now[name]}" for name in changed]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return f": {'; '.join(found)}"
+    return f": {'; '.join(differences)}"
 
 
 @dataclass(frozen=True, slots=True)
 class TextsWritten:
-    """A model is writing: so many of so many texts are there."""
+    """Progress of writing texts: `done` of `total`."""
 
     done: int
     total: int
@@ -289,7 +289,7 @@ class TextsWritten:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationStarted:
-    """What was trained is measured on `texts` that it did not learn from."""
+    """The start of the evaluation on `texts` held-out texts."""
 
     texts: int
 

@@ -1,8 +1,7 @@
-"""Muon: matrices learn by orthogonalised momentum, all else by AdamW.
+"""Muon: orthogonalised momentum for matrices, AdamW for other parameters.
 
 K. Jordan and others, "Muon: an optimizer for hidden layers" (2024); updates are scaled to the size
-of AdamW's, so that one learning rate serves both (J. Liu and others, arXiv 2502.16982). Knows no
-model: which tensors are matrices of hidden layers is for who makes it.
+of AdamW's, so that one learning rate serves both (J. Liu and others, arXiv 2502.16982).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ _MOMENTUM: Final = 0.95
 _BETAS: Final = (0.9, 0.95)
 _NOT_ZERO: Final = 1e-8
 _QUINTIC: Final = (3.4445, -4.7750, 2.0315)
-"""Of the iteration that brings all singular values close to one, in five rounds."""
+"""Coefficients of the iteration that brings all singular values close to one."""
 _ROUNDS: Final = 5
 _RMS: Final = 0.2
-"""How large AdamW's updates commonly are, in units of the learning rate."""
+"""The usual size of AdamW's updates, in units of the learning rate."""
 
 
 class Muon(torch.optim.Optimizer):  # type: ignore[misc]
-    """`matrices` [rows, columns] and `others` are parameters; `decay` is AdamW's, of all."""
+    """`matrices` [rows, columns] of hidden layers, and `others`; `decay` applies to all."""
 
     def __init__(
         self,
@@ -43,30 +42,30 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def step(self, _closure: Callable[[], float] | None = None) -> None:
-        """One step with the gradients there are; no closure is called."""
+        """One step by the current gradients; no closure is called."""
         for group in self.param_groups:
             learnt = [p for p in group["params"] if p.grad is not None]
             for parameter in learnt:
                 parameter.mul_(1.0 - group["lr"] * group["weight_decay"])
             if group["matrices"]:
-                self._turn(learnt, group["lr"])
+                self._update_matrices(learnt, group["lr"])
             else:
                 for parameter in learnt:
                     self._adapt(parameter, group["lr"])
 
-    def _turn(self, matrices: list[torch.nn.Parameter], rate: float) -> None:
-        """Those of one shape together, which is faster than one by one."""
-        alike: dict[torch.Size, list[torch.nn.Parameter]] = defaultdict(list)
+    def _update_matrices(self, matrices: list[torch.nn.Parameter], rate: float) -> None:
+        """Update matrices of equal shapes together, which is faster."""
+        by_shape: dict[torch.Size, list[torch.nn.Parameter]] = defaultdict(list)
         for matrix in matrices:
-            alike[matrix.shape].append(matrix)
-        for shape, some in alike.items():
-            turned = orthogonal(torch.stack([self._pushed(matrix) for matrix in some]))
+            by_shape[matrix.shape].append(matrix)
+        for shape, some in by_shape.items():
+            updates = orthogonal(torch.stack([self._with_momentum(matrix) for matrix in some]))
             size = _RMS * max(shape) ** 0.5
-            for matrix, update in zip(some, turned, strict=True):
+            for matrix, update in zip(some, updates, strict=True):
                 matrix.add_(update, alpha=-rate * size)
 
-    def _pushed(self, matrix: torch.nn.Parameter) -> torch.Tensor:
-        """The gradient with Nesterov's momentum."""
+    def _with_momentum(self, matrix: torch.nn.Parameter) -> torch.Tensor:
+        """The gradient with Nesterov momentum."""
         assert matrix.grad is not None
         momentum = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
         momentum.lerp_(matrix.grad, 1.0 - _MOMENTUM)
@@ -90,18 +89,18 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
 
 
 def orthogonal(matrices: torch.Tensor) -> torch.Tensor:
-    """[matrices, rows, columns]: U V' of each, about, where its singular values are U S V'.
+    """[matrices, rows, columns]: approximately U V' of each matrix U S V'.
 
-    In bfloat16 where the machine is fast in it: more than this needs.
+    In bfloat16 where that is fast: it is precise enough.
     """
     tall = matrices.shape[1] > matrices.shape[2]
-    found = matrices.mT if tall else matrices
-    found = found / (found.norm(dim=(1, 2), keepdim=True) + _NOT_ZERO)
-    if computes_bfloat16(found.device):
-        found = found.bfloat16()
+    x = matrices.mT if tall else matrices
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + _NOT_ZERO)
+    if computes_bfloat16(x.device):
+        x = x.bfloat16()
     a, b, c = _QUINTIC
     for _ in range(_ROUNDS):
-        square = torch.bmm(found, found.mT)
+        square = torch.bmm(x, x.mT)
         square = torch.baddbmm(square, square, square, beta=b, alpha=c)
-        found = torch.baddbmm(found, square, found, beta=a)
-    return (found.mT if tall else found).to(matrices)
+        x = torch.baddbmm(x, square, x, beta=a)
+    return (x.mT if tall else x).to(matrices)

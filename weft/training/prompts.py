@@ -1,7 +1,4 @@
-"""Prompts to write training texts for: from files, as conversations, as token ids.
-
-Knows nothing of answers.
-"""
+"""Prompts for training texts: files of conversations, and their tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from transformers import AutoTokenizer
 from weft.core.errors import InputError
 
 Conversation = tuple[tuple[str, str], ...]
-"""Turns, each of a role and a text; the last one is answered."""
+"""Messages, each of a role and a text; the last one is to be answered."""
 _ROLES: Final = ("system", "user", "assistant")
 _LARGEST_FILE_BYTES: Final = 256 << 20
 _MOST: Final = 1_000_000
@@ -23,20 +20,20 @@ _SUFFIXES: Final = (".jsonl", ".txt")
 
 
 def read_prompts(path: Path) -> list[Conversation]:
-    """The prompts of a file, or of all such files of a folder in the order of their names.
+    """The prompts of a file, or of all such files of a folder, sorted by name.
 
     `.jsonl`   a line is a text, or an object with a `prompt` or with `messages`
     `.txt`     a line is a prompt; empty ones are skipped
 
-    Raises: `InputError` for what cannot be read, with its place.
+    Raises: `InputError` for unreadable input, with its place.
     """
     files = sorted(f for f in path.iterdir() if f.suffix in _SUFFIXES) if path.is_dir() else [path]
-    found = [prompt for file in files for prompt in _of_file(file)]
-    if not found:
+    prompts = [prompt for file in files for prompt in _of_file(file)]
+    if not prompts:
         raise InputError(f"{path} has no prompts", hint="a prompt a line, as text or as JSON")
-    if len(found) > _MOST:
-        raise InputError(f"{path} has {len(found)} prompts; at most {_MOST} are read")
-    return found
+    if len(prompts) > _MOST:
+        raise InputError(f"{path} has {len(prompts)} prompts; at most {_MOST} are read")
+    return prompts
 
 
 class Tokenizer:
@@ -50,33 +47,33 @@ class Tokenizer:
             raise InputError(f"{model} has no tokenizer: {error}") from error
 
     def encode(self, prompt: Conversation) -> tuple[int, ...]:
-        """The prompt with the opening of the answer. Without a chat template: its texts in a row.
+        """The prompt up to the start of the answer; without a chat template, its joined texts.
 
-        Raises: `InputError` where the template refuses it, or the tokenizer has no tokens for it.
+        Raises: `InputError` where the template or the tokenizer rejects it.
         """
         if not getattr(self._tokenizer, "chat_template", None):
             return self._tokens("\n\n".join(text for _, text in prompt), whole=True)
-        turns = [{"role": role, "content": text} for role, text in prompt]
+        messages = [{"role": role, "content": text} for role, text in prompt]
         try:
             text = self._tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True
+                messages, tokenize=False, add_generation_prompt=True
             )
-        except Exception as error:  # a template is a program of its author: it may raise anything
+        except Exception as error:  # a template may raise anything
             raise InputError(f"the chat template refuses a prompt: {error}") from error
         return self._tokens(text)
 
     def plain(self, text: str) -> tuple[int, ...]:
-        """The text alone, without what models put around texts.
+        """The tokens of a text without special tokens.
 
-        Raises: `InputError` where the tokenizer has no tokens for it.
+        Raises: `InputError` where the tokenizer rejects it.
         """
         return self._tokens(text)
 
     def _tokens(self, text: str, *, whole: bool = False) -> tuple[int, ...]:
-        """`whole`: with what models put around texts."""
+        """`whole`: with the model's special tokens around the text."""
         try:
             return tuple(self._tokenizer.encode(text, add_special_tokens=whole))
-        except Exception as error:  # the library raises nothing more exact
+        except Exception as error:  # the library has no narrower error
             raise InputError(
                 f"the model's tokenizer cannot read a text: {error}",
                 hint="take a model of general text: this one knows other words",
@@ -84,13 +81,13 @@ class Tokenizer:
 
     @property
     def end(self) -> int | None:
-        """What ends an answer."""
+        """The token that ends an answer."""
         end: int | None = self._tokenizer.eos_token_id
         return end
 
     @property
     def reserved(self) -> int | None:
-        """A special token that nothing uses, the last of them; None where there is none."""
+        """The last unused special token, if there is one."""
         its = self._tokenizer
         named = {its.bos_token, its.eos_token, its.pad_token, its.unk_token}
         template = str(getattr(its, "chat_template", None) or "")
@@ -102,7 +99,7 @@ class Tokenizer:
         return max(free, default=None)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Their text."""
+        """The text of tokens."""
         return str(self._tokenizer.decode(list(tokens)))
 
 
@@ -127,7 +124,7 @@ def _parsed(line: str, where: str) -> Conversation:
     if isinstance(value, dict) and "messages" in value:
         messages = value["messages"]
         if isinstance(messages, list) and messages:
-            return tuple(_turn(message, where) for message in messages)
+            return tuple(_message(message, where) for message in messages)
         raise InputError(f"{where}: `messages` is no list of turns")
     text = value.get("prompt") if isinstance(value, dict) else value
     if not isinstance(text, str) or not text.strip():
@@ -138,7 +135,7 @@ def _parsed(line: str, where: str) -> Conversation:
     return (("user", text),)
 
 
-def _turn(message: object, where: str) -> tuple[str, str]:
+def _message(message: object, where: str) -> tuple[str, str]:
     if isinstance(message, dict):
         role, content = message.get("role"), message.get("content")
         if role in _ROLES and isinstance(content, str):

@@ -1,7 +1,7 @@
-"""Prompts of weft's own, for who has none: questions, summaries, code, JSON, sums, letters, plans.
+"""Default training prompts: questions, summaries, code, JSON, sums, letters and plans.
 
-Made from the templates in `starter_prompts.json`, always the same. They are what agents ask, and of
-no benchmark.
+Made from the templates in `starter_prompts.json`, always the same. They resemble agents' requests,
+and are of no benchmark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COUNT: Final = 480
 
 
 class _Templates:
-    """Picks at random, from one seed, among the texts of the file."""
+    """Random texts of the file, from one seed."""
 
     def __init__(self, seed: int) -> None:
         file = files("weft.training").joinpath("starter_prompts.json")
@@ -27,22 +27,22 @@ class _Templates:
         self._rng = np.random.default_rng(seed)
 
     def of(self, kind: str) -> str:
-        """One of the texts of that kind."""
+        """A random text of that kind."""
         texts = self._texts[kind]
         return texts[int(self._rng.integers(len(texts)))]
 
     def number(self, low: int, high: int) -> int:
-        """From `low`, below `high`."""
+        """A random number from `low`, below `high`."""
         return int(self._rng.integers(low, high))
 
 
 def starter_prompts() -> list[Conversation]:
-    """All of them, the kinds in turn. No prompt twice."""
-    templates, found = _Templates(6), dict[str, None]()
-    while len(found) < _COUNT:
+    """All prompts, distinct, with the kinds in turn."""
+    templates, prompts = _Templates(6), dict[str, None]()
+    while len(prompts) < _COUNT:
         for make in _MAKERS:
-            found.setdefault(make(templates))
-    return [(("user", text),) for text in list(found)[:_COUNT]]
+            prompts.setdefault(make(templates))
+    return [(("user", text),) for text in list(prompts)[:_COUNT]]
 
 
 def _question(texts: _Templates) -> str:

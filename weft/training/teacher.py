@@ -1,7 +1,7 @@
-"""The target as what drafters learn from: frozen, all texts of a batch at once, with gradients.
+"""The frozen target as a teacher: batches of texts, with gradients to rows that follow in them.
 
-On transformers' own model and attention, unlike `Network`, which has no gradients.
-`LayerwiseTeacher` goes on from within texts, entering at any layer.
+On transformers' own model and attention; `Network` has no gradients. `LayerwiseTeacher` continues
+from within texts at any layer.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeacherCache:
-    """A batch that was read, for rows that follow somewhere in it. Good for one use.
+    """Keys and values of a batch, for rows that follow somewhere in it; for one use.
 
-    `hidden` [texts, time, width] is what the head reads.
+    `hidden` [texts, time, width] is the input of the head.
     """
 
     cache: DynamicCache
@@ -36,7 +36,7 @@ class TeacherCache:
 
 
 class Teacher:
-    """A causal language model that does not learn. Implements `artefact.Target`."""
+    """A frozen causal language model. Implements `FingerprintedModel`."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config.get_text_config()
@@ -47,7 +47,7 @@ class Teacher:
 
     @classmethod
     def load(cls, path: Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Teacher:
-        """Read a model folder. Raises: `InputError` when that fails."""
+        """Load a model folder. Raises: `InputError` for a broken one."""
         try:
             with LOADING, no_progress_bars():
                 model = AutoModelForCausalLM.from_pretrained(
@@ -63,23 +63,23 @@ class Teacher:
 
     @property
     def model(self) -> PreTrainedModel:
-        """The model itself, for lessons that reach into its layers."""
+        """The model, for objectives that use its layers."""
         return self._model
 
     @property
     def device(self) -> torch.device:
-        """Where it computes; what is learnt and the batches it is given are to be there, too."""
+        """The device, on which trained parameters and batches must be, too."""
         device: torch.device = self._model.device
         return device
 
     def embed(self, tokens: Sequence[int]) -> torch.Tensor:
-        """[tokens, width]: what it reads for tokens."""
+        """[tokens, width]: embeddings of tokens."""
         ids = torch.tensor(tokens, dtype=torch.int64, device=self._model.device)
         embedded: torch.Tensor = self._model.get_input_embeddings()(ids)
         return embedded
 
     def head(self, hidden: torch.Tensor, ids: torch.Tensor | None = None) -> torch.Tensor:
-        """The logits [..., vocabulary], or [..., ids] of some tokens only, of [..., width]."""
+        """Logits [..., vocabulary], or [..., ids] of some tokens, of states [..., width]."""
         head = self._model.get_output_embeddings()
         if ids is None:
             logits: torch.Tensor = head(hidden)
@@ -88,10 +88,7 @@ class Teacher:
         return torch.nn.functional.linear(hidden, head.weight[ids], bias)
 
     def states(self, batch: TokenBatch, taps: Collection[int]) -> dict[int, torch.Tensor]:
-        """What enters the layers `taps`, [texts, time, width] each.
-
-        The number of layers stands for what leaves the last one, normalised: what the head reads.
-        """
+        """Inputs of the layers `taps`, [texts, time, width] each; `layers`: of the head."""
         with torch.no_grad():
             output = self._model.base_model(
                 input_ids=batch.tokens, use_cache=False, output_hidden_states=True
@@ -99,7 +96,7 @@ class Teacher:
         return {tap: output.hidden_states[tap] for tap in taps}
 
     def read(self, batch: TokenBatch) -> TeacherCache:
-        """Read texts, to go on from within them."""
+        """Read texts, to continue from within them."""
         with torch.no_grad():
             cache = DynamicCache(config=self._model.config)
             output = self._model.base_model(
@@ -114,11 +111,11 @@ class Teacher:
         positions: torch.Tensor,
         sees: torch.Tensor,
     ) -> torch.Tensor:
-        """What the head reads for rows of the same texts, [texts, rows, width], with gradients.
+        """The input of the head for rows of the same texts, [texts, rows, width], with gradients.
 
-        embedded   [texts, rows, width]: what enters the first layer
+        embedded   [texts, rows, width]: inputs of the first layer
         positions  [texts, rows]
-        sees       [texts, rows, time + rows] bool: which tokens of the text, then which of the rows
+        sees       [texts, rows, time + rows] bool: visible tokens of the text, then visible rows
         """
         mask = torch.zeros_like(sees, dtype=embedded.dtype)
         mask.masked_fill_(~sees, torch.finfo(embedded.dtype).min)
@@ -134,12 +131,12 @@ class Teacher:
 
 
 Entering = Callable[[int, torch.Tensor], torch.Tensor]
-"""Given a layer and what would enter it, [texts, rows, width], what shall."""
+"""Returns the actual input of a layer for a computed one, [texts, rows, width]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnchorRows:
-    """Places within texts, and `ahead` rows after each, for the positions that follow it.
+    """Positions in texts, and `ahead` rows after each, with the positions that follow it.
 
     anchors  [texts, places]: positions of tokens
     drawn    [texts, places]: False where a text had no place
@@ -151,12 +148,12 @@ class AnchorRows:
 
     @property
     def positions(self) -> torch.Tensor:
-        """[texts, places * ahead]: where the rows stand."""
+        """[texts, places * ahead]: positions of the rows."""
         steps = torch.arange(1, self.ahead + 1, device=self.anchors.device)
         return (self.anchors[..., None] + steps).flatten(1)
 
     def sees(self, time: int) -> torch.Tensor:
-        """[texts, rows, time + rows]: a row sees the text up to its place, then its own chain."""
+        """[texts, rows, time + rows]: a row sees the text up to its anchor, then its own chain."""
         rows = self.anchors.shape[1] * self.ahead
         device = self.anchors.device
         ends = self.anchors.repeat_interleave(self.ahead, dim=1)[..., None]
@@ -168,7 +165,7 @@ class AnchorRows:
 
 
 def draw_anchors(batch: TokenBatch, ahead: int, count: int, rng: np.random.Generator) -> AnchorRows:
-    """`count` places of each text after which an answer goes on for `ahead` tokens at least."""
+    """`count` random positions of each text before at least `ahead` tokens of an answer."""
     fits = torch.zeros_like(batch.there)
     fits[:, : -ahead or None] = batch.there[:, ahead:]
     fits[:, :-1] &= batch.answered[:, 1:]
@@ -184,9 +181,9 @@ def draw_anchors(batch: TokenBatch, ahead: int, count: int, rng: np.random.Gener
 
 
 class LayerwiseTeacher:
-    """Goes through the layers of `teacher` one by one.
+    """Runs the layers of `teacher` one by one.
 
-    Raises: `InputError` for a model whose layers, norm or positions are elsewhere than Llama's.
+    Raises: `InputError` for a model with another structure than Llama's.
     """
 
     def __init__(self, teacher: Teacher) -> None:
@@ -203,7 +200,7 @@ class LayerwiseTeacher:
     def read(
         self, batch: TokenBatch, taps: Collection[int] = ()
     ) -> tuple[TeacherCache, dict[int, torch.Tensor]]:
-        """Read texts, to go on from within them, and what enters the layers `taps`."""
+        """Read texts, to continue from within them, and the inputs of the layers `taps`."""
         with torch.no_grad():
             output = self._model.base_model(
                 input_ids=batch.tokens,
@@ -222,19 +219,19 @@ class LayerwiseTeacher:
         first: int = 0,
         entering: Entering = lambda _layer, states: states,
     ) -> torch.Tensor:
-        """What the head reads for rows at `places`, [texts, rows, width], with gradients.
+        """The input of the head for rows at `places`, [texts, rows, width], with gradients.
 
-        states: [texts, rows, width], what would enter the layer `first`.
+        states: [texts, rows, width], inputs of the layer `first`.
         """
-        sees = places.sees(past.hidden.shape[1])[:, None]  # as the teacher's attention takes it
+        sees = places.sees(past.hidden.shape[1])[:, None]  # the shape of the model's attention mask
         positions = places.positions
-        turned = self._rotary(states, position_ids=positions)
+        rotation = self._rotary(states, position_ids=positions)
         for number in range(first, len(self._layers)):
             states = self._layers[number](
                 entering(number, states),
                 attention_mask=sees,
                 position_ids=positions,
-                position_embeddings=turned,
+                position_embeddings=rotation,
                 past_key_values=past.cache,
                 use_cache=True,
             )
@@ -251,11 +248,10 @@ _MOST_BYTES: Final = 1 << 30
 
 
 class TeacherStates:
-    """What enters the layers `taps` of `teacher`, in bfloat16, of as many texts as have room.
+    """Cached inputs of the layers `taps` of `teacher`, in bfloat16, up to `most_bytes`.
 
-    A frozen target makes the same of a text at every step. Every text is read by itself, so that
-    what is kept does not depend on what stood beside it. `taps`: see `Teacher.states`; without them
-    what the head reads.
+    A frozen target computes the same for a text at every step. Every text is read alone, so that
+    its states do not depend on the batch. `taps`: see `Teacher.states`; default: the head's input.
     """
 
     def __init__(
@@ -267,7 +263,7 @@ class TeacherStates:
         self._states: dict[bytes, dict[int, torch.Tensor]] = {}
 
     def of(self, batch: TokenBatch) -> dict[int, torch.Tensor]:
-        """By tap [texts, time, width], for a batch on the teacher's device; 0 after the text."""
+        """By tap [texts, time, width], for a batch on the teacher's device; 0 after a text."""
         rows = [
             self._read(tokens[there])
             for tokens, there in zip(batch.tokens, batch.there, strict=True)
@@ -281,8 +277,8 @@ class TeacherStates:
             return self._states[key]
         there = torch.ones(1, len(tokens), dtype=torch.bool, device=tokens.device)
         states = self._teacher.states(TokenBatch(tokens[None], there, there), self._taps)
-        found = {tap: state[0].to(torch.bfloat16) for tap, state in states.items()}
-        self._room -= sum(state.numel() * state.element_size() for state in found.values())
+        cached = {tap: state[0].to(torch.bfloat16) for tap, state in states.items()}
+        self._room -= sum(state.numel() * state.element_size() for state in cached.values())
         if self._room > 0:
-            self._states[key] = found
-        return found
+            self._states[key] = cached
+        return cached

@@ -21,7 +21,7 @@ def known(chances: Sequence[float]) -> AcceptanceRates:
     """As after very many tests."""
     counts = AcceptanceCounts(len(chances), memory=1e9)
     counts.tested = [1e9] * len(chances)
-    counts.held = [1e9 * chance for chance in chances]
+    counts.accepted = [1e9 * chance for chance in chances]
     return AcceptanceRates((counts,), 0.5)
 
 
@@ -120,10 +120,10 @@ def test_only_depths_that_were_tested_are_learnt_from() -> None:
 def test_few_tests_of_one_count_little_against_many_of_all() -> None:
     wide, own = AcceptanceCounts(1, memory=1000.0), AcceptanceCounts(1, memory=32.0)
     for _ in range(500):
-        wide.add(0, held=True)
+        wide.add(0, accepted=True)
     both = AcceptanceRates((wide, own), 0.5)
-    own.add(0, held=False)
+    own.add(0, accepted=False)
     assert both.each(1)[0] > 0.75
     for _ in range(40):
-        own.add(0, held=False)
+        own.add(0, accepted=False)
     assert both.each(1)[0] < 0.2

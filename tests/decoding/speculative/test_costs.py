@@ -81,7 +81,7 @@ def test_a_network_is_measured_once_and_its_rows_are_left_alone(
     tiny_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    monkeypatch.setattr(pass_costs, "_known", {})
+    monkeypatch.setattr(pass_costs, "_measured_costs", {})
     monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
     network = Network.load(tiny_path, EXACT)
     network.forward([Span(0, range(3), (5, 6, 7), 1)])
@@ -91,11 +91,11 @@ def test_a_network_is_measured_once_and_its_rows_are_left_alone(
     assert costs.second(100) > 0.0
     assert pass_costs.costs_of(network) is costs
     (kept,) = (tmp_path / "speculative").iterdir()
-    monkeypatch.setattr(pass_costs, "_known", {})
+    monkeypatch.setattr(pass_costs, "_measured_costs", {})
     assert pass_costs.costs_of(network).measured == costs.measured, "read from the file"
     for broken in ("", "[]", '{"a": 1}', '{"64": [[1, "x"]]}', '{"64": [[1, 1e999]]}', "[" * 9999):
         kept.write_text(broken, "utf-8")
-        monkeypatch.setattr(pass_costs, "_known", {})
+        monkeypatch.setattr(pass_costs, "_measured_costs", {})
         assert pass_costs.costs_of(network).second(1) > 0.0, "measured again"
         assert user_cache.read(kept) is not None, "and written"
 

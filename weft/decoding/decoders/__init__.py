@@ -1,6 +1,6 @@
-"""Every decoder that has a name: those of models that write on, and those of diffusion models.
+"""Parsing of every named decoder: autoregressive ones and those of diffusion models.
 
-Makes none, and reads the modules of none that was not asked for.
+Constructs none, and imports only the modules of the named one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.decoding.speculative.presets import parse_decode as parse_speculative
 
 
 def parse_decode(text: str) -> DecodeSpec:
-    """The decoder that `text` names, for whichever kind of model has it.
+    """The decoder that `text` names, of either kind of model.
 
     Raises: `SpecError` for a name or an option that no decoder has.
     """

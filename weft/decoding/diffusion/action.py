@@ -1,4 +1,4 @@
-"""What a policy wants done to a canvas after one pass."""
+"""The changes that a commit policy proposes for a canvas after one pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SlotTokens:
 
     @classmethod
     def of(cls, slots: ArrayLike, ids: ArrayLike) -> SlotTokens:
-        """In any order. Raises: `ValueError` for unequal lengths."""
+        """From pairs in any order. Raises: `ValueError` for unequal lengths."""
         at, tokens = np.asarray(slots, dtype=np.int64), np.asarray(ids, dtype=np.int64)
         if at.shape != tokens.shape:
             raise ValueError(f"{len(at)} slots and {len(tokens)} tokens")
@@ -40,16 +40,16 @@ NOTHING = SlotTokens(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
-    """Done in this order: remask, edit, commit, renoise, then inserts and deletes.
+    """Changes to a canvas, in this order: remask, edit, commit, renoise, inserts and deletes.
 
     commit    decides undecided slots of the window
-    edit      writes other tokens into decided slots of ours
-    remask    opens decided slots of ours
-    renoise   what undecided slots hold from now on
-    delete    slots that are taken out; `insert` opens one before each of its slots
-    soft      how slots are read the next time
-    probes    ask this first, and propose again: `ProbingSession.probed` gets the answers
-    again     the window is not left yet, and no commit is owed
+    edit      writes other tokens into decided slots of the answer
+    remask    opens decided slots of the answer
+    renoise   replaces the content of undecided slots
+    delete    slots that are removed; `insert` opens one before each of its slots
+    soft      how slots are read in the next pass
+    probes    queries to ask before the decision: `ProbingSession.probed` gets the answers
+    again     the window stays, even without a commit
     """
 
     commit: SlotTokens = NOTHING
@@ -64,21 +64,21 @@ class Action:
 
     @property
     def progresses(self) -> bool:
-        """Whether the canvas is another afterwards."""
+        """Whether it changes the canvas or keeps the window."""
         changed = (self.commit, self.edit, self.remask, self.renoise, self.delete, self.insert)
         return self.again or any(len(part) for part in changed)
 
     @property
     def only_commits(self) -> Action:
-        """Without all that could go on for ever."""
+        """Its commits alone, without the changes that could repeat for ever."""
         return Action(commit=self.commit)
 
     def committing(self, commit: SlotTokens) -> Action:
-        """Other commits, all else alike."""
+        """The same action with other commits."""
         return replace(self, commit=commit)
 
     def perform(self, canvas: Canvas, fill: int) -> None:
-        """Do it. `fill` is what an opened slot holds. Raises: `ValueError`, see `Canvas`."""
+        """Apply it. `fill` is the content of an opened slot. Raises: `ValueError`, see `Canvas`."""
         canvas.remask(self.remask, fill)
         canvas.edit(self.edit.slots, self.edit.ids)
         canvas.commit(self.commit.slots, self.commit.ids)

@@ -18,7 +18,7 @@ Attention = Literal["full", "block_causal", "causal_encoder"]
 
 @dataclass(frozen=True, slots=True)
 class ModelTraits:
-    """What a policy may know of a model.
+    """Properties of a model that policies may use.
 
     mask_id    what an undecided slot holds; None: noise, any token
     end_ids    tokens that end a text
@@ -27,10 +27,9 @@ class ModelTraits:
                of `block` slots counted from slot 0; causal_encoder: what is decided is read
                causally, the window sees all
     shifted    the raw logits of a slot predict the next one; adapters align them
-    digest     of its embeddings, where that is known: what was trained for one model is refused
-               for another
-    folder     with its tokenizer, where that is known
-    device     where it computes: models that are asked about its texts compute there, too
+    digest     of its embeddings, where known: weights trained for another model are refused
+    folder     of its tokenizer, where known
+    device     it computes on; models that judge its texts compute there, too
     """
 
     vocabulary: int
@@ -52,11 +51,11 @@ class ModelTraits:
 
 
 class ModelAdapter(Protocol):
-    """A model that fills canvases, and what it has cached of their rows."""
+    """A model that fills canvases, with a cache of their rows."""
 
     @property
     def traits(self) -> ModelTraits:
-        """What kind of model it is."""
+        """The properties of the model."""
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
         """One pass over all queries: [wanted + shadows, vocabulary] of each, in that order.
@@ -66,4 +65,4 @@ class ModelAdapter(Protocol):
         """
 
     def forget(self, row: int) -> None:
-        """The row is another's from now on."""
+        """Drop what is cached of `row`."""

@@ -1,6 +1,6 @@
-"""The text of one request while it is written in any order: which slots are whose, and decided.
+"""The text of one request while it is written in any order: its slots and their state.
 
-What an undecided slot holds, a mask or noise, matters to the model alone.
+Only the model reads the content of an undecided slot: a mask or noise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Canvas:
 
     row        of the adapter's cache
     first      the slot after the prompt
-    limit      the most slots that there may ever be
+    limit      maximum number of slots
     ids        [slots]; an undecided slot holds the model's mask, or noise: `undecided` alone says
                which are
     ours       [slots] those of the answer, its literals included
@@ -30,7 +30,7 @@ class Canvas:
     frozen     [slots] the prompt and the literals: never written
     visits     [slots] how often a slot was opened again
     window     the slots that may be written now; empty: none is left
-    block      how many windows were left; `step` counts proposals, `step_in_block` those since
+    block      number of windows left behind; `step` counts proposals, `step_in_block` those since
     released   slots before it may be shown: decided, reviewed, written no more
     """
 
@@ -91,19 +91,19 @@ class Canvas:
         self.undecided[at] = False
 
     def edit(self, slots: ArrayLike, ids: ArrayLike) -> None:
-        """Write other tokens into decided slots. Raises: `ValueError` where one is not ours."""
+        """Write other tokens into decided slots. Raises: `ValueError` for frozen or open ones."""
         at = self._ours_decided(slots)
         self.ids[at] = ids
 
     def remask(self, slots: ArrayLike, fill: int) -> None:
-        """Open decided slots again. Raises: `ValueError` where one is not ours."""
+        """Open decided slots again. Raises: `ValueError` for frozen or open ones."""
         at = self._ours_decided(slots)
         self.ids[at] = fill
         self.undecided[at] = True
         self.visits[at] += 1
 
     def renoise(self, slots: ArrayLike, ids: ArrayLike) -> None:
-        """What undecided slots hold instead. Raises: `ValueError` where one is decided."""
+        """Replace the content of undecided slots. Raises: `ValueError` where one is decided."""
         at = np.asarray(slots, dtype=np.int64)
         if not self.undecided[at].all():
             raise ValueError(f"slots {at[~self.undecided[at]].tolist()} are decided")
@@ -111,7 +111,7 @@ class Canvas:
         self.visits[at] += 1
 
     def grow(self, count: int, fill: int) -> int:
-        """Open slots at the end, at most to `limit`; how many there are more."""
+        """Append open slots, at most to `limit`; returns how many were added."""
         more = max(0, min(count, self.limit - self.length))
         self.insert(self.length, more, fill)
         return more
@@ -126,7 +126,7 @@ class Canvas:
         self.visits = np.insert(self.visits, at, 0)
 
     def delete(self, slot: int) -> None:
-        """Take a slot of ours out; what follows moves left. Raises: `ValueError` where frozen."""
+        """Remove a slot of the answer; what follows moves left. Raises: `ValueError` if frozen."""
         if self.frozen[slot]:
             raise ValueError(f"slot {slot} is frozen")
         for name in _ARRAYS:
@@ -143,8 +143,8 @@ class Canvas:
     def replace(
         self, start: int, stop: int, ids: ArrayLike, undecided: ArrayLike, frozen: ArrayLike
     ) -> None:
-        """Other slots of the answer instead of those from `start` to `stop`, all of one length.
-        Raises: `ValueError` where the prompt begins.
+        """Replace the slots from `start` to `stop` of the answer; the arrays have one length.
+        Raises: `ValueError` for a slot of the prompt.
         """
         if start < self.first:
             raise ValueError(f"slot {start} is part of the prompt of {self.first}")

@@ -1,4 +1,4 @@
-"""All decoders by name, as people write them. Reads their table when one of them is asked for."""
+"""All diffusion decoders by name; their presets are imported on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES: Final = (
 
 
 def preset(name: str) -> DiffusionPreset:
-    """Raises: `SpecError` for a name that is none, with those that there are."""
+    """The decoder of that name. Raises: `SpecError`, which lists the names."""
     if name in NAMES:
         from weft.decoding.diffusion.presets import composed, standard
 
@@ -39,7 +39,7 @@ def preset(name: str) -> DiffusionPreset:
 
 
 def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderConfig:
-    """What a preset is made of. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
+    """A preset's configuration. Raises: `SpecError`, and what `DiffusionPreset.make` raises."""
     chosen = preset(name)
     for option in options:
         if option not in chosen.options:
@@ -49,15 +49,14 @@ def decoder_config(name: str, traits: ModelTraits, options: Options) -> DecoderC
 
 
 _BLOCK = "block"
-"""An option of most of them, and the main one of none."""
+"""An option of most decoders, and the main one of none."""
 
 
 def parse_diffusion(text: str) -> DecodeSpec:
     """The decoder that `text` names: `NAME[:VALUE][,option=value[,value]...]...`.
 
-    VALUE is that of the decoder's first option but the size of blocks; `NAME:option=value` is
-    understood, too. All that is not plain decoding may write another text than it, and comes as
-    `Lossy`.
+    VALUE is that of the decoder's first option other than the block size; `NAME:option=value` is
+    accepted, too. Decoders that may write another text than plain decoding are `Lossy`.
 
     Raises: `SpecError` for a name or an option that no diffusion decoder has.
     """
@@ -71,7 +70,7 @@ def parse_diffusion(text: str) -> DecodeSpec:
 
 
 def _joined(chosen: DiffusionPreset, parts: list[str]) -> list[str]:
-    """`parts` of the text with the further values of an option of several beside its first."""
+    """`parts` of the text, with the further values of a list option joined to its first."""
     pairs: list[str] = []
     for part in parts:
         named = pairs[-1].partition("=")[0].strip() if pairs else ""
@@ -83,7 +82,7 @@ def _joined(chosen: DiffusionPreset, parts: list[str]) -> list[str]:
 
 
 def _pair(chosen: DiffusionPreset, words: list[str]) -> str:
-    """What stands after the colon, as `option=value`."""
+    """The part after the colon, as `option=value`."""
     word = ":".join(words)  # a folder may have one
     if "=" in word:
         return word

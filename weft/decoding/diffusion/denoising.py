@@ -1,7 +1,7 @@
-"""One text on its way from masks to tokens, and the loop that carries the queries of all rows.
+"""Denoising: one text from masks to tokens, and the loop that batches the queries of all rows.
 
 A row is a state machine that asks for passes and takes answers: it predicts, proposes, filters,
-writes, and goes on to the next block. Rows share passes and nothing else.
+writes, and continues with the next block. Rows share passes and nothing else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from weft.decoding.sampling import SamplingParams, TokenRng
 
 @dataclass(slots=True)
 class DenoisingCounters:
-    """Of one row. A pass counts once for each row that takes part, whatever else is in it.
+    """Counters of one row. A pass counts once for each row that takes part, whatever else is in it.
 
     passes     by kind, "supervisor" among them: passes of another model
     tokens     that were read, by all passes
     order      (step, slot of the answer) of each commit
     kept       tokens of the answer, without its terminator
-    discarded  decided tokens that are no part of it
+    discarded  decided tokens outside the answer
     """
 
     passes: Counter[str] = field(default_factory=Counter)
@@ -63,16 +63,16 @@ class DenoisingCounters:
 
     @property
     def tokens_per_query(self) -> float:
-        """Tokens kept for each token read: what it costs where compute is the limit."""
+        """Tokens kept for each token read: the efficiency where compute is the limit."""
         return self.kept / self.tokens if self.tokens else 0.0
 
     def count_pass(self, queries: tuple[Query, ...], kind: PassKind) -> None:
-        """A pass with `queries` of this row."""
+        """Count a pass with `queries` of this row."""
         self.passes[kind] += 1
         self.tokens += sum(query.tokens for query in queries)
 
     def count_action(self, action: Action, step: int, first: int) -> None:
-        """What was done in `step`; the answer begins at slot `first`."""
+        """Count what was done in `step`; the answer begins at slot `first`."""
         self.commits += len(action.commit)
         self.edits += len(action.edit)
         self.remasks += len(action.remask)
@@ -80,7 +80,7 @@ class DenoisingCounters:
 
 
 class ActionFilter:
-    """Stands between the proposals for one canvas and the canvas."""
+    """Passes proposed actions through the verifiers, bounds their retractions, forces progress."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class ActionFilter:
         self._bound = 0
 
     def begin_block(self) -> None:
-        """From now on as many more proposals may take something back as the open slots need."""
+        """Renew the bound on proposals with retractions, by the number of open slots."""
         canvas = self._canvas
         self._bound = canvas.step_in_block + self._commit.most_forwards(len(canvas.open))
 
     def filtered(self, action: Action, stats: Stats, drawn: SampledTokens) -> Action:
-        """The action after the verifiers, within its bound, and with progress."""
+        """`action` after the verifiers, within the bound, and with progress."""
         for verifier in self._verifiers:
             before = verifier.passes
             action = verifier.verified(action, stats, drawn, self._canvas)
@@ -119,12 +119,12 @@ _NOISE_ID: Final = 0
 
 
 class DenoisingRow:
-    """The writing of one canvas. Rows with equal canvas, config and rng write equal texts.
+    """The denoising of one canvas. Rows with equal canvas, config and rng write equal texts.
 
-    over      nothing more will be asked
+    over      no more queries follow
     finish    why it is over
     end       the slot after the answer's last token, its terminator not counted
-    refusal   what a guard said, if one did
+    refusal   of a guard, if one refused
     """
 
     def __init__(
@@ -167,38 +167,38 @@ class DenoisingRow:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """The answer so far, or as it is: up to `end` when it is over, else what is released."""
+        """The answer: up to `end` when it is over, else what is released."""
         end = self.canvas.released if self.finish is None else self.end
         return self.canvas.ids[self.canvas.first : end]
 
     def queries(self) -> tuple[Query, ...]:
-        """What to ask in the next pass, one query at least."""
+        """The queries of the next pass, at least one."""
         if self._owed is not None:
-            asked: tuple[Query, ...] = (self._persisting(*self._owed),)
+            queries: tuple[Query, ...] = (self._persisting(*self._owed),)
         else:
-            asked = self._probes or self._predictor.queries()
-        self.counters.count_pass(asked, asked[0].kind)
-        return asked
+            queries = self._probes or self._predictor.queries()
+        self.counters.count_pass(queries, queries[0].kind)
+        return queries
 
     def settle(self, answers: Sequence[Logits]) -> None:
-        """Take what came of `queries`, in their order."""
+        """Take the answers to `queries`, in their order."""
         if self._owed is not None:
             self._persisted(answers[0])
         elif self._probes:
             assert self._probing is not None
             pairs = zip(self._probes, answers, strict=True)
-            looked = [self._predictor.answer(*one) for one in pairs]
-            self._do(self._probing.probed(looked, self.canvas))
+            results = [self._predictor.answer(*one) for one in pairs]
+            self._do(self._probing.probed(results, self.canvas))
         else:
             self.settle_seen(*self._predictor.seen(answers))
 
     @property
     def wants_statistics(self) -> bool:
-        """Whether nobody wants the logits of the next pass, so that `settle_seen` can be called."""
+        """Whether the next pass needs no logits, so that `settle_seen` can be called."""
         return not (self._owed or self._probes or self._predictor.wants_logits)
 
     def settle_seen(self, stats: Stats, drawn: SampledTokens) -> None:
-        """As `settle`, with what was computed elsewhere from the logits that were wanted."""
+        """As `settle`, with statistics that were computed elsewhere from the wanted logits."""
         if self._stays(stats):
             self._pending = stats.within(self.canvas), drawn
             self._do(self._commits.propose(*self._pending, self.canvas))
@@ -206,7 +206,7 @@ class DenoisingRow:
     # --- one proposal
 
     def _stays(self, stats: Stats) -> bool:
-        """Let the schedule move the window; false where slots came or went, and were not seen."""
+        """Let the schedule move the window; false where it added or removed slots."""
         canvas = self.canvas
         if not isinstance(self._blocks, MovingScheduleSession):
             return True
@@ -221,7 +221,7 @@ class DenoisingRow:
         return False
 
     def _do(self, action: Action) -> None:
-        """Carry out a proposal, unless it wants another look first."""
+        """Apply a proposal, unless it asks for probes first."""
         self._probes = action.probes
         if action.probes:
             return
@@ -301,7 +301,7 @@ class DenoisingRow:
     # --- the end
 
     def _release(self, end: int) -> bool:
-        """Let slots before `end` be shown; where a guard minds, that is the end."""
+        """Release the slots before `end`; a refusal of a guard ends the row."""
         canvas = self.canvas
         for guard in self._guards if end > canvas.released else ():
             self.refusal = guard.review(canvas, end)
@@ -331,28 +331,28 @@ GREEDY = SamplingParams(0.0)
 
 
 class LoopRow(Protocol):
-    """A row of the loop: a `DenoisingRow`, or who stands around one."""
+    """A row of the loop: a `DenoisingRow`, or a wrapper of one."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will be asked."""
+        """Whether no more queries follow."""
 
     def queries(self) -> tuple[Query, ...]:
-        """What to ask in the next pass."""
+        """The queries of the next pass."""
 
     def settle(self, answers: Sequence[Logits]) -> None:
-        """Take what came of `queries`, in their order."""
+        """Take the answers to `queries`, in their order."""
 
 
 def denoise(rows: Sequence[LoopRow], adapter: ModelAdapter) -> bool:
     """One pass for all rows that are not over; whether there was one."""
-    asked = [(row, row.queries()) for row in rows if not row.over]
-    queries = [query for _, some in asked for query in some]
+    batches = [(row, row.queries()) for row in rows if not row.over]
+    queries = [query for _, batch in batches for query in batch]
     if not queries:
         return False
     answers = iter(adapter.forward(queries))
-    for row, some in asked:
-        row.settle([next(answers) for _ in some])
+    for row, batch in batches:
+        row.settle([next(answers) for _ in batch])
     return True
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CachedColumns:
-    """By row: the columns that were written since the row was forgotten."""
+    """By row: the cache columns written since the row was forgotten."""
 
     def __init__(self) -> None:
         self._columns: dict[int, Bits] = {}
@@ -33,30 +33,31 @@ class CachedColumns:
         return row in self._columns
 
     def forget(self, row: int) -> None:
-        """The row holds nothing from now on."""
+        """Drop the row."""
         self._columns.pop(row, None)
 
     def write(self, row: int, columns: Slots) -> None:
-        """Keys of the row's text are in `columns` now."""
+        """Note that `columns` contain keys of the row's text."""
         bits = self._sized(row, int(columns.max()) + 1)
         bits[columns] = True
 
     def lose(self, row: int, first: int) -> None:
-        """From column `first` on there is something else."""
+        """Note that the columns from `first` on were overwritten."""
         self._sized(row, first)[first:] = False
 
-    def check(self, row: int, end: int, besides: Slots) -> None:
-        """Raises: `InternalError` where a column before `end` holds nothing and is not `besides`.
+    def check(self, row: int, end: int, fresh: Slots) -> None:
+        """Check that all columns before `end` are written, or among the `fresh` ones.
 
-        Then a cache policy trusts keys that nobody has computed.
+        Raises: `InternalError` where a cache policy trusts keys that were never computed.
         """
-        known = self._sized(row, end)[:end].copy()
-        known[besides[besides < end]] = True
-        if not known.all():
-            raise InternalError(f"row {row} sees slot {int(known.argmin())}, which was never read")
+        written = self._sized(row, end)[:end].copy()
+        written[fresh[fresh < end]] = True
+        if not written.all():
+            slot = int(written.argmin())
+            raise InternalError(f"row {row} sees slot {slot}, which was never read")
 
     def unused(self, taken: Collection[int]) -> int:
-        """The lowest row that holds nothing and is not `taken`."""
+        """The lowest unused row that is not `taken`."""
         row = 0
         while row in self._columns or row in taken:
             row += 1
@@ -71,10 +72,9 @@ class CachedColumns:
 
 
 class KeyDriftProbe:
-    """The first layers of `network`: they read a text whole, for the values of the last of them.
+    """The first layers of `network`, which read a text whole to see how far its values moved.
 
-    `layer` is the one that is looked at, from 0, or the last. The values of layer 0 tell nothing:
-    they are those of the token alone.
+    `layer`, from 0, is compared, or the last one. The values of layer 0 depend on the token alone.
 
     Raises: `CapabilityError` where the layers cannot be found.
     """
@@ -85,27 +85,26 @@ class KeyDriftProbe:
         self._early = network.share(self._layer + 1)
 
     def moved(self, spans: Sequence[Span], slots: Sequence[Slots]) -> list[torch.Tensor]:
-        """How far the values of `slots` of each span's row are from those kept: 1 - cosine.
+        """How far the values of `slots` moved from the cached ones in each span's row: 1 - cosine.
 
         The spans read their rows whole. Each answer is [slots], on the CPU.
         """
         self._early.forward(spans)
-        found = []
+        distances = []
         for span, columns in zip(spans, slots, strict=True):
             now = self._early.values(span.slot, self._layer, columns.tolist())
-            kept = self._network.values(span.slot, self._layer, columns.tolist())
-            found.append(1 - cosine_similarity(now.float(), kept.float(), dim=-1).cpu())
-        return found
+            cached = self._network.values(span.slot, self._layer, columns.tolist())
+            distances.append(1 - cosine_similarity(now.float(), cached.float(), dim=-1).cpu())
+        return distances
 
 
 class NetworkAdapter:
     """Implements `ModelAdapter`: the queries of a pass are one pass of the network, unpadded.
 
-    A text of more than `piece` slots that sees nothing later is read in several, with the same
-    keys.
+    Causal texts of more than `piece` slots are read in several passes, with the same keys.
 
-    Rows of canvases are slots of the network's cache, which belongs to the adapter alone. Queries
-    of one pass are of different rows, but for those that keep nothing (`Query.scratch`).
+    Rows of canvases are slots of the network's cache, which the adapter owns. The queries of one
+    pass are of different rows, except for those that keep nothing (`Query.scratch`).
 
     Raises: `CapabilityError` for traits that are not those of the network.
     """
@@ -120,15 +119,15 @@ class NetworkAdapter:
         self.traits = traits
         self._network = network
         self._piece = piece
-        self._held = CachedColumns()
+        self._cached = CachedColumns()
         self._probe: KeyDriftProbe | None = None
         self._banned = np.array([t for t in sorted(traits.banned) if t < traits.vocabulary], int)
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
         """See `ModelAdapter`.
 
-        Raises: `ModelRequestError` for tokens that the model does not know and texts that are too
-        long for it, `InternalError` for a row that is fed twice or sees slots never read.
+        Raises: `ModelRequestError` for tokens outside the vocabulary and texts longer than the
+        context, `InternalError` for a row that is fed twice or sees slots never read.
         """
         for query in queries:
             self._check(query)
@@ -138,10 +137,10 @@ class NetworkAdapter:
         for early in zip_longest(*(parts[:-1] for parts in cut)):
             self._read([(one, slot) for one, slot in zip(early, slots, strict=True) if one])
         readings = self._read([(parts[-1], slot) for parts, slot in zip(cut, slots, strict=True)])
-        return [self._shown(readings[slot].logits) for slot in slots]
+        return [self._without_banned(readings[slot].logits) for slot in slots]
 
     def forget(self, row: int) -> None:
-        self._held.forget(row)
+        self._cached.forget(row)
 
     def _check(self, query: Query) -> None:
         if query.canvas.length > self._network.context_tokens:
@@ -155,7 +154,7 @@ class NetworkAdapter:
             raise ModelRequestError("the text holds tokens that the model does not know")
 
     def _slots(self, queries: Sequence[Query]) -> list[int]:
-        """A slot of the cache for each query: its row, or for scratch one that nobody uses."""
+        """The cache slot of each query: its row, or an unused one for scratch queries."""
         fed = [query.canvas.row for query in queries if not query.scratch]
         if len(set(fed)) < len(fed):
             raise InternalError("two queries of a pass feed the same row")
@@ -164,13 +163,13 @@ class NetworkAdapter:
         for query in queries:
             slot = query.canvas.row
             if query.scratch:
-                slot = self._held.unused(taken)
+                slot = self._cached.unused(taken)
                 taken.add(slot)
             slots.append(slot)
         return slots
 
     def _chosen(self, queries: Sequence[Query], slots: Sequence[int]) -> list[Query]:
-        """Queries without a choice: what is chosen is fed."""
+        """The queries with their choices resolved: chosen slots are fed."""
         asking = {n: query.choice for n, query in enumerate(queries) if query.choice is not None}
         if not asking:
             return list(queries)
@@ -186,31 +185,31 @@ class NetworkAdapter:
         return chosen
 
     def _whole(self, query: Query, slot: int) -> Span:
-        """All that the query sees, read again."""
+        """A span that reads again all that the query sees."""
         nothing = np.empty(0, dtype=np.int64)
         feed = np.arange(query.reach)
         whole = replace(query, feed=feed, wanted=nothing, shadows=nothing, choice=None)
         return span_of(whole, slot, self.traits, self._mixed)
 
-    def _read(self, asked: Sequence[tuple[Query, int]]) -> Mapping[int, SpanOutput]:
-        """One pass over queries, each into a slot of the cache; what came of it by slot."""
-        laid = [(query, span_of(query, slot, self.traits, self._mixed)) for query, slot in asked]
-        for query, span in laid:
+    def _read(self, queries: Sequence[tuple[Query, int]]) -> Mapping[int, SpanOutput]:
+        """One pass over queries, each into a slot of the cache; the outputs by slot."""
+        spans = [(query, span_of(query, slot, self.traits, self._mixed)) for query, slot in queries]
+        for query, span in spans:
             self._check_seen(query, span)
-        readings = self._network.forward(sorted((s for _, s in laid), key=lambda span: span.slot))
-        for query, span in laid:
+        readings = self._network.forward(sorted((s for _, s in spans), key=lambda span: span.slot))
+        for query, span in spans:
             if not query.scratch:
-                self._held.write(span.slot, _text(query, span))
-                self._held.lose(span.slot, query.canvas.length)
+                self._cached.write(span.slot, _text(query, span))
+                self._cached.lose(span.slot, query.canvas.length)
         return readings
 
     def _check_seen(self, query: Query, span: Span) -> None:
-        """All that the query sees was read, or is read now; a scratch slot gets it copied."""
+        """Check that all that the query sees was read; copy it for a scratch slot."""
         row, text = query.canvas.row, _text(query, span)
         end = horizon(int(text[-1]), query.reach, self.traits)
         if query.scratch and len(text) >= end:
             return
-        self._held.check(row, end, text)
+        self._cached.check(row, end, text)
         if query.scratch:
             self._network.copy_prefix(row, span.slot, end)
 
@@ -220,13 +219,13 @@ class NetworkAdapter:
         weights = torch.from_numpy(soft.weights).to(parts)
         return torch.einsum("sp,spw->sw", weights, parts)
 
-    def _shown(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        shown = logits[:, : self.traits.vocabulary]
-        shown[:, self._banned] = -np.inf
-        return shown
+    def _without_banned(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        allowed = logits[:, : self.traits.vocabulary]
+        allowed[:, self._banned] = -np.inf
+        return allowed
 
 
 def _text(query: Query, span: Span) -> Slots:
-    """The columns of a span that are slots of the canvas, not copies beside it."""
+    """The columns of a span that are slots of the canvas, without shadow copies."""
     columns = np.array(span.columns, dtype=np.int64)
     return columns[columns < query.canvas.length]

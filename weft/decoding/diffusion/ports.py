@@ -1,4 +1,4 @@
-"""The ports that decide how a text is written, and `DecoderConfig`, which holds one of each.
+"""The ports of a diffusion decoder, and `DecoderConfig`, which combines one of each.
 
 Each has settings, which are safe to share, and a session, which `begin` makes for one canvas.
 """
@@ -25,11 +25,11 @@ class PartSettings(Protocol[SessionT_co]):
     """Settings of one part of a decoder: safe to share."""
 
     def begin(self, canvas: Canvas, traits: ModelTraits) -> SessionT_co:
-        """For one canvas."""
+        """A session for one canvas."""
 
 
 class ForesightSettings(PartSettings[SessionT_co], Protocol[SessionT_co]):
-    """Of a part that may look at predictions behind the window."""
+    """Settings of a part that may read predictions behind the window."""
 
     @property
     def beyond(self) -> bool:
@@ -49,11 +49,11 @@ class GuidanceSession(Protocol):
         answer: NDArray[np.float32] | None,
         canvas: Canvas,
     ) -> NDArray[np.float32]:
-        """New logits [slots, vocabulary]; -inf forbids, and one token of each slot is left."""
+        """New logits [slots, vocabulary]; -inf forbids a token, but never all of a slot."""
 
 
 class VerifierSession(Protocol):
-    """Lets less through than was proposed, or puts something else in its place."""
+    """Removes or replaces commits of proposed actions."""
 
     passes: int
     """Passes of another model so far, for the counters."""
@@ -61,12 +61,12 @@ class VerifierSession(Protocol):
     def verified(
         self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
     ) -> Action:
-        """What is done instead."""
+        """The action to perform instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Nothing more is released. `reason` is told whoever asked, and never quotes the text."""
+    """The end of all releases. The client receives `reason`, which never quotes the text."""
 
     reason: str
 
@@ -75,22 +75,22 @@ class GuardSession(Protocol):
     """Reviews text before it is shown."""
 
     def review(self, canvas: Canvas, end: int) -> Refusal | None:
-        """Slots before `end` are decided for good, and those from `canvas.released` on are new.
+        """Slots before `end` are final, and those from `canvas.released` on are new.
 
-        Looks at prompt and answer as one text.
+        Judges prompt and answer as one text.
         """
 
 
 Need = Literal["decided", "beyond", "distribution"]
-"""More than the open slots of the window: its decided slots of ours, the open slots behind it, all
-probabilities and how far they are from those of the pass before."""
+"""Statistics beyond the open slots of the window: its decided slots, open slots behind it, all
+probabilities and their divergence from the pass before."""
 
 
 class CommitSession(Protocol):
-    """A policy at work on one canvas, with what it remembers of it."""
+    """A commit policy at work on one canvas, with its state."""
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        """What to do after one pass. Depends on the row only.
+        """The action after one pass. Depends on the row only.
 
         An action that changes nothing is replaced by the commit of the surest open slot.
         """
@@ -98,46 +98,44 @@ class CommitSession(Protocol):
 
 @runtime_checkable
 class ProbingSession(CommitSession, Protocol):
-    """One that may ask again before it decides."""
+    """A session that may send probe queries before it decides."""
 
     def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """The answers to `Action.probes`, in order. May look again."""
+        """The action after the answers to `Action.probes`, in order; may probe again."""
 
 
 @runtime_checkable
 class LogitsAdjustingSession(CommitSession, Protocol):
-    """One that changes the logits [slots, vocabulary] before anything is drawn from them."""
+    """A session that changes the logits [slots, vocabulary] before tokens are sampled."""
 
     def adjust(
         self, logits: NDArray[np.float32], slots: Slots, canvas: Canvas
     ) -> NDArray[np.float32]:
-        """New logits; those given are not written to."""
+        """New logits; the argument is not written to."""
 
 
 @runtime_checkable
 class ShadowReadingSession(CommitSession, Protocol):
-    """One that asks how decided slots are predicted by all the others."""
+    """A session that asks how decided slots are predicted by all the others."""
 
     def shadows(self, canvas: Canvas) -> Slots:
         """Decided slots of the window, ascending; answered in `Stats.shadow`."""
 
 
 class CommitPolicy(PartSettings[CommitSession], Protocol):
-    """Which slots are written after a look at the model's predictions."""
+    """The rule that chooses which slots are written after a pass."""
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What `Stats` has to hold."""
+        """Statistics that `Stats` must contain."""
 
     def most_forwards(self, slots: int) -> int:
-        """Proposals after which so many slots are decided at the latest; from there on, commits
-        alone are done, at least one a pass.
-        """
+        """Bound on the proposals for `slots` open slots; after it actions only commit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheFeed:
-    """Slots to be read, ascending, and how far is seen; `choice`: more of them, see `Query`."""
+    """Slots to read, ascending, and how far they see; `choice`: more slots, see `Query`."""
 
     slots: Slots
     reach: int
@@ -149,26 +147,26 @@ class CacheSession(Protocol):
     """A cache policy at work on one canvas."""
 
     def plan(self, canvas: Canvas) -> CacheFeed:
-        """For the next proposal: reads the slots of the window at least."""
+        """The feed of the next proposal: at least the slots of the window."""
 
     def note(self, canvas: Canvas, action: Action) -> None:
-        """What was done to the canvas, which shows it already."""
+        """Note an action after it was applied to the canvas."""
 
     def persist(self, canvas: Canvas, following: range) -> CacheFeed | None:
-        """The pass over final tokens that is owed before the window becomes `following`.
+        """The pass over final tokens before the window becomes `following`; None: none is due.
 
-        An empty `following` is the end of the text. None: no pass is owed.
+        An empty `following` is the end of the text.
         """
 
 
 class CachePolicy(PartSettings[CacheSession], Protocol):
-    """Which slots are read again in a pass, and which are trusted. `begin` raises
+    """The rule for which slots are read again in a pass; others are reused. `begin` raises
     `CapabilityError` for a model that it cannot serve.
     """
 
     @property
     def exact(self) -> bool:
-        """Whether predictions are what they would be without it."""
+        """Whether predictions are the same as without a cache."""
 
     @property
     def predicts(self) -> bool:
@@ -190,9 +188,9 @@ class MovingScheduleSession(ScheduleSession, Protocol):
     """A schedule that moves its window, or grows the canvas, by the predictions of each pass."""
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        """The window from now on; asked after each pass over it, before anything is proposed.
+        """The window from now on; called after each pass over it, before a proposal.
 
-        Where slots came or went, nothing is proposed before they are predicted.
+        Slots that it adds are predicted before the next proposal.
         """
 
 
@@ -200,9 +198,9 @@ class StopSession(Protocol):
     """A stop policy at work on one canvas."""
 
     def ended(self, canvas: Canvas, stats: Stats) -> int | None:
-        """The slot of the terminator, when all before it is decided; None: write on.
+        """The slot of the terminator, when all slots before it are decided; else None.
 
-        May trim what can no longer matter.
+        May trim slots that no longer matter.
         """
 
 
@@ -215,10 +213,10 @@ StopPolicy: TypeAlias = ForesightSettings[StopSession]
 
 @dataclass(frozen=True, slots=True)
 class DecoderConfig:
-    """Settings only: safe to share.
+    """Settings of a decoder: safe to share.
 
-    fresh  what is drawn for a slot changes from step to step
-    keep   the keys of the whole text are stored when it ends, for who reads on from there
+    fresh  a slot is sampled with a new random number in every step
+    keep   the keys of the whole text are stored when it ends, for a text that continues it
     """
 
     commit: CommitPolicy

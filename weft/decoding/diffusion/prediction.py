@@ -1,4 +1,4 @@
-"""What the model is asked about one canvas before something is proposed, and what comes of it."""
+"""Predictions for one canvas: the queries of a proposal, and statistics of their answers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ _NO_SLOTS: Final[Slots] = np.empty(0, dtype=np.int64)
 
 
 class SlotPredictor:
-    """Asks for predictions of one canvas: what `commits`, the cache and the guidance of `config`
-    want of them.
+    """Queries predictions as `commits`, the cache and the guidance of `config` need them.
 
-    soft  what the next pass reads as mixtures of tokens
+    soft  slots that the next pass reads as mixtures of tokens
     """
 
     def __init__(
@@ -62,15 +61,15 @@ class SlotPredictor:
 
     @property
     def wants_logits(self) -> bool:
-        """Whether somebody looks at more of a prediction than its statistics."""
+        """Whether a component needs more of a prediction than its statistics."""
         others = self._guidance or self._adjuster or self._shadow_reader
         return bool(others) or "distribution" in self._needs
 
     def queries(self) -> tuple[Query, ...]:
-        """What to ask in one pass: of the model, and of the same for guidance."""
+        """The queries of one pass: the canvas's own, and those of guidance."""
         feed = self._cache.plan(self._canvas)
         shadow_reader = self._shadow_reader
-        self._asked = query = Query(
+        self._query = query = Query(
             self._canvas,
             feed.slots,
             self._wanted(feed),
@@ -84,7 +83,7 @@ class SlotPredictor:
         return (query, *(one for one in self._extra_queries if one is not None))
 
     def seen(self, answers: Sequence[Logits]) -> tuple[Stats, SampledTokens]:
-        """The statistics of what `queries` asked, answered in their order, and tokens drawn."""
+        """Statistics of the answers to `queries`, in their order, and sampled tokens."""
         canvas = self._canvas
         slots, logits, shadow = self._split(answers)
         if self._adjuster is not None:
@@ -97,7 +96,7 @@ class SlotPredictor:
         return stats, self.drawn(slots, logits, fresh=self._fresh)
 
     def answer(self, query: Query, logits: Logits) -> ProbeAnswer:
-        """What came of one query of a look."""
+        """Statistics of the answer to one probe query, and sampled tokens."""
         canvas, slots = query.canvas, query.wanted
         wanted, rest = logits[: len(slots)], logits[len(slots) :]
         shadow = (query.shadows, rest) if len(rest) else None
@@ -109,7 +108,7 @@ class SlotPredictor:
         return sample_tokens(self._canvas, slots, logits, self._sampling, self._rng, fresh=fresh)
 
     def forget(self) -> None:
-        """What was predicted before is of other slots than what will be."""
+        """Drop earlier predictions, because the slots change."""
         self._before = self.soft = None
 
     def _wanted(self, feed: CacheFeed) -> Slots:
@@ -126,8 +125,8 @@ class SlotPredictor:
     def _split(
         self, answers: Sequence[Logits]
     ) -> tuple[Slots, Logits, tuple[Slots, Logits] | None]:
-        """The slots that were wanted, their guided logits, and those of shadows."""
-        query, rest = self._asked, iter(answers[1:])
+        """The wanted slots, their guided logits, and those of shadows."""
+        query, rest = self._query, iter(answers[1:])
         count = len(query.wanted)
         logits = answers[0][:count]
         for guide, extra in zip(self._guidance, self._extra_queries, strict=True):

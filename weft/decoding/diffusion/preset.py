@@ -1,4 +1,4 @@
-"""What a decoder of diffusion models is made of: its options with their bounds, and its maker."""
+"""A named decoder of diffusion models: its options with their bounds, and its factory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WordT = TypeVar("WordT", bound=str)
 
 
 class DecoderOption(Protocol):
-    """Reads one option. Raises: `SpecError` for a value that cannot be."""
+    """Reads one option. Raises: `SpecError` for an invalid value."""
 
     @property
     def name(self) -> str:
-        """As people write it."""
+        """Its name in a decoder string."""
 
     def __call__(self, options: Options) -> object:
         """Its value, or its default."""
@@ -97,14 +97,14 @@ class TextOption:
 class DiffusionPreset:
     """A named decoder. `make` builds its configuration for a model.
 
-    It raises `SpecError` for options that cannot be, `CapabilityError` or `ModelNotFound` for a
-    model that it cannot be used with.
+    It raises `SpecError` for invalid options, `CapabilityError` or `ModelNotFound` for a model that
+    it cannot be used with.
 
-    plain      one token a pass: what the others are measured against
-    needs      what it takes beside the model: a trained filter, a supervisor; empty: nothing
-    options    the names it takes
-    lists      those of them that take several values, with commas between them
-    published  what was claimed, and where; empty: nobody measured it
+    plain      one token a pass: the baseline of the others
+    needs      what it requires besides the model: a trained filter, a supervisor; empty: nothing
+    options    names of its options
+    lists      those options that take several values, separated by commas
+    published  the published result and its source; empty: there is none
     """
 
     name: str

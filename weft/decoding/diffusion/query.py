@@ -1,4 +1,4 @@
-"""What one row asks of the model in one pass."""
+"""The query of one row to the model in one pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from weft.decoding.diffusion.canvas import Canvas, Slots
 
 PassKind = Literal["denoise", "whole", "persist", "unconditional", "look"]
-"""For counting: a pass over the window, over all, of final tokens, for guidance, to check."""
+"""For counters: a pass over the window, over all slots, of final tokens, for guidance, a probe."""
 Logits = NDArray[np.float32]
-"""What comes of a query: [slots, vocabulary]."""
+"""The answer to a query: [slots, vocabulary]."""
 
 
 def _none() -> Slots:
@@ -31,9 +31,8 @@ class SoftSlots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RefreshCandidates:
-    """Slots of which `count` are read too, those whose values have moved most since they were kept.
-
-    `slots` are ascending and not fed. An adapter that keeps nothing need not choose.
+    """Slots of which the adapter also reads `count`: those whose values moved most since the last
+    read. `slots` are ascending and not fed. An adapter without a cache need not choose.
     """
 
     slots: Slots
@@ -44,15 +43,15 @@ class RefreshCandidates:
 class Query:
     """Reads slots of a canvas into its row of the cache, and asks for predictions.
 
-    feed     slots that are read, ascending; what the cache held of them is replaced. The other
-             slots of [0, reach) are seen as they were read last
-    wanted   slots whose prediction is wanted, ascending, all before `reach`
-    reach    slots from it on are not there
-    ids      [feed] read instead of what the canvas holds
+    feed     slots that are read, ascending; their cached keys are replaced. The other slots of
+             [0, reach) are seen as they were read last
+    wanted   slots to predict, ascending, all before `reach`
+    reach    the first slot that is not seen
+    ids      [feed] read instead of the canvas's tokens
     soft     slots of `feed` that are read as mixtures
-    shadows  slots whose prediction is wanted as if they alone were masked; all are in `feed`
-    choice   more slots to read, as the adapter finds
-    scratch  nothing that is computed is kept; the row's cache is seen where `feed` leaves it
+    shadows  slots to predict as if they alone were masked; all are in `feed`
+    choice   more slots to read, chosen by the adapter
+    scratch  computed keys are not kept; the row's cache is seen outside `feed`
     """
 
     canvas: Canvas
@@ -68,7 +67,7 @@ class Query:
 
     @property
     def tokens(self) -> int:
-        """How many are read."""
+        """Number of tokens that are read."""
         chosen = 0 if self.choice is None else self.choice.count
         return len(self.feed) + len(self.shadows) + chosen
 

@@ -1,4 +1,4 @@
-"""Which part of an answer is written when: blocks of one size, or as far as predictions reach."""
+"""Block schedules: which part of an answer is written when, by block size or by predictions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ class FixedBlocks:
     size     slots of a block; 0: all of the answer. A model with blocks of its own is written in
              these, or in parts of them
     aligned  blocks begin at multiples of their size, counted from the prompt's first slot, so that
-             the first one is what the prompt's last block has left. A model with blocks of its own
-             is always written so
+             the first one is the rest of the prompt's last block. Always so for a model with blocks
+             of its own
 
-    A canvas that may grow gets another block when it is full. Blocks that hold literals alone are
-    passed over.
+    A canvas that may grow gets another block when it is full. Blocks of literals alone are skipped.
     """
 
     size: int = 0
@@ -35,7 +34,7 @@ class FixedBlocks:
 
     def begin(self, _canvas: Canvas, traits: ModelTraits) -> FixedBlocksSession:
         own = traits.block
-        # a block that sees itself whole is not written across its border
+        # a block that sees itself whole is not written across its boundary
         size = self.size if not own or (self.size and own % self.size == 0) else own
         return FixedBlocksSession(size, self.aligned or own > 0, fill_of(traits))
 
@@ -62,20 +61,20 @@ class FixedBlocksSession:
         return range(start, start)
 
     def _grown(self, canvas: Canvas, start: int) -> bool:
-        """Whether there is another block now. Without a size, all of the answer was the block."""
+        """Whether another block was added. Without a size, the whole answer was the block."""
         if not self._size:
             return False
         return canvas.grow(self._end(canvas, start) - start, self._fill) > 0
 
     def _end(self, canvas: Canvas, start: int) -> int:
-        """Where the block that begins at `start` ends."""
+        """The end of the block that begins at `start`."""
         if not self._size:
             return canvas.length
         return start + self._size - (start % self._size if self._aligned else 0)
 
 
 def fill_of(traits: ModelTraits) -> int:
-    """What an open slot holds before there is anything better."""
+    """The initial content of an open slot."""
     return 0 if traits.mask_id is None else traits.mask_id
 
 
@@ -83,9 +82,9 @@ def fill_of(traits: ModelTraits) -> int:
 class AdaBlock:
     """AdaBlock (Lu et al. 2025). Implements `BlockSchedule`.
 
-    A block of `size` slots ends, after the first look at it, behind the slot whose likeliest token
-    is one of `delimiters` with the highest probability, if that reaches `sure`: .3 for LLaDA, .5
-    for Dream.
+    After its first pass, a block of `size` slots is cut behind the slot whose likeliest token is
+    one of `delimiters` with the highest probability, if that reaches `sure`: .3 for LLaDA, .5 for
+    Dream.
     """
 
     delimiters: frozenset[int]
@@ -122,13 +121,13 @@ class _AdaBlockSession:
 
 @dataclass(frozen=True, slots=True)
 class Daedal:
-    """DAEDAL (Li et al. 2025), for models that fill their answers up with terminators.
+    """DAEDAL (Li et al. 2025), for models that pad their answers with terminators.
 
-    The canvas is cut to `start` slots. Before anything is written, `more` slots are added again
-    and again while the mean probability of a terminator over the last `tail` open slots is below
-    `ending`. While writing, the open slot of the least confidence, if that is below `lost`,
+    The canvas is cut to `start` slots. Before anything is written, `more` slots are added
+    repeatedly while the mean probability of a terminator over the last `tail` open slots is below
+    `ending`. While writing, the open slot of the lowest confidence, if that is below `lost`,
     becomes `more` slots, unless the answer is ending: the mean over its tail reaches `ended`.
-    `Canvas.limit` bounds all of it.
+    `Canvas.limit` bounds the length.
     """
 
     start: int = 64
@@ -156,29 +155,27 @@ class _DaedalSession:
         return self._blocks.first(canvas)
 
     def following(self, canvas: Canvas, stats: Stats | None) -> range:
-        """See `ScheduleSession`. A full answer does not grow: its end was in sight."""
+        """See `ScheduleSession`. A full answer does not grow: its end was predicted."""
         if canvas.window.stop >= canvas.length:
             return range(canvas.length, canvas.length)
         return self._blocks.following(canvas, stats)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        rules, window = self._settings, canvas.window
+        settings, window = self._settings, canvas.window
         ends = self._ends(canvas, stats)
         if not self._long_enough:
-            self._long_enough = ends >= rules.ending or not canvas.grow(rules.more, self._fill)
-            # a short canvas had cut the first block off
+            grows = ends < settings.ending and canvas.grow(settings.more, self._fill) > 0
+            self._long_enough = not grows
+            # the short canvas had truncated the first block
             return window if self._long_enough else self._blocks.first(canvas)
-        if ends < rules.ended and stats.open.any():
+        if ends < settings.ended and stats.open.any():
             least = np.where(stats.open, stats.confidence, np.inf).argmin()
-            if stats.confidence[least] < rules.lost:
+            if stats.confidence[least] < settings.lost:
                 return self._widened(canvas, int(stats.slots[least]))
         return window
 
     def _widened(self, canvas: Canvas, slot: int) -> range:
-        """The block with more slots in the place of one, the last ones pushed into the next block.
-
-        Literals are not moved.
-        """
+        """Replace one slot by more, pushing the last ones into the next block; literals stay."""
         room = min(self._settings.more - 1, canvas.limit - canvas.length)
         if room > 0 and not canvas.frozen[slot:].any():
             canvas.insert(slot, room, self._fill)
@@ -186,7 +183,7 @@ class _DaedalSession:
         return canvas.window
 
     def _ends(self, canvas: Canvas, stats: Stats) -> float:
-        """The mean probability of an end over the open slots of the tail; sure where none is."""
+        """The mean probability of an end over the open slots of the tail; 1 where there is none."""
         tail = canvas.undecided[stats.slots] & (stats.slots >= canvas.length - self._settings.tail)
         return float(stats.p_end[tail].mean()) if tail.any() else 1.0
 
@@ -196,7 +193,7 @@ class SlowFast:
     """SlowFast sampling (Wei et al. 2025). Implements `BlockSchedule`.
 
     While exploring, the window is the next `span` slots and each pass notes the last slot whose
-    confidence reaches `fair`; after `most` passes, or as soon as the last `steady` notes vary by a
+    confidence reaches `fair`; after `most` passes, or as soon as the last `steady` notes have a
     standard deviation below `spread`, the window ends there. When it is decided, exploring starts
     again behind it.
     """
@@ -229,14 +226,14 @@ class _SlowFastSession:
         return self._from(canvas, canvas.window.stop)
 
     def moved(self, canvas: Canvas, stats: Stats) -> range:
-        rules, window = self._settings, canvas.window
+        settings, window = self._settings, canvas.window
         if self._fast or not stats.open.any():
             return window
-        fair = stats.slots[stats.open & reaches(stats.confidence, rules.fair)]
+        fair = stats.slots[stats.open & reaches(stats.confidence, settings.fair)]
         self._reached.append(int(fair[-1]) if len(fair) else int(stats.slots[stats.open][0]))
-        last = self._reached[-rules.steady :]
-        steady = len(last) == rules.steady and float(np.std(last)) < rules.spread
-        if not steady and len(self._reached) < rules.most:
+        last = self._reached[-settings.steady :]
+        steady = len(last) == settings.steady and float(np.std(last)) < settings.spread
+        if not steady and len(self._reached) < settings.most:
             return window
         self._fast = True
         return range(window.start, self._reached[-1] + 1)
@@ -247,6 +244,6 @@ class _SlowFastSession:
         left = np.flatnonzero(canvas.undecided[start:])
         start = start + int(left[0]) if len(left) else canvas.length
         stop = min(start + self._settings.span, canvas.length)
-        if self._block:  # one that sees itself whole is left before the next is begun
+        if self._block:  # a block that sees itself whole is finished before the next begins
             stop = min(stop, start + self._block - start % self._block)
         return range(start, stop)

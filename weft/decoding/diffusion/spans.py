@@ -1,6 +1,6 @@
-"""A query as spans of a network: what is read where, who sees whom, long texts in pieces.
+"""A query as spans of a network: columns, visibility, and long texts in pieces.
 
-The mask of a pass grows with the square of what is read in it, so what sees nothing later is read
+The mask of a pass grows with the square of its tokens, so tokens that see nothing later are read
 piece by piece.
 """
 
@@ -22,16 +22,16 @@ from weft.decoding.network.packing import HiddenStateWrite, Span
 from weft.decoding.network.visibility import BlockMask
 
 MixEmbeddings = Callable[[SoftSlots], torch.Tensor]
-"""The embeddings [slots, width] that soft slots are read as."""
+"""The embeddings [slots, width] of soft slots."""
 
 
 def span_of(query: Query, slot: int, traits: ModelTraits, mixing: MixEmbeddings) -> Span:
-    """Into cache row `slot`; logits come in the order of `wanted`, then of `shadows`.
+    """The query in cache row `slot`; logits in the order of `wanted`, then of `shadows`.
 
-    A model with a shift predicts a slot where the one before it is read: that one is read too.
+    A model with a shift predicts a slot from the one before it, which is read, too.
 
-    Raises: `InternalError` for slots that cannot be asked for, `CapabilityError` for shadows of a
-    model without a mask, `ModelRequestError` for a prediction that no token comes before.
+    Raises: `InternalError` for slots that cannot be predicted, `CapabilityError` for shadows of a
+    model without a mask, `ModelRequestError` for a prediction of the first token.
     """
     if len(query.wanted) and int(query.wanted[-1]) >= query.reach:
         raise InternalError(f"slot {int(query.wanted[-1])} is wanted beyond {query.reach}")
@@ -39,7 +39,7 @@ def span_of(query: Query, slot: int, traits: ModelTraits, mixing: MixEmbeddings)
     columns, tokens = _fed(query, sources)
     groups = _copies(query, traits)
     rows = np.searchsorted(columns, sources).tolist()
-    # of a group, the first token predicts: it is the masked one, or the one before it
+    # the first token of a group predicts: the masked one, or the one before it
     rows += [len(columns) + number * len(groups[0]) for number in range(len(groups))]
     copied = np.fromiter(chain.from_iterable(groups), np.int64)
     read = query.canvas.ids[copied]
@@ -52,21 +52,21 @@ def span_of(query: Query, slot: int, traits: ModelTraits, mixing: MixEmbeddings)
         [*columns.tolist(), *range(first, first + len(copied))],
         [*tokens.tolist(), *read.tolist()],
         len(rows),
-        _sight(query, traits, groups),
+        _visibility(query, traits, groups),
         writes=_writes(query.soft, columns, mixing),
         rows=tuple(rows),
     )
 
 
 def horizon(last: int, reach: int, traits: ModelTraits) -> int:
-    """The slot after the last that is seen where `last` is the last that is read."""
+    """The first slot that is not seen when `last` is the last slot read."""
     if not traits.block:
         return reach
     return min(reach, (last // traits.block + 1) * traits.block)
 
 
 def _sources(query: Query, traits: ModelTraits) -> Slots:
-    """The slots whose reading predicts the wanted ones."""
+    """The slots that predict the wanted ones."""
     if not traits.shifted:
         return query.wanted
     if 0 in query.wanted or 0 in query.shadows:
@@ -78,7 +78,7 @@ def _sources(query: Query, traits: ModelTraits) -> Slots:
 
 
 def _fed(query: Query, sources: Slots) -> tuple[Slots, NDArray[np.int64]]:
-    """Slots ascending and what is read there: those of `feed`, and `sources` that lack."""
+    """Slots and tokens to read, ascending: those of `feed`, and missing `sources`."""
     missing = np.setdiff1d(sources, query.feed)
     if not len(missing):
         return query.feed, query.read
@@ -88,7 +88,7 @@ def _fed(query: Query, sources: Slots) -> tuple[Slots, NDArray[np.int64]]:
 
 
 def _copies(query: Query, traits: ModelTraits) -> tuple[tuple[int, ...], ...]:
-    """Positions of the tokens that are read beside the canvas for each shadow."""
+    """For each shadow, the positions of the tokens that are read in addition to the canvas."""
     if not len(query.shadows):
         return ()
     if traits.mask_id is None:
@@ -102,11 +102,13 @@ def _copies(query: Query, traits: ModelTraits) -> tuple[tuple[int, ...], ...]:
 
 
 def _ends(groups: tuple[tuple[int, ...], ...]) -> list[int]:
-    """Where the last of each group stands among all of them: the masked ones."""
+    """Indices of the last token of each group, the masked one, among all of them."""
     return [end - 1 for end in accumulate(map(len, groups))]
 
 
-def _sight(query: Query, traits: ModelTraits, groups: tuple[tuple[int, ...], ...]) -> BlockMask:
+def _visibility(
+    query: Query, traits: ModelTraits, groups: tuple[tuple[int, ...], ...]
+) -> BlockMask:
     causal = 0
     if traits.attention == "causal_encoder":
         causal = query.reach if query.kind == "persist" else query.canvas.window.start
@@ -122,7 +124,7 @@ def _sight(query: Query, traits: ModelTraits, groups: tuple[tuple[int, ...], ...
 def _writes(
     soft: SoftSlots | None, columns: Slots, mixing: MixEmbeddings
 ) -> tuple[HiddenStateWrite, ...]:
-    """Those of the soft slots that are read."""
+    """The soft slots that are read."""
     if soft is None or not len(read := np.flatnonzero(np.isin(soft.slots, columns))):
         return ()
     mixed = SoftSlots(soft.slots[read], soft.ids[read], soft.weights[read])
@@ -131,16 +133,16 @@ def _writes(
 
 
 def split_query(query: Query, traits: ModelTraits, most: int) -> list[Query]:
-    """Queries to be asked one after another, of at most `most` slots; the last predicts.
+    """The query in pieces of at most `most` slots, to be asked one after another.
 
-    It may be longer: the window is never cut, nor is a block, nor anything where all slots see each
-    other.
+    The last piece predicts, and may be longer: the window and blocks are never cut, nor a query
+    with full attention.
     """
     if traits.attention == "full" or query.scratch or query.ids is not None:
         return [query]
     size = traits.block or 1
     nothing = np.empty(0, dtype=np.int64)
-    found, feed = [], query.feed
+    pieces, feed = [], query.feed
     while len(feed) > most:
         end = min(int(feed[most - 1]) + 1, _uncut(query, traits)) // size * size
         taken = int(np.searchsorted(feed, end))
@@ -149,13 +151,13 @@ def split_query(query: Query, traits: ModelTraits, most: int) -> list[Query]:
         piece = replace(
             query, feed=feed[:taken], wanted=nothing, shadows=nothing, soft=None, reach=end
         )
-        found.append(piece)
+        pieces.append(piece)
         feed = feed[taken:]
-    return [*found, replace(query, feed=feed)]
+    return [*pieces, replace(query, feed=feed)]
 
 
 def _uncut(query: Query, traits: ModelTraits) -> int:
-    """From this slot on, all is read together."""
+    """The slot from which on all is read together."""
     firsts = [query.reach]
     if query.kind != "persist":
         firsts.append(query.canvas.window.start)

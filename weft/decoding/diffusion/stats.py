@@ -1,6 +1,6 @@
-"""What policies look at: the prediction of each slot in a few numbers, and the tokens drawn.
+"""Statistics for policies: the prediction of each slot in a few numbers, and sampled tokens.
 
-All from logits before temperature and cuts, so that a cut never looks like certainty.
+Logits before temperature, top-k and top-p, because a cut looks like certainty.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from weft.decoding.sampling import CounterRng, SamplingParams, TokenRng
 
 _VISIT: Final = 1 << 32
 SLACK: Final = 1e-6
-"""Probabilities from float32 logits differ by less where they are equal: one half may read
-0.49999997 on one machine and 0.5 on the next."""
+"""Equal probabilities from float32 logits may differ by this much: one half reads 0.49999997 on
+one machine and 0.5 on another."""
 OF_POLICIES: Final = 1 << 63
-"""The first position of `SampledTokens.rng` that no slot uses; there are as many more."""
+"""The first random position that no slot uses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stats:
-    """Slots ascending, and of each:
+    """Statistics of slots, ascending:
 
     open         undecided, and in the window
     top_ids      [slots, 2] the two likeliest tokens, the lower id of equals first
@@ -32,7 +32,7 @@ class Stats:
     entropy      nats
     p_end        of all tokens that end a text
     kl           of this prediction from the one a pass before, nats; nan where there was none
-    logp         [slots, vocabulary], or None where no policy asked for it
+    logp         [slots, vocabulary], or None where no policy needs it
     shadow       slots and [slots, vocabulary] logits of `Query.shadows`, or None
     """
 
@@ -57,11 +57,11 @@ class Stats:
         return self.top_p[:, 0] - self.top_p[:, 1]
 
     def within(self, canvas: Canvas) -> Stats:
-        """The same predictions when the window, or what is decided, has changed since."""
+        """The same predictions after a change of the window or of decided slots."""
         return replace(self, open=_open(canvas, self.slots))
 
     def rows(self, slots: Slots) -> NDArray[np.intp]:
-        """Where `slots`, which are all here, stand."""
+        """The rows of `slots`, all of which are present."""
         return np.searchsorted(self.slots, slots)
 
 
@@ -72,10 +72,10 @@ def reaches(values: NDArray[np.float64], threshold: float) -> Bits:
 
 
 def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[..., vocabulary], computed in float32 around the largest."""
+    """[..., vocabulary], in float32, normalised around the maximum."""
     above = logits - logits.max(axis=-1, keepdims=True)
-    found: NDArray[np.float32] = above - np.log(np.exp(above).sum(axis=-1, keepdims=True))
-    return found
+    logs: NDArray[np.float32] = above - np.log(np.exp(above).sum(axis=-1, keepdims=True))
+    return logs
 
 
 def compute_stats(
@@ -88,7 +88,7 @@ def compute_stats(
     keep: bool = False,
     shadow: tuple[Slots, NDArray[np.float32]] | None = None,
 ) -> Stats:
-    """`logits` [slots, vocabulary]. `before`: a pass before, with its `logp`; `keep`: ours too."""
+    """Statistics of `logits` [slots, vocabulary]. `before`: an earlier pass; `keep` its `logp`."""
     logp = log_probabilities(logits)
     p = np.exp(logp)
     top_ids = _two_likeliest(logits)
@@ -123,7 +123,7 @@ def _two_likeliest(logits: NDArray[np.float32]) -> NDArray[np.int64]:
 def _kl(
     slots: Slots, p: NDArray[np.float32], logp: NDArray[np.float32], before: Stats | None
 ) -> NDArray[np.float64]:
-    """Of the new prediction from the old one."""
+    """The divergence of the new prediction from the old one."""
     kl = np.full(len(slots), np.nan)
     if before is None or before.logp is None:
         return kl
@@ -139,8 +139,7 @@ def _kl(
 class SampledTokens:
     """A token for each slot of `Stats`, and its probability before temperature and cuts.
 
-    `rng` is the row's own, for a policy that decides by chance too: at positions from
-    `OF_POLICIES` on, which no slot has.
+    `rng` is the row's own; policies use positions from `OF_POLICIES` on, which no slot has.
     """
 
     ids: NDArray[np.int64]
@@ -150,7 +149,7 @@ class SampledTokens:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeAnswer:
-    """What came of one query of a look: of the slots it wanted, and of its own canvas."""
+    """The answer to one probe query: statistics of its slots on its own canvas."""
 
     stats: Stats
     drawn: SampledTokens
@@ -165,11 +164,10 @@ def sample_tokens(
     *,
     fresh: bool = False,
 ) -> SampledTokens:
-    """The likeliest tokens, or tokens drawn by chance: one number for each slot of the answer.
+    """The likeliest tokens, or samples with one random number for each slot of the answer.
 
-    A slot that is not written keeps its number, so that the order of writing does not change what
-    is drawn for the same prediction; one that was opened again gets another. `fresh`: another at
-    every step.
+    A slot that is not written keeps its number, so that the order of writing does not change the
+    samples from equal predictions; a reopened slot gets another. `fresh`: another in every step.
     """
     if sampling.greedy:
         ids = logits.argmax(axis=1) if len(logits) else np.empty(0, dtype=np.int64)

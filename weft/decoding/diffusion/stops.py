@@ -1,4 +1,4 @@
-"""When a text has ended before its canvas is full."""
+"""Stop policies: when a text ends before its canvas is full."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from weft.decoding.diffusion.stats import Stats, reaches
 class FirstTerminator:
     """Implements `StopPolicy`.
 
-    A terminator with an undecided slot before it ends nothing yet. `trims`: the slots behind it
-    are dropped at once, which makes passes cheaper; not for policies that may take a terminator
-    back, nor for models that were trained on canvases of one length.
+    A terminator with an undecided slot before it does not end the text yet. `trims`: the slots
+    behind it are dropped at once, which makes passes cheaper; not for policies that may retract a
+    terminator, nor for models that were trained on canvases of one length.
     """
 
     trims: bool = False
@@ -46,7 +46,7 @@ class FirstTerminatorSession:
 
 
 def decided_ends(canvas: Canvas, end_ids: Slots) -> Slots:
-    """The slots of the answer that were decided to end it, ascending."""
+    """The slots of the answer that were decided as terminators, ascending."""
     decided = canvas.ours & ~canvas.undecided & ~canvas.frozen
     return np.flatnonzero(decided & np.isin(canvas.ids, end_ids))
 
@@ -55,10 +55,9 @@ def decided_ends(canvas: Canvas, end_ids: Slots) -> Slots:
 class EndOfTextStop:
     """Implements `StopPolicy`. Learn2PD's end-of-text prediction (Bao et al. 2025), made safe.
 
-    A terminator that was written while the model gave all terminators together a probability of
-    `sure` at that slot cuts the canvas behind it, whatever is undecided before it. The text is
-    over when nothing is. (The published code cuts at the likeliest terminator that is predicted,
-    however unlikely it is.)
+    A terminator cuts the canvas behind it if the model gave all terminators together a probability
+    of `sure` at that slot, even with undecided slots before it. The text ends when there are none.
+    (The published code cuts at the likeliest predicted terminator, however unlikely it is.)
     """
 
     sure: float = 0.9

@@ -1,7 +1,7 @@
 """Acceptance: which nodes of a draft stay, by the target's distribution after each of them.
 
 An `Acceptor` keeps the target's distribution, whatever the draft; a `LossyAcceptor` may change the
-text and has to be asked for.
+text and must be requested.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from weft.decoding.sampling import TokenRng
 from weft.decoding.speculative.draft import ROOT, DraftTree
 
 DistributionAt = Callable[[int], NDArray[np.float64]]
-"""The target's distribution [vocabulary] of what follows a node, or `ROOT`."""
+"""The target's distribution [vocabulary] after a node, or after `ROOT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedPath:
     """`path`: accepted nodes from the root down; `bonus`: the target's own token after the last.
-
-    `tried` counts the candidates that were looked at, the accepted ones included.
+    `tried` counts tested candidates, including accepted ones.
     """
 
     path: tuple[int, ...]
@@ -32,25 +31,24 @@ class AcceptedPath:
     tried: int = 0
 
     def tokens(self, tree: DraftTree) -> tuple[int, ...]:
-        """What is committed: at least one token."""
+        """The committed tokens: at least one."""
         return (*(tree.tokens[node] for node in self.path), self.bonus)
 
 
 class Acceptor(Protocol):
-    """A rule that keeps the target's distribution, whatever the draft: a lossless one."""
+    """A lossless rule: it keeps the target's distribution, whatever the draft."""
 
     def walk(
         self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
-        """Walk down `tree`. `position` is that of the first token that is decided."""
+        """Walk down `tree`; `position` is that of the first decided token."""
 
 
 class ExactMatch:
-    """Sample and match: the target draws its token as ever, and a draft that has it is followed.
+    """Sample and match: the target samples its token as without a draft, and a match is accepted.
 
-    For drafts that draw nothing it is the ratio test (arXiv 2211.17192) with a distribution of one
-    token, and with a greedy distribution the greedy rule: token for token what is written without a
-    draft.
+    For deterministic drafts it is the ratio test (arXiv 2211.17192) with a distribution of one
+    token, and with a greedy distribution the greedy rule: the same tokens as without a draft.
     """
 
     def walk(
@@ -61,12 +59,12 @@ class ExactMatch:
         while True:
             token = rng.token(distribution_at(node), position + len(path))
             children = tree.children(node)
-            found = next((child for child in children if tree.tokens[child] == token), None)
-            if found is None:
+            match = next((child for child in children if tree.tokens[child] == token), None)
+            if match is None:
                 return AcceptedPath(tuple(path), token, tried + len(children))
-            tried += children.index(found) + 1
-            path.append(found)
-            node = found
+            tried += children.index(match) + 1
+            path.append(match)
+            node = match
 
 
 Array = NDArray[np.float64]
@@ -77,8 +75,8 @@ class RejectionSampling:
 
     Siblings are tested in the order of their drawing, each against what the earlier ones left of
     the target's distribution: SpecInfer's multi-step test for independent draws (arXiv 2305.09781),
-    Sequoia's for draws without replacement (2402.12374). Children that nobody drew are tested as
-    certain: with their distribution.
+    Sequoia's for draws without replacement (2402.12374). Children that were not drawn at random are
+    tested as certain.
     """
 
     def walk(
@@ -88,25 +86,23 @@ class RejectionSampling:
         node, tried = ROOT, 0
         while True:
             here = position + len(path)
-            taken, left, count = _test(tree, node, distribution_at(node), rng, here)
+            accepted, left, count = _test(tree, node, distribution_at(node), rng, here)
             tried += count
-            if taken is None:
+            if accepted is None:
                 return AcceptedPath(tuple(path), rng.token(left, here), tried)
-            path.append(taken)
-            node = taken
+            path.append(accepted)
+            node = accepted
 
 
 def _test(
     tree: DraftTree, node: int, distribution: Array, rng: TokenRng, position: int
 ) -> tuple[int | None, Array, int]:
-    """The accepted child of `node`, or None and what is left of `distribution`; how many were
-    tested.
-    """
+    """The accepted child of `node` or None, the distribution that is left, the number of tests."""
     proposal = tree.proposals.get(node)
     drawn = None if proposal is None else proposal.distribution
     for sibling, child in enumerate(tree.children(node)):
         token = tree.tokens[child]
-        certain = drawn is None or not drawn[token] > 0.0  # nobody can have drawn it from there
+        certain = drawn is None or not drawn[token] > 0.0  # a token that it cannot have drawn
         q = 1.0 if certain or drawn is None else float(drawn[token])
         if rng.accepts(min(1.0, float(distribution[token]) / q), position, sibling):
             return child, distribution, sibling + 1
@@ -126,9 +122,7 @@ def _without(distribution: Array, token: int) -> Array:
 
 
 def _positive(rest: Array, distribution: Array) -> Array:
-    """`rest` without what is negative, as a distribution. Nothing left: rounding rejected the
-    certain.
-    """
+    """`rest` without negative parts, normalised; `distribution` if rounding left nothing."""
     rest = np.maximum(rest, 0.0)
     total = rest.sum()
     return rest / total if total > 0.0 else distribution
@@ -136,26 +130,25 @@ def _positive(rest: Array, distribution: Array) -> Array:
 
 @runtime_checkable
 class LossyAcceptor(Protocol):
-    """A rule that does not keep the target's distribution."""
+    """A rule that may change the target's distribution."""
 
     def walk_lossy(
         self, tree: DraftTree, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
-        """As `Acceptor.walk`, of which it keeps the shape only."""
+        """As `Acceptor.walk`, without its guarantee."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypicalAcceptance:
     """Implements `LossyAcceptor`: typical acceptance (Medusa, arXiv 2401.10774, section 2.3.1).
 
-    A token x is kept if p(x) > min(epsilon, delta * exp(-H(p))).
+    A token x is accepted if p(x) > min(epsilon, delta * exp(-H(p))).
 
     H is the entropy of the target's distribution p, in nats. Of several such children the likeliest
-    is followed. The token after them is drawn from the distribution, by the same rng as without
-    a draft. A greedy distribution has no entropy and one token: then this is the greedy rule, and
-    nothing is lost.
+    is followed. The token after them is sampled as without a draft. For a greedy distribution this
+    is the greedy rule, which is lossless.
 
-    Raises: `ValueError` for values out of 0..1.
+    Raises: `ValueError` for values outside 0..1.
     """
 
     epsilon: float = 0.09
@@ -175,17 +168,17 @@ class TypicalAcceptance:
             children = tree.children(node)
             tried += len(children)
             least = min(self.epsilon, self.delta * float(np.exp(-_entropy(distribution))))
-            kept = [child for child in children if distribution[tree.tokens[child]] > least]
-            if not kept:
+            accepted = [child for child in children if distribution[tree.tokens[child]] > least]
+            if not accepted:
                 return AcceptedPath(
                     tuple(path), rng.token(distribution, position + len(path)), tried
                 )
-            node = max(kept, key=lambda child: float(distribution[tree.tokens[child]]))
+            node = max(accepted, key=lambda child: float(distribution[tree.tokens[child]]))
             path.append(node)
 
 
 def _entropy(distribution: NDArray[np.float64]) -> float:
-    """In nats."""
+    """Entropy in nats."""
     some = distribution[distribution > 0.0]
     return float(-(some * np.log(some)).sum())
 
@@ -193,7 +186,7 @@ def _entropy(distribution: NDArray[np.float64]) -> float:
 class AcceptAll:
     """Implements `LossyAcceptor`: Lexical Unit Decoding's rule (arXiv 2405.15208), for chains.
 
-    What was drafted is kept, unverified: its drafter drafts only what it is sure of.
+    Accepts every drafted token unverified: its drafter drafts only tokens it is sure of.
     """
 
     def walk_lossy(
@@ -202,9 +195,7 @@ class AcceptAll:
         path: list[int] = []
         node = ROOT
         while True:
-            distribution = distribution_at(
-                node
-            )  # asked at every node on the way: the host follows along
+            distribution = distribution_at(node)  # at every node, so that the host can follow
             children = tree.children(node)
             if not children:
                 return AcceptedPath(

@@ -1,4 +1,4 @@
-"""A draft: a tree of tokens that may follow the last committed one, and rows read beside it.
+"""A draft: a tree of tokens that may follow the last committed one, and auxiliary rows.
 
 Arrays over a tree have a row for the root first, then one for each node.
 """
@@ -20,7 +20,7 @@ DrawKind = Literal["independent", "without_replacement"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChildDistribution:
-    """How the children of a node were drawn: from `distribution` [vocabulary], in their order.
+    """How the children of a node were sampled, in order, from `distribution` [vocabulary].
 
     independent           each from the distribution itself (SpecInfer)
     without_replacement   each from what the earlier ones leave of it (Sequoia)
@@ -32,14 +32,13 @@ class ChildDistribution:
 
 @dataclass(frozen=True, slots=True)
 class DraftTree:
-    """`tokens[i]` follows node `parents[i]` (`ROOT`: the last committed token), which is before it.
+    """`tokens[i]` follows node `parents[i]` (`ROOT`: the last committed token), which comes first.
 
-    Children of one node stand in the order in which they were drawn. `proposals` has the
-    distribution of those that were drawn at random, by their parent; the others were chosen by a
-    rule that draws nothing (a look-up, the largest logits), and then siblings differ. A chain is a
-    tree, and so is a draft of nothing.
+    `proposals` has the distribution of sampled children by their parent, in the order of sampling;
+    other children were chosen by a rule (a look-up, the largest logits), and then siblings differ.
+    Chains and empty drafts are trees.
 
-    Raises: `ValueError` for what is no such tree.
+    Raises: `ValueError` for an invalid tree.
     """
 
     tokens: tuple[int, ...] = ()
@@ -49,23 +48,23 @@ class DraftTree:
     def __post_init__(self) -> None:
         if len(self.tokens) != len(self.parents):
             raise ValueError(f"{len(self.tokens)} tokens with {len(self.parents)} parents")
-        seen: set[tuple[int, int]] = set()
+        edges: set[tuple[int, int]] = set()
         for node, (token, parent) in enumerate(zip(self.tokens, self.parents, strict=True)):
             if not ROOT <= parent < node:
                 raise ValueError(f"node {node} comes before its parent {parent}")
             if token < 0:
                 raise ValueError(f"node {node} is no token: {token}")
             proposal = self.proposals.get(parent)
-            again = (parent, token) in seen
+            again = (parent, token) in edges
             if again and (proposal is None or proposal.kind == "without_replacement"):
                 raise ValueError(f"node {node} repeats a sibling, token {token}")
-            seen.add((parent, token))
+            edges.add((parent, token))
 
     @classmethod
     def chain(
         cls, tokens: Sequence[int], distributions: Sequence[NDArray[np.float64]] | None = None
     ) -> DraftTree:
-        """Tokens that follow one another, drawn from `distributions` where those are given."""
+        """A chain of tokens, sampled from `distributions` if given."""
         parents = tuple(range(ROOT, len(tokens) - 1))
         if distributions is None:
             return cls(tuple(tokens), parents)
@@ -89,7 +88,7 @@ class DraftTree:
 
     @property
     def depths(self) -> NDArray[np.int64]:
-        """[1 + nodes]: 0 for the root. A token stands so many positions after the root."""
+        """[1 + nodes]: positions after the root; 0 for the root."""
         depths = np.zeros(1 + len(self), np.int64)
         for node, parent in enumerate(self.parents):
             depths[node + 1] = depths[parent + 1] + 1
@@ -97,23 +96,22 @@ class DraftTree:
 
     @property
     def ancestors(self) -> NDArray[np.bool_]:
-        """[1 + nodes, 1 + nodes]: whether the row's node sees the column's: itself, those above."""
-        seen = np.eye(1 + len(self), dtype=np.bool_)
+        """[1 + nodes, 1 + nodes]: whether the row's node sees the column's: itself, ancestors."""
+        sees = np.eye(1 + len(self), dtype=np.bool_)
         for node, parent in enumerate(self.parents):
-            seen[node + 1] |= seen[parent + 1]
-        return seen
+            sees[node + 1] |= sees[parent + 1]
+        return sees
 
     def clipped(self, depth: int, nodes: int | None = None) -> DraftTree:
-        """No deeper than `depth`, and of what is left the first `nodes`.
-
-        Which of several children stay depends on their order only, so that the rules stay exact.
+        """No deeper than `depth`, and of the rest the first `nodes`. The choice among siblings
+        depends on their order only, so that acceptance stays exact.
         """
         depths = self.depths[1:]
-        kept = [node for node in range(len(self)) if depths[node] <= depth][:nodes]
-        place = {ROOT: ROOT} | {node: at for at, node in enumerate(kept)}
+        selected = [node for node in range(len(self)) if depths[node] <= depth][:nodes]
+        place = {ROOT: ROOT} | {node: at for at, node in enumerate(selected)}
         return DraftTree(
-            tuple(self.tokens[node] for node in kept),
-            tuple(place[self.parents[node]] for node in kept),
+            tuple(self.tokens[node] for node in selected),
+            tuple(place[self.parents[node]] for node in selected),
             {
                 place[parent]: distribution
                 for parent, distribution in self.proposals.items()
@@ -133,21 +131,19 @@ def _nothing() -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuxiliaryRows:
-    """Rows that are read along with a draft and are no candidates: one-pass methods look ahead by
-    them.
+    """Rows that are read with a draft but are no candidates, as in one-pass methods.
 
     Prompt tokens (PPD, arXiv 2405.18628), look-ahead tokens (PaSS, 2311.13581), the window of
     Lookahead (2402.02057), injected states (hidden transfer, 2404.12022).
 
-    Each row reads a token of `tokens`, and hangs under a node of the draft, or `ROOT`.
+    Each row reads a token of `tokens` under a node of the draft, or `ROOT`.
 
-    under    that node; the row sees it and all above it
-    depths   how many positions after the root the row stands
+    under    that node; the row sees it and its ancestors
+    depths   positions after the root
     sees     [rows, rows]: which of these rows each sees, itself included
-    writes   what is put in the place of hidden states; there row 0 is the root, then come the
-             nodes, then these rows
+    writes   replacements of hidden states; row 0 is the root, then come the nodes and these rows
 
-    Raises: `ValueError` where sizes differ.
+    Raises: `ValueError` for different sizes.
     """
 
     tokens: tuple[int, ...] = ()
@@ -165,21 +161,21 @@ class AuxiliaryRows:
         return len(self.tokens)
 
     def below(self, node: int) -> tuple[int, ...]:
-        """The rows that hang under `node`."""
+        """The rows under `node`."""
         return tuple(row for row, above in enumerate(self.under) if above == node)
 
     def depths_with(self, tree: DraftTree) -> NDArray[np.int64]:
-        """[1 + nodes + rows]: how many positions after the root each stands."""
+        """[1 + nodes + rows]: positions after the root."""
         return np.concatenate([tree.depths, np.array(self.depths, np.int64)])
 
     def sees_with(self, tree: DraftTree) -> NDArray[np.bool_]:
         """[1 + nodes + rows, 1 + nodes + rows]: which each sees. No node sees a row."""
         nodes = 1 + len(tree)
-        seen = np.zeros((nodes + len(self),) * 2, np.bool_)
-        seen[:nodes, :nodes] = tree.ancestors
-        seen[nodes:, :nodes] = seen[[node - ROOT for node in self.under], :nodes]
-        seen[nodes:, nodes:] = self.sees
-        return seen
+        sees = np.zeros((nodes + len(self),) * 2, np.bool_)
+        sees[:nodes, :nodes] = tree.ancestors
+        sees[nodes:, :nodes] = sees[[node - ROOT for node in self.under], :nodes]
+        sees[nodes:, nodes:] = self.sees
+        return sees
 
 
 NO_ROWS = AuxiliaryRows()
@@ -187,18 +183,16 @@ NO_ROWS = AuxiliaryRows()
 
 @dataclass(frozen=True, slots=True)
 class DraftProposal:
-    """What a drafter asks the target to read: `tree` may be walked, `aux` is only looked at.
-    `source`: who drafted, for reports.
-    """
+    """A draft: the target verifies `tree`, and only reads `aux`. `source`: its drafter."""
 
     tree: DraftTree = field(default_factory=DraftTree)
     aux: AuxiliaryRows = NO_ROWS
     source: str = ""
 
     def clipped(self, depth: int) -> DraftProposal:
-        """No deeper than `depth`; rows under what is cut off go too. Unchanged where all fits.
+        """No deeper than `depth`, without rows under removed nodes; unchanged where all fits.
 
-        Rows that are written to cannot be numbered anew: such a draft is cut to its tree.
+        Rows with writes cannot be renumbered: such a draft is cut to its tree.
         """
         if int(self.tree.depths.max()) <= depth:
             return self

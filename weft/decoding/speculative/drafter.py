@@ -1,6 +1,6 @@
-"""The ports of drafting: a drafter guesses for one sequence, a method for all of a target.
+"""The ports of drafting: a drafter drafts for one sequence, a method for all of a target.
 
-Guesses decide the speed, never the text.
+Drafts decide the speed, never the text.
 """
 
 from __future__ import annotations
@@ -22,31 +22,30 @@ if TYPE_CHECKING:
 
 
 class Drafter(Protocol):
-    """Guesses for one sequence. It is told every token of it, in order, and nothing else."""
+    """Drafts for one sequence, of which it receives every token in order."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The sequence goes on with `tokens`: first the prompt, then what is committed."""
+        """Append tokens to the sequence: first the prompt, then committed ones."""
 
     def propose(self, most: int) -> DraftProposal | DraftTree:
-        """A draft of what follows the last token, of at most `most` nodes; perhaps none."""
+        """A draft of at most `most` nodes after the last token; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetOutputs:
-    """What one pass of the target showed of a sequence.
+    """Outputs of one pass of the target over a sequence.
 
-    tokens   those it read that stay, in order: a piece of the prompt, or the last token and the
+    tokens   those read and committed, in order: a piece of the prompt, or the last token and the
              accepted path
     hidden   by layer: [tokens, width], what entered it for these tokens
     logits   [1 + nodes, vocabulary] of the root and the draft; a prompt's last piece has one row,
              the others none
-    aux      [rows, vocabulary] of the rows beside the draft; `under`: those under the last accepted
-             node
-    walk     what came of the draft; None for the prompt
+    aux      [rows, vocabulary] of the auxiliary rows; `under`: those under the last accepted node
+    walk     the result of the draft; None for the prompt
     """
 
     tokens: tuple[int, ...]
@@ -59,17 +58,17 @@ class TargetOutputs:
 
 @runtime_checkable
 class TargetObserver(Drafter, Protocol):
-    """A drafter that also looks at the target's passes.
+    """A drafter that also receives outputs of the target's passes.
 
-    What was taken over from another sequence's cache is never seen: it starts later then.
+    Outputs of a prefix taken from another sequence's cache are missing.
     """
 
     @property
     def taps(self) -> tuple[int, ...]:
-        """The layers whose entering states it wants; the number of layers: what leaves the last."""
+        """The layers whose input states it needs; the number of layers: the last output."""
 
-    def see(self, seen: TargetOutputs) -> None:
-        """A pass has been made. Comes before `extend` with the tokens that came of it."""
+    def see(self, outputs: TargetOutputs) -> None:
+        """Receive the outputs of a pass; comes before `extend` with the resulting tokens."""
 
 
 GREEDY = SamplingParams(0.0)
@@ -77,9 +76,7 @@ GREEDY = SamplingParams(0.0)
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """What a request says of itself: how its tokens are drawn, from which `seed`, and for which
-    node of the program (`label`; empty: unknown). The seed is for drafts drawn at random.
-    """
+    """What drafts depend on: sampling, a `seed`, and the node of the program (`label`)."""
 
     sampling: SamplingParams = GREEDY
     seed: int = 0
@@ -88,23 +85,23 @@ class DraftRequest:
 
 UNKNOWN_REQUEST = DraftRequest()
 ProposalRequest = tuple[Drafter, int]
-"""A drafter of the method, and how many nodes it may propose."""
+"""A drafter of the method, and the most nodes that it may propose."""
 
 
 class SpeculativeMethod(Protocol):
-    """Weights, tries, threads: what drafters of one kind have in common."""
+    """Weights, tries and threads that the drafters of one kind share."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
 
     @property
     def acceptor(self) -> Acceptor | LossyAcceptor:
-        """The rule that its drafts go with."""
+        """The rule that verifies its drafts."""
 
     @property
     def nodes(self) -> int:
-        """At most so many nodes in a draft; 0 is plain decoding."""
+        """The most nodes of a draft; 0 is plain decoding."""
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
         """The drafter of a new sequence, before its first token."""
@@ -113,19 +110,19 @@ class SpeculativeMethod(Protocol):
         """The drafts of one step, in order; where a drafter failed, its error."""
 
     def end(self, drafter: Drafter) -> None:
-        """The sequence of a drafter has ended; it is not asked again."""
+        """The sequence of a drafter has ended; it gets no more requests."""
 
     def close(self) -> None:
-        """Let go of threads, processes and memory."""
+        """Release threads, processes and memory."""
 
 
 def propose_all(
     method: SpeculativeMethod, asks: Sequence[ProposalRequest]
 ) -> list[DraftProposal | BaseException]:
-    """What `method` proposes; where it fails altogether, its error for each."""
+    """The drafts of `method`; if it fails, its error for each request."""
     try:
         answers = list(method.propose(asks))
-    except Exception as error:  # noqa: BLE001 - told to who asked, who goes on without it
+    except Exception as error:  # noqa: BLE001 - returned: the caller decodes without it
         return [error] * len(asks)
     if len(answers) != len(asks):
         return [ValueError(f"{len(answers)} drafts where {len(asks)} were asked for")] * len(asks)
@@ -133,25 +130,25 @@ def propose_all(
 
 
 def propose_each(asks: Sequence[ProposalRequest]) -> list[DraftProposal | BaseException]:
-    """Drafts of drafters that work each for itself; the failure of one is not its neighbours'."""
+    """Drafts of independent drafters; the failure of one does not affect the others."""
     return [_proposed(drafter, most) for drafter, most in asks]
 
 
 def _proposed(drafter: Drafter, most: int) -> DraftProposal | BaseException:
     try:
         return proposal_of(drafter, most)
-    except Exception as error:  # noqa: BLE001 - told to who asked, who goes on without it
+    except Exception as error:  # noqa: BLE001 - returned: the caller decodes without it
         return error
 
 
 def proposal_of(drafter: Drafter, most: int) -> DraftProposal:
-    """What a drafter that works for itself proposes. Raises: what it raises."""
+    """The draft of an independent drafter. Raises: what it raises."""
     draft = drafter.propose(most)
     return DraftProposal(draft, source=drafter.name) if isinstance(draft, DraftTree) else draft
 
 
 class BaseMethod:
-    """Implements `SpeculativeMethod` but for `begin` and `propose`; holds nothing of a sequence."""
+    """Implements `SpeculativeMethod` except `begin` and `propose`; has no state of sequences."""
 
     def __init__(
         self, name: str, nodes: int, acceptor: Acceptor | LossyAcceptor | None = None
@@ -161,14 +158,14 @@ class BaseMethod:
         self.acceptor = acceptor or ExactMatch()
 
     def end(self, drafter: Drafter) -> None:
-        """Keeps nothing."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
 
 class PerSequenceMethod(BaseMethod):
-    """Implements `SpeculativeMethod` with drafters that share nothing."""
+    """Implements `SpeculativeMethod` with drafters that share no state."""
 
     def __init__(
         self,
@@ -188,7 +185,7 @@ class PerSequenceMethod(BaseMethod):
 
 
 class MethodDrafter(ABC):
-    """One sequence of a method that drafts for all sequences in the same passes."""
+    """One sequence of a method that drafts for all of its sequences in the same passes."""
 
     def __init__(self, method: SpeculativeMethod) -> None:
         self.name = method.name

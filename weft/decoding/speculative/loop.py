@@ -1,6 +1,6 @@
-"""Speculative decoding of one sequence: propose, verify, walk, commit. Without drafts it is plain.
+"""Speculative decoding of one sequence: propose, verify, walk, commit. Plain without drafts.
 
-Knows no text: stop strings are for who reads the tokens.
+Stop strings are left to the reader of the tokens.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """The text ends with one of `end_ids`, at the latest after `max_tokens`."""
+    """A text ends with one of `end_ids`, at the latest after `max_tokens`."""
 
     max_tokens: int
     end_ids: frozenset[int] = frozenset()
 
 
 class DecodeLoop:
-    """One sequence on its way. `target` and `speculation` know the prompt already.
+    """The decoding of one sequence, whose prompt `target` and `speculation` have read.
 
-    `position` is that of the first token, for the rng that decides. Give each step's tokens on
-    as they come: iterating again goes on where it stopped.
+    `position` is that of the first token, for `rng`. Iterate over the tokens of each step;
+    iterating again continues.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DecodeLoop:
 
     @property
     def counters(self) -> SpeculativeCounters:
-        """What it took so far."""
+        """Counts so far."""
         return self.speculation.counters
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
@@ -59,7 +59,7 @@ class DecodeLoop:
             yield self.step()
 
     def step(self) -> tuple[int, ...]:
-        """One pass of the target: at least one token, the last of the text with an end in it."""
+        """One pass of the target: at least one token, up to the end of the text."""
         draft = self._propose()
         distribution_at = self._target.verify(draft, self.speculation.taps)
         here = self._position + self.counters.tokens
@@ -98,13 +98,13 @@ def decode_alone(
     limits: DecodeLimits,
     slot: int = 0,
 ) -> DecodeLoop:
-    """Iterate over what is returned: the tokens of each step. Reads the prompt at once.
+    """A loop to iterate over: the tokens of each step. Reads the prompt at once.
 
-    Raises: `ValueError` for a prompt of no tokens.
+    Raises: `ValueError` for an empty prompt.
     """
     speculation = SpeculativeSequence(method, network.vocabulary_size, DraftRequest(sampling))
     target = NetworkTarget(network, sampling, slot)
-    for seen in target.begin(prompt, speculation.taps):
-        speculation.see(seen)
+    for outputs in target.begin(prompt, speculation.taps):
+        speculation.see(outputs)
     speculation.extend(prompt)
     return DecodeLoop(target, speculation, rng, limits)

@@ -1,7 +1,7 @@
-"""What passes of a target take, by how many tokens they read and how long the text is.
+"""Costs of passes of a target, by the number of tokens they read and the length of the text.
 
-Measured at first use, then remembered: in the process, and in the user's cache folder under a name
-that stands for the model and the machine.
+Measured at first use, then cached: in the process, and in the user's cache folder by model and
+machine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from weft.decoding.speculative.trained_drafter import Fingerprint
 
 
 class CostCurve:
-    """v(n) with v(1) = 1, from `measured` times by the number of tokens; straight in between.
+    """The relative cost v(n) of n tokens, with v(1) = 1, interpolated between `measured` times.
 
-    A longer pass never counts as a shorter one, whatever the noise. Beyond the last measurement it
-    goes on as steeply as between the last two.
+    Never falling, whatever the noise; extrapolated beyond the last measurement.
 
-    Raises: `ValueError` without a time for one token, or for times that are none.
+    Raises: `ValueError` without a time for one token, or for invalid times.
     """
 
     def __init__(self, measured: Mapping[int, float]) -> None:
@@ -57,10 +56,9 @@ class CostCurve:
 
 class PassCosts:
     """Seconds of a pass, from `measured`: by context length, by the number of tokens it reads.
+    Interpolated between context lengths, constant outside them.
 
-    Between two context lengths times are straight; outside they are those of the nearest.
-
-    Raises: `ValueError` without a context, or for times that are none.
+    Raises: `ValueError` without a context, or for invalid times.
     """
 
     def __init__(self, measured: Mapping[int, Mapping[int, float]]) -> None:
@@ -71,11 +69,11 @@ class PassCosts:
         self._curves = [CostCurve(times) for times in self.measured.values()]
 
     def second(self, context: int) -> float:
-        """Seconds of a pass over one token, that many tokens into a sequence."""
+        """Seconds of a pass over one token, after `context` tokens."""
         return sum(share * self.measured[at][1] for at, share in self._between(context))
 
     def curve(self, context: int) -> CostCurve:
-        """v(n) that many tokens into a sequence."""
+        """v(n) after `context` tokens."""
         curves = dict(zip(self._contexts, self._curves, strict=True))
         near = self._between(context)
         if len(near) == 1:
@@ -99,11 +97,11 @@ class PassCosts:
 
 
 def pays_most(expected: Mapping[int, float], curve: Callable[[int], float]) -> int:
-    """Of the sizes, in rows beside the root, the one with most tokens a time (PPD, arXiv
-    2405.18628, calls it hardware-aware): for drafters whose drafts cost no pass.
+    """The size, in rows without the root, with the highest rate of tokens (PPD, arXiv 2405.18628:
+    hardware-aware), the smallest of equals; for drafters whose drafts need no pass.
 
-    `expected`: by size, the tokens of a step; `curve`: what a pass over so many rows takes. Of
-    equals the smallest. Raises: `ValueError` without a size.
+    `expected`: tokens of a step by size; `curve`: the cost of a pass over so many rows. Raises:
+    `ValueError` without a size.
     """
     return max(sorted(expected), key=lambda rows: expected[rows] / curve(1 + rows))
 
@@ -113,7 +111,7 @@ CONTEXTS: Final = (64, 1024)
 _ROUNDS: Final = 25
 
 Read = Callable[[int, int], None]
-"""One pass: `read(context, tokens)` reads so many tokens behind a context."""
+"""One pass: `read(context, tokens)` reads so many tokens after a context."""
 
 
 def measured(
@@ -123,23 +121,22 @@ def measured(
     contexts: Sequence[int] = CONTEXTS,
     sizes: Sequence[int] = SIZES,
 ) -> PassCosts:
-    """Sizes and contexts take turns, so that a busy moment hits them all: the quickest of as many
-    rounds as fit into about `within_s` seconds: what else the machine
-    does only adds to a pass.
+    """The costs by the fastest of as many rounds as fit into about `within_s` seconds: other load
+    only adds to a pass. Sizes and contexts alternate, so that load affects all of them.
 
-    What does not fit even once is left out, but for one and two tokens at the shortest context.
+    Cases that do not fit even once are left out, except one and two tokens at the shortest context.
     """
     end = clock.now() + within_s
     seconds: dict[tuple[int, int], list[float]] = {}
     cases = [(size, context) for size in sorted(sizes) for context in sorted(contexts)]
     always = set(cases[: 1 + len(contexts) : len(contexts)])
-    read(cases[0][1], 1)  # what is set up at the first pass of all
+    read(cases[0][1], 1)  # warm up
     for number in range(_ROUNDS):
         order = cases if number % 2 == 0 else cases[::-1]
         for case in order:
-            known = seconds.get(case)
-            likely = min(known) if known else _likely(case, seconds)
-            if clock.now() + likely > end and (known or case not in always):
+            times = seconds.get(case)
+            likely = min(times) if times else _likely(case, seconds)
+            if clock.now() + likely > end and (times or case not in always):
                 continue
             before = clock.now()
             read(case[1], case[0])
@@ -150,42 +147,42 @@ def measured(
 
 
 def _likely(case: tuple[int, int], seconds: dict[tuple[int, int], list[float]]) -> float:
-    """What a kind of pass that was never made may take: at most as much as each token alone."""
+    """An upper bound for an unmeasured case: each token read alone."""
     smaller = [(size, times) for (size, _), times in seconds.items() if size <= case[0]]
     return min((min(times) * case[0] / size for size, times in smaller), default=0.0)
 
 
 def _costs(seconds: dict[tuple[int, int], list[float]], contexts: Sequence[int]) -> PassCosts:
-    found: dict[int, dict[int, float]] = {context: {} for context in contexts}
+    fastest: dict[int, dict[int, float]] = {context: {} for context in contexts}
     for (size, context), times in seconds.items():
-        found[context][size] = min(times)
-    return PassCosts({context: times for context, times in found.items() if 1 in times})
+        fastest[context][size] = min(times)
+    return PassCosts({context: times for context, times in fastest.items() if 1 in times})
 
 
 _WITHIN_S: Final = 1.5
-_known: dict[str, PassCosts] = {}
+_measured_costs: dict[str, PassCosts] = {}
 _measuring = threading.Lock()
 
 
 def costs_of(network: Network, clock: Clock | None = None) -> PassCosts:
-    """Of a loaded model, as it is computed now. Takes under two seconds the first time.
+    """The costs of a loaded model. Takes under two seconds the first time.
 
-    Rows that are running are left alone: it reads into a cache of its own.
+    Uses a cache of its own, so that running sequences are not affected.
     """
     name = _name(network)
     with _measuring:
-        if name not in _known:
+        if name not in _measured_costs:
             path = user_cache.folder() / f"costs-{name}.json"
-            found = _parsed(user_cache.read(path))
-            if found is None:
-                found = measure(network, clock or SystemClock(), _WITHIN_S)
-                user_cache.write(path, {str(c): list(t.items()) for c, t in found.measured.items()})
-            _known[name] = found
-        return _known[name]
+            costs = _parsed(user_cache.read(path))
+            if costs is None:
+                costs = measure(network, clock or SystemClock(), _WITHIN_S)
+                user_cache.write(path, {str(c): list(t.items()) for c, t in costs.measured.items()})
+            _measured_costs[name] = costs
+        return _measured_costs[name]
 
 
 def measure(network: Network, clock: Clock, within_s: float) -> PassCosts:
-    """Measure now, whatever is remembered. What stands in the cache does not change the time."""
+    """The costs, measured now. Cached texts do not affect them."""
     scratch = network.share(network.layers)
     room = scratch.context_tokens - max(SIZES)
     contexts = sorted({min(context, max(room, 0)) for context in CONTEXTS})
@@ -204,13 +201,13 @@ def _name(network: Network) -> str:
     row = network.embed([0])
     model = Fingerprint.of(network)
     threads = torch.get_num_threads()
-    kept = (str(row.dtype), network.quantization, torch.__version__)
+    build = (str(row.dtype), network.quantization, torch.__version__)
     where = (platform.node(), platform.processor(), str(row.device), threads)
-    return hashlib.sha256(repr((model, kept, where)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((model, build, where)).encode()).hexdigest()[:32]
 
 
 def _parsed(value: object) -> PassCosts | None:
-    """What `costs_of` wrote; None for anything else."""
+    """The costs in a file of `costs_of`; None for other values."""
     if not isinstance(value, dict):
         return None
     try:

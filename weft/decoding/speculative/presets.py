@@ -1,6 +1,6 @@
-"""The speculative decoders by name: their presets, their options, how people write them.
+"""The speculative decoders by name: presets, options, and their parser.
 
-Reads a decoder's module only when it is asked for.
+Imports a decoder's module only when it is requested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Options = Mapping[str, str | int | float | bool]
 
 @dataclass(frozen=True, slots=True)
 class PublishedSpeed:
-    """Tokens committed per pass of the target, the target's own included, and who measured what."""
+    """Tokens committed for each pass of the target, its own included, and the source."""
 
     tokens_per_pass: float
     where: str
@@ -35,16 +35,15 @@ class PublishedSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A decoder as people name it. `make` builds the method for a network, once for all of its
-    sequences.
+    """A named decoder. `make` builds the method for a network, once for all of its sequences.
 
-    It raises `SpecError` for options that cannot be, `CapabilityError` or `ModelNotFound` where
-    weights are missing or of another model.
+    It raises `SpecError` for invalid options, `CapabilityError` or `ModelNotFound` for missing
+    weights or those of another model.
 
-    lossless    the text is that of plain decoding; else it has to be asked for as lossy
-    needs       what it takes beside the target: a draft model, trained weights; empty: nothing
-    options     the names it takes; `num_speculative_tokens` is the most nodes of a draft
-    published   None: nobody measured it in these terms
+    lossless    the text is that of plain decoding; else it must be requested as lossy
+    needs       what it requires besides the target: a draft model, trained weights; empty: nothing
+    options     names of its options; `num_speculative_tokens` is the most nodes of a draft
+    published   None: there is no published result in these terms
     """
 
     name: str
@@ -82,7 +81,7 @@ MODULES: Final = MappingProxyType(
         "auto": _DRAFTERS + "auto.preset",
     }
 )
-"""By name: the module with it in its `PRESETS`."""
+"""By name: the module whose `PRESETS` contains it."""
 NAMES: Final = tuple(MODULES)
 
 _STAGES: Final = (
@@ -92,11 +91,11 @@ _STAGES: Final = (
 NOT_HERE: Final = MappingProxyType(
     {"pipeinfer": (_STAGES, "take continuous: its drafting, without the stages")}
 )
-"""Published decoders that people may ask for: why there is none, and what comes near it."""
+"""Published decoders that are missing: the reason, and the closest alternative."""
 
 
 def preset(name: str) -> Preset:
-    """Raises: `SpecError` for a name that is none, with those that there are."""
+    """The preset of that name. Raises: `SpecError`, which lists the names."""
     if name in NOT_HERE:
         why, instead = NOT_HERE[name]
         raise SpecError(f"there is no decoder {name!r}: {why}", hint=instead)
@@ -142,7 +141,7 @@ def switch(options: Options, name: str, *, default: bool) -> bool:
 
 
 def text(options: Options, name: str) -> str | None:
-    """The option `name`, a text; None where it is not given."""
+    """The option `name`, a text; None by default."""
     value = options.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise SpecError(f"{name} is {value!r}", hint="a text, such as a folder's path")
@@ -156,7 +155,7 @@ MODEL: Final = "model"
 def parse_decode(text: str) -> DecodeSpec:
     """The decoder that `text` names: `NAME[:MODEL][:TOKENS][,option=value]...`.
 
-    One that may change the text has a name of its own, and comes as `Lossy`.
+    One that may change the text has a name of its own, and is `Lossy`.
 
     Raises: `SpecError` for a name or an option that no decoder of a model in this process has.
     """
@@ -175,7 +174,7 @@ def parse_decode(text: str) -> DecodeSpec:
 
 
 def _words(chosen: Preset, words: list[str]) -> dict[str, Option]:
-    """What stands between colons: a model, where the decoder has one, and a number of tokens."""
+    """Options between colons: a model, where the decoder has one, and a number of tokens."""
     options: dict[str, Option] = {}
     left = list(words)
     if left and MODEL in chosen.options and not left[0].isdigit():

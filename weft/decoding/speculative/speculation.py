@@ -1,6 +1,6 @@
-"""The drafts of one sequence: asked for, walked, settled, counted.
+"""The drafts of one sequence: requested, walked, settled and counted.
 
-A drafter that fails is left behind, and the sequence goes on plainly.
+When a drafter fails, the sequence continues with plain decoding.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from weft.decoding.speculative.drafter import (
 
 @dataclass(slots=True)
 class SpeculativeCounters:
-    """`forwards` of the target, after the prompt; `tokens` that they committed.
+    """Passes of the target after the prompt (`forwards`), and `tokens` that they committed.
 
-    `drafted` nodes were read, `tried` of them looked at, `accepted` kept. `tested[d]` candidates
-    stood at depth d + 1 below accepted ones only, and `held[d]` of these steps went on there.
+    `drafted` nodes were read, `tried` of them tested, `accepted` kept. At depth d + 1, `tested[d]`
+    steps tested a candidate, and `held[d]` of them accepted it.
     """
 
     tokens: int = 0
@@ -40,16 +40,16 @@ class SpeculativeCounters:
 
     @property
     def tokens_per_forward(self) -> float:
-        """1 without drafts."""
+        """Committed tokens for each pass; 1 without drafts."""
         return self.tokens / self.forwards if self.forwards else 0.0
 
     @property
     def chances(self) -> tuple[float, ...]:
-        """By depth: how often a step that drafted there went on, of those that came there."""
+        """By depth: the share of the steps that tested a candidate and accepted it."""
         return tuple(h / t if t else 0.0 for h, t in zip(self.held, self.tested, strict=True))
 
     def step(self, drafted: int, deepest: int, tried: int, accepted: int, tokens: int) -> None:
-        """One forward: a draft of `drafted` nodes down to `deepest`, and what came of it."""
+        """Count one pass: a draft of `drafted` nodes down to `deepest`, and its result."""
         self.forwards += 1
         self.drafted += drafted
         self.tried += tried
@@ -65,7 +65,7 @@ class SpeculativeCounters:
 
 @dataclass(frozen=True, slots=True)
 class SpeculationFallback:
-    """From here on the sequence is decoded plainly: its drafter failed."""
+    """The drafter failed: from here on the sequence is decoded plainly."""
 
     method: str
     reason: str
@@ -76,18 +76,17 @@ MOST_NODES = 256
 
 
 class SpeculativeSequence:
-    """One sequence of `method`, over a target that knows `vocabulary` tokens.
+    """One sequence of `method`, for a target with `vocabulary` tokens.
 
-    The order of calls: `extend` with the prompt; then of every step `ask`, `take`, `walk`,
-    `settle`; `end` at last. `fallback` says why it drafts no more; `on_fallback` is told it at
-    once.
+    Call `extend` with the prompt; then for every step `ask`, `take`, `walk` and `settle`; finally
+    `end`. `fallback` is set when the drafter failed, and passed to `on_fallback` at once.
     """
 
     def __init__(
         self,
         method: SpeculativeMethod,
         vocabulary: int,
-        asked: DraftRequest = UNKNOWN_REQUEST,
+        request: DraftRequest = UNKNOWN_REQUEST,
         on_fallback: Callable[[SpeculationFallback], None] = lambda _fallback: None,
     ) -> None:
         self.method = method
@@ -97,43 +96,43 @@ class SpeculativeSequence:
         self._on_fallback = on_fallback
         self._drafter: Drafter | None = None
         try:
-            self._drafter = method.begin(asked)
-        except Exception as error:  # noqa: BLE001 - a draft is worth no request
+            self._drafter = method.begin(request)
+        except Exception as error:  # noqa: BLE001 - a failed draft must not fail the request
             self._give_up(error)
 
     @property
     def taps(self) -> tuple[int, ...]:
-        """The layers of the target that the drafter looks at."""
+        """The layers of the target whose states the drafter needs."""
         return self._drafter.taps if isinstance(self._drafter, TargetObserver) else ()
 
     @property
     def lossless(self) -> bool:
-        """Whether the text is that of plain decoding."""
+        """Whether the text equals that of plain decoding."""
         return not isinstance(self.method.acceptor, LossyAcceptor)
 
     @property
     def watches(self) -> bool:
-        """Whether the drafter wants to see passes."""
+        """Whether the drafter observes the target's passes."""
         return isinstance(self._drafter, TargetObserver)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The sequence goes on with `tokens`; of none the drafter is not told."""
+        """Append `tokens` to the sequence, if any."""
         if self._drafter is not None and tokens:
             try:
                 self._drafter.extend(tokens)
-            except Exception as error:  # noqa: BLE001 - a draft is worth no request
+            except Exception as error:  # noqa: BLE001 - a failed draft must not fail the request
                 self._give_up(error)
 
-    def see(self, seen: TargetOutputs) -> None:
-        """The target has read what `seen` says. Comes before `extend` with what came of it."""
+    def see(self, outputs: TargetOutputs) -> None:
+        """Pass on the outputs of the target; comes before `extend` with the resulting tokens."""
         if isinstance(self._drafter, TargetObserver):
             try:
-                self._drafter.see(seen)
-            except Exception as error:  # noqa: BLE001 - a draft is worth no request
+                self._drafter.see(outputs)
+            except Exception as error:  # noqa: BLE001 - a failed draft must not fail the request
                 self._give_up(error)
 
     def ask(self) -> ProposalRequest | None:
-        """What to ask the method for now; None: nothing."""
+        """The request to the method, if there is one."""
         return (
             None if self._drafter is None else (self._drafter, min(self.method.nodes, MOST_NODES))
         )
@@ -141,7 +140,7 @@ class SpeculativeSequence:
     def take(
         self, proposed: DraftProposal | BaseException, ask: ProposalRequest, room: int
     ) -> DraftProposal:
-        """The draft to read, where `room` tokens may still be written."""
+        """The draft to verify, at most `room` tokens with the target's own."""
         if isinstance(proposed, BaseException):
             self._give_up(proposed)
             return NO_DRAFT
@@ -158,23 +157,23 @@ class SpeculativeSequence:
     def walk(
         self, draft: DraftProposal, distribution_at: DistributionAt, rng: TokenRng, position: int
     ) -> AcceptedPath:
-        """What of `draft` is accepted, by the method's rule."""
+        """The path of `draft` that the method's rule accepts."""
         acceptor = self.method.acceptor
         if isinstance(acceptor, LossyAcceptor):
             return acceptor.walk_lossy(draft.tree, distribution_at, rng, position)
         return acceptor.walk(draft.tree, distribution_at, rng, position)
 
     def settle(self, draft: DraftProposal, walk: AcceptedPath, tokens: Sequence[int]) -> None:
-        """`tokens` of the walk were committed: all of them, or those up to the end of the text.
+        """Commit `tokens` of the walk: all of them, or those up to the end of the text.
 
-        What else is committed, because it was forced, is told by `extend` only.
+        Forced tokens are committed by `extend` alone.
         """
         accepted, deepest = min(len(walk.path), len(tokens)), int(draft.tree.depths.max())
         self.counters.step(len(draft.tree), deepest, walk.tried, accepted, len(tokens))
         self.extend(tokens)
 
     def end(self) -> None:
-        """Let go of the drafter. Harmless when repeated."""
+        """Release the drafter; may be repeated."""
         drafter, self._drafter = self._drafter, None
         if drafter is not None:
             try:

@@ -1,4 +1,4 @@
-"""Targets: the model whose text it is. One pass reads the last token and a draft."""
+"""Targets: the model that a draft is for. One pass reads the last token and a draft."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 
 
 class TargetModel(Protocol):
-    """A model within one sequence, of which it has read all but the last token."""
+    """A model on one sequence, which it has read except for the last token."""
 
     def verify(self, draft: DraftProposal, taps: tuple[int, ...] = ()) -> DistributionAt:
-        """Read the last token and `draft` in one pass; the distribution after each node and after
-        `ROOT`.
+        """Read the last token and `draft` in one pass; the distribution after each node and `ROOT`.
 
-        What enters the layers `taps` is for the drafter to see.
+        The inputs of the layers `taps` are kept for the drafter.
         """
 
     def commit(self, walk: AcceptedPath) -> TargetOutputs:
-        """The sequence goes on with the path, then the bonus, which is not read yet.
+        """Append the path, then the bonus, which is not read yet; drop the other nodes.
 
-        What was read of other nodes is forgotten. Returns what the pass showed.
+        Returns the outputs of the pass.
         """
 
 
@@ -44,10 +43,10 @@ def draft_span(
     placement: Placement | None,
     taps: tuple[int, ...] = (),
 ) -> Span:
-    """What a pass reads of a draft: `line` into `columns`, whose last token is the root, then it.
+    """The span of a pass: `line` in `columns`, whose last token is the root, then the draft.
 
-    The logits are those of the root, of the nodes, then of the rows beside. `placement` is that of
-    the sequence.
+    The logits are those of the root, the nodes, then the auxiliary rows. `placement` is that of the
+    sequence.
     """
     tree, aux = draft.tree, draft.aux
     tokens = (*line, *tree.tokens, *aux.tokens)
@@ -64,12 +63,12 @@ def draft_span(
 def target_outputs(
     reading: SpanOutput, draft: DraftProposal, walk: AcceptedPath, line: Sequence[int]
 ) -> TargetOutputs:
-    """What a pass over `line` and `draft` showed of what stays of it."""
+    """Outputs of a pass over `line` and `draft`, of the tokens that stay."""
     nodes = 1 + len(draft.tree)
     last = walk.path[-1] if walk.path else ROOT
     return TargetOutputs(
         (*line, *(draft.tree.tokens[node] for node in walk.path)),
-        _kept(reading.hidden, len(line), walk.path),
+        _states_of(reading.hidden, len(line), walk.path),
         reading.logits[:nodes],
         reading.logits[nodes:],
         draft.aux.below(last),
@@ -77,7 +76,7 @@ def target_outputs(
     )
 
 
-def _kept(
+def _states_of(
     hidden: Mapping[int, torch.Tensor], line: int, path: Sequence[int]
 ) -> Mapping[int, torch.Tensor]:
     rows = [*range(line), *(line + node for node in path)]
@@ -85,7 +84,7 @@ def _kept(
 
 
 def _moved(draft: DraftProposal, line: Sequence[int]) -> tuple[HiddenStateWrite, ...]:
-    """The writes of a draft, whose rows count from the root, as those of a span."""
+    """The writes of a draft, with rows renumbered from the root to the span."""
     before = len(line) - 1
     return tuple(
         HiddenStateWrite(
@@ -101,9 +100,9 @@ _PIECE = 256
 
 
 class NetworkTarget:
-    """Implements `Target` over slot `slot` of `network`, whose tokens are forgotten.
+    """Implements `TargetModel` over slot `slot` of `network`, whose tokens are dropped.
 
-    Give `begin` the prompt; then `tokens` are all of the sequence, of which the last is not read.
+    `begin` with the prompt; then `tokens` is the whole sequence, of which the last is not read.
     """
 
     def __init__(self, network: Network, sampling: SamplingParams, slot: int = 0) -> None:
@@ -115,9 +114,9 @@ class NetworkTarget:
         self._reading: SpanOutput | None = None
 
     def begin(self, prompt: Sequence[int], taps: tuple[int, ...] = ()) -> Iterable[TargetOutputs]:
-        """Read all but the last token of `prompt`, piece by piece; what each piece shows.
+        """Read all but the last token of `prompt`, piece by piece; the outputs of each piece.
 
-        Raises: `ValueError` for a prompt of no tokens.
+        Raises: `ValueError` for an empty prompt.
         """
         if not prompt:
             raise ValueError("a prompt has at least one token")
@@ -139,6 +138,6 @@ class NetworkTarget:
         assert self._reading is not None
         root = len(self.tokens) - 1
         self._network.keep(self._slot, root + 1, walk.path)
-        seen = target_outputs(self._reading, self._draft, walk, self.tokens[-1:])
+        outputs = target_outputs(self._reading, self._draft, walk, self.tokens[-1:])
         self.tokens += walk.tokens(self._draft.tree)
-        return seen
+        return outputs

@@ -1,6 +1,6 @@
-"""Trained drafters as folders: a config that says what they were made for, and their weights.
+"""Trained drafters as folders: a config that names their target model, and weights.
 
-Knows no kind of drafter: what its settings and tensors mean is for who loads them.
+The loading method interprets settings and tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.decoding import tensor_file
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 SHIPPED: Final = Path(__file__).parent / "weights"
-"""Where the drafters are that come with weft, a folder each."""
+"""Folders of the drafters that come with weft."""
 _FORMAT: Final = 1
 _KIND: Final = "weft_drafter"
 _LARGEST_CONFIG_BYTES: Final = 1 << 20
@@ -33,28 +33,28 @@ ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 
 
 class FingerprintedModel(Protocol):
-    """The model a drafter is for, as far as it takes to tell it from others."""
+    """The properties of a target model that identify it."""
 
     @property
     def layers(self) -> int:
-        """How many decoder layers."""
+        """Number of decoder layers."""
 
     @property
     def width(self) -> int:
-        """Of its hidden states."""
+        """Width of its hidden states."""
 
     @property
     def vocabulary_size(self) -> int:
-        """How many logits it has."""
+        """Number of logits."""
 
     def embed(self, tokens: Sequence[int]) -> torch.Tensor:
-        """[tokens, width]: what it reads for tokens."""
+        """[tokens, width]: embeddings of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What tells a model from others. `digest`: SHA-256 of the embeddings of its first tokens, in
-    bfloat16, so that it is the same whichever precision the model was loaded in.
+    """Identity of a model. `digest`: SHA-256 of the embeddings of its first tokens in bfloat16, so
+    that the precision in which it was loaded does not matter.
     """
 
     hidden_size: int
@@ -64,7 +64,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, target: FingerprintedModel) -> Fingerprint:
-        """Look at a loaded model."""
+        """The fingerprint of a loaded model."""
         rows = target.embed(range(min(_DIGESTED_ROWS, target.vocabulary_size)))
         bits = rows.detach().cpu().to(torch.bfloat16).view(torch.int16).contiguous()
         digest = hashlib.sha256(bits.numpy().astype("<i2").tobytes()).hexdigest()
@@ -73,7 +73,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedDrafter:
-    """A trained drafter as it was read. Its values are taken by the methods, which check them."""
+    """A trained drafter as loaded; methods read its values with these checked getters."""
 
     folder: Path
     kind: str
@@ -88,7 +88,7 @@ class TrainedDrafter:
         return value
 
     def table(self, name: str, rows: int) -> tuple[tuple[float, ...], ...]:
-        """The setting `name`: so many rows of numbers, equally long. Raises: `CapabilityError`."""
+        """The setting `name`: `rows` rows of numbers, equally long. Raises: `CapabilityError`."""
         value = self.settings.get(name)
         if not isinstance(value, list) or len(value) != rows:
             raise self.broken(f"{name} has not {rows} rows")
@@ -108,7 +108,7 @@ class TrainedDrafter:
         return tensor.float()
 
     def ids(self, name: str, below: int) -> torch.Tensor:
-        """The tensor `name`: token ids [any number but none], each once. Raises: as `tensor`."""
+        """The tensor `name`: one or more distinct token ids. Raises: as `tensor`."""
         tensor = self.tensors.get(name)
         if tensor is None or tensor.ndim != 1 or not len(tensor) or tensor.is_floating_point():
             raise self.broken(f"{name} is no list of token ids")
@@ -117,15 +117,13 @@ class TrainedDrafter:
         return tensor.long()
 
     def taps(self, layers: int) -> tuple[int, ...]:
-        """Which of the target's `layers` it looks at; their number: what leaves the last one."""
+        """The target's `layers` whose input states it needs; their number: the last output."""
         return tuple(
             self.whole(f"tap_{n}", 0, layers) for n in range(self.whole("taps", 1, layers + 1))
         )
 
     def fill(self, module: ModuleT, like: torch.Tensor) -> ModuleT:
-        """`module` with the tensors of its parameters' names, where `like` is and as precise, for
-        inference. Raises: as `tensor`.
-        """
+        """Load `module` for inference, with device and dtype of `like`. Raises: as `tensor`."""
         weights = {
             name: self.tensor(name, tuple(value.shape))
             for name, value in module.state_dict().items()
@@ -135,7 +133,7 @@ class TrainedDrafter:
         return module
 
     def broken(self, why: str) -> CapabilityError:
-        """The error for a folder that is not what it should be."""
+        """The error for a broken folder."""
         return _unfit(self.folder, self.kind, why)
 
     def _of_shape(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -154,7 +152,7 @@ def save(
     tensors: Mapping[str, torch.Tensor],
     target: FingerprintedModel,
 ) -> None:
-    """Write a drafter for `target` to `folder`, which is made; `settings` are JSON values.
+    """Write a drafter for `target` to `folder`, which is created; `settings` are JSON values.
 
     Raises: `OSError`.
     """
@@ -162,16 +160,16 @@ def save(
     tensor_file.write(folder / WEIGHTS, tensors, {"format": "pt"})
     described = {_KIND: kind, "format": _FORMAT, "target": asdict(Fingerprint.of(target))}
     text = json.dumps({**described, **settings}, indent=1, allow_nan=False)
-    beside = folder / f".{CONFIG}.{os.getpid()}"
-    beside.write_text(text + "\n", "utf-8")
-    beside.replace(folder / CONFIG)
+    partial = folder / f".{CONFIG}.{os.getpid()}"
+    partial.write_text(text + "\n", "utf-8")
+    partial.replace(folder / CONFIG)
 
 
 def load(folder: Path, kind: str, target: FingerprintedModel) -> TrainedDrafter:
-    """Read a drafter of `kind` for `target`.
+    """Load a drafter of `kind` for `target`.
 
-    Raises: `CapabilityError` where there is none, it is of another kind or for another model, or
-    its files are broken; the hint says how to make one.
+    Raises: `CapabilityError` where it is missing, of another kind, for another model, or
+    its files are broken; the hint names the command that trains one.
     """
     config = _config(folder, kind)
     _check(folder, kind, config, Fingerprint.of(target))

@@ -1,6 +1,6 @@
-"""Small JSON files in the user's cache folder: what was measured here before. Fails soft.
+"""Small JSON files of measurements in the user's cache folder.
 
-What cannot be read is measured again; what cannot be written is not kept.
+Unreadable files are measured again; write errors are ignored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _LARGEST_BYTES: Final = 4 << 20
 
 
 def folder() -> Path:
-    """Under `WEFT_HOME`, else the user's cache folder."""
+    """The folder, under `WEFT_HOME` or the user's cache folder."""
     root = os.environ.get("WEFT_HOME") or user_cache_path("weft")
     return Path(root).expanduser() / "speculative"
 
 
 def read(path: Path) -> object:
-    """The JSON value of a file; None where there is none, or none that can be read."""
+    """The JSON value of a file; None where it is missing or unreadable."""
     try:
         with path.open("rb") as opened:
             raw = opened.read(_LARGEST_BYTES + 1)
@@ -32,12 +32,12 @@ def read(path: Path) -> object:
 
 
 def write(path: Path, value: object) -> bool:
-    """Replace a file at once; whether that was possible."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file at once; whether it succeeded."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(value, allow_nan=False) + "\n", "utf-8")
-        beside.replace(path)
+        partial.write_text(json.dumps(value, allow_nan=False) + "\n", "utf-8")
+        partial.replace(path)
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Trainings of diffusion models by name: the job, its result, and the folder it works in."""
+"""Trainings of diffusion models by name: job, result, and working folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CONFIG: Final = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainingJob:
-    """`schedule` and `settings` replace what a kind has of itself.
+    """A training to run; `schedule` and `settings` override those of the kind.
 
     variant   of the list model
-    model     what is learnt from, begun with, or trained on; which of these is for the kind
-    data      the texts, where a kind needs some
-    find      where the base of an adapter is, by its name
+    model     the teacher, the initial model, or the model of a filter, depending on the kind
+    data      the texts, where a kind needs them
+    find      locates the base of an adapter by its name
     """
 
     kind: str
@@ -45,9 +45,7 @@ class DiffusionTrainingJob:
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainingResult:
-    """What lies in `folder`. `loss`: of the last step, None when none was left to do. `measured`:
-    lines for people, on texts that were not learnt from.
-    """
+    """A trained model. `loss`: of the last step run. `measured`: results as lines of text."""
 
     kind: str
     folder: Path
@@ -58,22 +56,22 @@ class DiffusionTrainingResult:
 
 @dataclass(frozen=True, slots=True)
 class TrainingListener:
-    """Who is told, and who may stop it after a step."""
+    """Callbacks of a training: `on_news` receives progress, `stop` ends it after a step."""
 
     on_news: Callable[[TrainingNews], None] = lambda _news: None
     stop: Callable[[], bool] = lambda: False
 
 
 TrainFn = Callable[[DiffusionTrainingJob, bool, TrainingListener], DiffusionTrainingResult | None]
-"""Given an job, and whether to go on with one that was stopped. None: stopped again."""
+"""Trains a job, or resumes it if the second argument is true. None: stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffusionTrainerSpec:
-    """`settings` are whole numbers with their defaults; `schedule` suits them. `takes`: what of an
-    job's variant, model, data and device it has a use for.
+    """A kind of training. `settings` are whole numbers with their defaults; `schedule` suits them.
+    `takes`: what it uses of a job's variant, model, data and device.
 
-    `train` raises `InputError`, `CapabilityError` for a model it is not for, and `OSError`.
+    `train` raises `InputError`, `CapabilityError` for an unsuitable model, and `OSError`.
     """
 
     name: str
@@ -84,14 +82,14 @@ class DiffusionTrainerSpec:
     takes: frozenset[str] = frozenset({"model"})
 
     def scheduled(self, job: DiffusionTrainingJob) -> Schedule:
-        """Raises: `InputError` for values that cannot be."""
+        """The schedule of a job. Raises: `InputError` for invalid values."""
         try:
             return replace(self.schedule, **job.schedule)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             raise InputError(str(error)) from error
 
     def set_to(self, job: DiffusionTrainingJob) -> dict[str, int]:
-        """All settings. Raises: `InputError` for others, or below 0, and for what it cannot use."""
+        """The settings of a job. Raises: `InputError` for unknown, invalid or unused values."""
         for name in ("variant", "model", "data"):
             if getattr(job, name) is not None and name not in self.takes:
                 raise InputError(f"{self.name} has no use for a {name}", hint=f"leave --{name} out")
@@ -107,7 +105,7 @@ class DiffusionTrainerSpec:
 
 
 def open_folder(job: DiffusionTrainingJob, resume: bool) -> None:
-    """Make the folder, unless something of value is there. Raises: `InputError`, `OSError`."""
+    """Create the folder, if it has no model or other training. Raises: `InputError`, `OSError`."""
     out = job.out
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
@@ -133,18 +131,18 @@ def run_steps(
     listener: TrainingListener,
     on_step: Callable[[StepProgress], None] = lambda _progress: None,
 ) -> list[float] | None:
-    """The steps that are left, then a checkpoint, because measuring takes a while, too.
+    """Run the remaining steps, then write a checkpoint before the evaluation.
 
-    The loss of the last step, if there was one; None when `listener.stop` said so.
+    Returns the loss of the last step, if there was one; None when `listener.stop` returned true.
     """
     losses: list[float] = []
 
-    def tell(progress: StepProgress) -> None:
+    def report(progress: StepProgress) -> None:
         losses[:] = [progress.loss]
         on_step(progress)
         listener.on_news(progress)
 
-    if not trainer.run(tell, listener.stop):
+    if not trainer.run(report, listener.stop):
         return None
     trainer.keep()
     return losses
@@ -153,7 +151,7 @@ def run_steps(
 def finish(
     kind: str, job: DiffusionTrainingJob, steps: int, losses: list[float], lines: Iterable[str]
 ) -> DiffusionTrainingResult:
-    """Of a folder that is complete: its checkpoint goes."""
+    """The result of a complete folder; removes its checkpoint."""
     (job.out / CHECKPOINT).unlink(missing_ok=True)
     return DiffusionTrainingResult(
         kind, job.out, steps, losses[0] if losses else None, tuple(lines)
@@ -169,16 +167,16 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "list": "list_model.session",
     }
 )
-"""By name: the module, which has `KIND`."""
+"""By name: the module with its `KIND`."""
 
 
 def all_kinds() -> list[DiffusionTrainerSpec]:
-    """All of them, by name."""
+    """All kinds, sorted by name."""
     return [kind_of(name) for name in sorted(KINDS)]
 
 
 def kind_of(name: str) -> DiffusionTrainerSpec:
-    """The kind of that name. Raises: `InputError` with those there are."""
+    """The kind of that name. Raises: `InputError`, which lists the names."""
     if name not in KINDS:
         there = ", ".join(sorted(KINDS))
         raise InputError(f"no diffusion model {name!r} can be trained", hint=f"one of {there}")

@@ -1,4 +1,1 @@
-"""Making drafters: texts that the target writes itself, and what learns to guess them.
-
-Knows tokens and hidden states; who asks, and how progress is shown, is for others.
-"""
+"""Training of drafters on texts that the target writes itself, on tokens and hidden states."""

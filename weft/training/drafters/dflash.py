@@ -1,8 +1,8 @@
 """Training of a DFlash network on the features of a frozen target (arXiv 2602.06036).
 
-Blocks are drawn at many places of a text at once. The goal of a slot is the distribution of the
-target at its position, over the tokens that are drafted at all; near slots count more, for without
-them the far ones are never reached.
+Blocks begin at many positions of a text at once. The goal of a slot is the target's distribution at
+its position, over the draft vocabulary; near slots have larger weights, because far ones are only
+reached through them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weft.training.frame import Schedule
 from weft.training.teacher import Teacher
 
 _FALLING: Final = 0.8
-"""Weight of a slot against the one before."""
+"""Weight of a slot relative to the one before."""
 _MEASURED: Final = (4, 512, 64)
 """Texts at once, tokens of each, blocks in each."""
 _TAPS: Final = 3
@@ -42,8 +42,10 @@ _TAPS: Final = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockGuesses:
-    """Of the blocks of one text: logits and goals [blocks, block - 1, draft vocabulary], the true
-    tokens and whether they are learnt, both [blocks, block - 1].
+    """Predictions of the blocks of one text.
+
+    logits, goals  [blocks, block - 1, draft vocabulary]
+    tokens         [blocks, block - 1]: the true ones; `learnt`: whether they are trained
     """
 
     logits: torch.Tensor
@@ -53,7 +55,7 @@ class BlockGuesses:
 
 
 class DFlashObjective(FeatureObjective[DFlash]):
-    """Implements `DrafterObjective`: learns to draft blocks at `places` of a text."""
+    """Implements `DrafterObjective`: trains on blocks at `places` of a text."""
 
     def __init__(
         self,
@@ -73,14 +75,14 @@ class DFlashObjective(FeatureObjective[DFlash]):
         with mixed_precision(self._tokens.device):
             for guessed in self._guessed(batch, self._places, rng):
                 weights = guessed.learnt * falling
-                found = soft_cross_entropy(guessed.goals, guessed.logits)
-                wrong = wrong + (found * weights).sum()
+                losses = soft_cross_entropy(guessed.goals, guessed.logits)
+                wrong = wrong + (losses * weights).sum()
                 total = total + weights.sum()
-        # where no text is long enough, the loss is zero and so are its gradients
+        # without a text that is long enough, the loss and its gradients are zero
         return wrong / total.clamp(min=1.0) + 0.0 * self.module.mask.sum()
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """With how often a chain of each length, the likeliest token in every slot, is right."""
+        """The weights, with the accuracy of chains of each length."""
         right = torch.zeros(self.module.shape.block - 1)
         blocks = 0
         texts, longest, places = _MEASURED
@@ -96,7 +98,7 @@ class DFlashObjective(FeatureObjective[DFlash]):
     def _guessed(
         self, batch: TokenBatch, places: int, rng: np.random.Generator
     ) -> Iterator[BlockGuesses]:
-        """Of every text in which the answer goes on for a block somewhere."""
+        """For every text in which a block fits into the answer."""
         states = self._teacher.states(batch, {*self._taps, self._teacher.layers})
         ahead = self.module.shape.block - 1
         ends, answers = batch.there.sum(1).tolist(), batch.answered.int().argmax(1).tolist()
@@ -111,12 +113,12 @@ class DFlashObjective(FeatureObjective[DFlash]):
     def _of(
         self, tokens: torch.Tensor, at: torch.Tensor, states: Mapping[int, torch.Tensor], text: int
     ) -> BlockGuesses:
-        """Blocks whose last known tokens stand at `at` [blocks]; what is before them is read."""
+        """Blocks after the tokens at `at` [blocks], which see the features before them."""
         device, block = self._tokens.device, self.module.shape.block
-        known = int(at.max())
-        features = torch.cat([states[tap][text, :known] for tap in self._taps], dim=-1)
+        time = int(at.max())
+        features = torch.cat([states[tap][text, :time] for tap in self._taps], dim=-1)
         remembered = self.module.remembered(
-            features, self.module.shape.rotation(torch.arange(known, device=device))
+            features, self.module.shape.rotation(torch.arange(time, device=device))
         )
         positions = at[:, None] + torch.arange(block)
         attend = _attend(remembered, at, block)
@@ -133,9 +135,9 @@ class DFlashObjective(FeatureObjective[DFlash]):
 def _attend(
     remembered: list[tuple[torch.Tensor, torch.Tensor]], at: torch.Tensor, block: int
 ) -> DFlashAttend:
-    """A block sees all features of tokens before its own, and all of itself."""
-    known = remembered[0][0].shape[1]
-    before = torch.arange(known) < at[:, None]  # [blocks, known]
+    """A block sees all features before its own, and all of itself."""
+    time = remembered[0][0].shape[1]
+    before = torch.arange(time) < at[:, None]  # [blocks, time]
     own = torch.eye(len(at), dtype=torch.bool).repeat_interleave(block, dim=1)
     sees = torch.cat([before, own], dim=1).repeat_interleave(block, dim=0)
     sees = sees.to(remembered[0][0].device)
@@ -147,10 +149,10 @@ def _attend(
         repeats = len(query) // len(key)
         all_keys = torch.cat([keys.to(key.dtype), key], dim=1).repeat_interleave(repeats, dim=0)
         all_values = torch.cat([values.to(value.dtype), value], dim=1)
-        found: torch.Tensor = scaled_dot_product_attention(
+        attended: torch.Tensor = scaled_dot_product_attention(
             query, all_keys, all_values.repeat_interleave(repeats, dim=0), sees
         )
-        return found
+        return attended
 
     return attend
 
@@ -170,7 +172,7 @@ def _begin(
 
 
 def spread_taps(layers: int, count: int) -> tuple[int, ...]:
-    """`count` layers from 1 to the third from the end, evenly apart; fewer of a model of few."""
+    """`count` evenly spaced layers from 1 to the third from the end; fewer of a small model."""
     last = max(layers - 3, 1)
     return tuple(sorted({round(float(at)) for at in np.linspace(1, last, count)}))
 

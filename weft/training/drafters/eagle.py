@@ -1,7 +1,7 @@
 """Training of an EAGLE layer on the features of a frozen target (EAGLE-3, arXiv 2503.01840).
 
-Unrolled as it drafts: after the first step it reads its own states. The goal of every step is the
-distribution of the target, over the tokens that are drafted at all; there is no goal for states.
+Unrolled like drafting: after the first step it reads its own states. The goal of every step is the
+target's distribution over the draft vocabulary; there is no goal for states.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from weft.training.frame import Schedule
 from weft.training.teacher import Teacher, TeacherStates
 
 _FALLING: Final = 0.8
-"""Weight of a step against the one before."""
+"""Weight of a step relative to the one before."""
 _MEASURED: Final = (4, 512)
 """Texts at once, tokens of each."""
 
 
 class UnrolledAttention:
-    """Attention of one row for each position, step after step.
+    """Attention of one row per position, step after step.
 
-    A row sees the rows of the first step up to its own, as the target has read them, then its own
-    of the later steps, as drafting goes on from it. Tensors are [texts, heads, rows, head_dim].
+    A row sees the rows of the first step up to its own, then its own of the later steps, as in
+    drafting from there. Tensors are [texts, heads, rows, head_dim].
     """
 
     def __init__(self, texts: int) -> None:
@@ -49,19 +49,19 @@ class UnrolledAttention:
         self._values: list[torch.Tensor] = []
 
     def __call__(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        """Implements `heads.eagle.Attend` for the rows of all texts in a row."""
+        """Implements `EagleAttend` for the concatenated rows of all texts."""
         queries = query.unflatten(1, (self._texts, -1)).transpose(0, 1)
         repeats = len(query) // len(key)
         for of, into in ((key, self._keys), (value, self._values)):
             wide = of.unflatten(1, (self._texts, -1)).transpose(0, 1)
             into.append(wide.repeat_interleave(repeats, dim=1))
         if len(self._keys) == 1:
-            found = scaled_dot_product_attention(
+            attended = scaled_dot_product_attention(
                 queries, self._keys[0], self._values[0], is_causal=True
             )
         else:
-            found = self._later(queries)
-        return found.transpose(0, 1).flatten(1, 2)
+            attended = self._later(queries)
+        return attended.transpose(0, 1).flatten(1, 2)
 
     def _later(self, queries: torch.Tensor) -> torch.Tensor:
         scale = queries.shape[-1] ** -0.5
@@ -71,14 +71,14 @@ class UnrolledAttention:
         own = [(queries * keys).sum(-1, keepdim=True) for keys in self._keys[1:]]
         scores = torch.cat([first.masked_fill(future, float("-inf")), *own], dim=-1) * scale
         weights = scores.softmax(-1)
-        found = weights[..., :rows] @ self._values[0]
+        attended = weights[..., :rows] @ self._values[0]
         for step, values in enumerate(self._values[1:]):
-            found = found + weights[..., rows + step, None] * values
-        return found
+            attended = attended + weights[..., rows + step, None] * values
+        return attended
 
 
 class EagleObjective(FeatureObjective[EagleLayer]):
-    """Implements `DrafterObjective`: learns to draft `steps` tokens in a row."""
+    """Implements `DrafterObjective`: trains on chains of `steps` tokens."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class EagleObjective(FeatureObjective[EagleLayer]):
         self._states = TeacherStates(teacher, (*taps, teacher.layers))
 
     def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
-        del rng  # all of every text is learnt from
+        del rng  # all of every text is trained on
         total = torch.zeros((), device=self._tokens.device)
         with mixed_precision(total.device):
             for step, (logits, goals, learnt) in enumerate(self._unroll(batch)):
@@ -102,29 +102,29 @@ class EagleObjective(FeatureObjective[EagleLayer]):
         return total
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """With how often a chain of each length, the likeliest token at every step, is right."""
+        """The weights, with the accuracy of chains of each length."""
         right = torch.zeros(self._steps)
-        seen = 0
+        count = 0
         for batch in held_out.in_batches(*_MEASURED):
             wanted = _shifted(batch.answered, 2)
-            seen += int(wanted.sum())
+            count += int(wanted.sum())
             with mixed_precision(self._tokens.device):
                 for step, (logits, _, _) in enumerate(self._unroll(batch)):
                     hits = self._tokens[logits.argmax(-1)] == _shifted(batch.tokens, step + 2)
                     wanted &= hits & _shifted(batch.answered, step + 2)
                     right[step] += int(wanted.sum())
-        return self.weights(right / max(seen, 1))
+        return self.weights(right / max(count, 1))
 
     def _unroll(
         self, batch: TokenBatch
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """For each step: logits and goals [texts, rows, draft vocabulary], which are learnt from.
+        """For each step: logits and goals [texts, rows, draft vocabulary], and which are trained.
 
-        Row i has read the features up to position i and guesses token i + 2, then the next ones.
+        Row i has the features up to position i and predicts token i + 2, then the next ones.
         """
-        known = self._states.of(batch)
-        features = torch.cat([known[tap] for tap in self._taps], dim=-1)
-        final = known[self._teacher.layers]
+        inputs = self._states.of(batch)
+        features = torch.cat([inputs[tap] for tap in self._taps], dim=-1)
+        final = inputs[self._teacher.layers]
         texts, time = batch.tokens.shape
         embedding = self._teacher.model.get_input_embeddings()
         attend = UnrolledAttention(texts)
@@ -142,7 +142,7 @@ class EagleObjective(FeatureObjective[EagleLayer]):
 
 
 def _shifted(of: torch.Tensor, by: int) -> torch.Tensor:
-    """[texts, time - 1, ..] of [texts, time, ..]: row i is what stands at i + `by`, else zero."""
+    """[texts, time - 1, ..] of [texts, time, ..]: row i is row i + `by`, or zero."""
     moved = torch.zeros_like(of[:, 1:])
     moved[:, : max(of.shape[1] - by, 0)] = of[:, by:]
     return moved
@@ -162,7 +162,7 @@ def _begin(
 
 
 def usual_taps(layers: int) -> tuple[int, ...]:
-    """EAGLE-3's: near the start, in the middle, near the end; fewer of a model of few layers."""
+    """EAGLE-3's layers: near the start, the middle and the end; fewer of a small model."""
     return tuple(sorted({min(2, layers - 1), layers // 2, max(layers - 3, 1)}))
 
 

@@ -1,6 +1,6 @@
-"""What EAGLE's and DFlash's trainings share: a module on a frozen target's features.
+"""Shared parts of EAGLE's and DFlash's trainings: a module on a frozen target's features.
 
-The goal is always the distribution of the target, over the tokens that are drafted at all.
+The goal is the target's distribution over the draft vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ModuleT = TypeVar("ModuleT", EagleLayer, DFlash)
 
 
 class FeatureObjective(Generic[ModuleT]):
-    """`module` learns to draft `tokens` [draft vocabulary] from the target's layers `taps`."""
+    """Trains `module` to draft `tokens` [draft vocabulary] from the target's layers `taps`."""
 
     def __init__(
         self, teacher: Teacher, module: ModuleT, taps: tuple[int, ...], tokens: torch.Tensor
@@ -32,7 +32,7 @@ class FeatureObjective(Generic[ModuleT]):
         self._drafted[self._tokens] = True
 
     def weights(self, chains: torch.Tensor) -> TrainedWeights:
-        """With `chains`: how often a chain of each length, of the likeliest tokens, was right."""
+        """The weights, with `chains`: the accuracy of chains of each length."""
         settings = {
             **self.module.shape.settings,
             **{f"tap_{number}": tap for number, tap in enumerate(self._taps)},
@@ -43,12 +43,12 @@ class FeatureObjective(Generic[ModuleT]):
 
 
 def soft_cross_entropy(goals: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-    """Of logits [.., vocabulary] against the distributions of `goals`: [..]"""
+    """The cross entropy [..] of logits [.., vocabulary] to the distributions of `goals`."""
     return -(goals.softmax(-1) * logits.log_softmax(-1)).sum(-1)
 
 
 def layer_sizes(teacher: Teacher, taps: tuple[int, ...], inner: int) -> dict[str, int]:
-    """Sizes of a layer whose attention is like the target's."""
+    """Sizes of a layer with attention like the target's."""
     config = teacher.model.config.get_text_config()
     rope = getattr(config, "rope_parameters", None) or {}
     heads: int = config.num_attention_heads
@@ -64,6 +64,6 @@ def layer_sizes(teacher: Teacher, taps: tuple[int, ...], inner: int) -> dict[str
 
 
 def draft_vocabulary(teacher: Teacher, corpus: Corpus, settings: Mapping[str, int]) -> torch.Tensor:
-    """The tokens that answers use most, as many as `settings` say."""
+    """The most frequent tokens of answers, as many as `settings` say."""
     size = min(settings["vocabulary"], teacher.vocabulary_size)
     return corpus.frequent(size, teacher.vocabulary_size)

@@ -1,7 +1,7 @@
-"""Training of hidden transfer's maps (arXiv 2404.12022): the target's own distribution is the goal.
+"""Training of hidden transfer's maps (arXiv 2404.12022) towards the target's own distribution.
 
-A row that enters a layer with a map of an earlier token's state should lead to the distribution
-that the target has at the row's position, once it has read the true tokens up to there.
+A row that enters a layer as a map of an earlier token's state should have the target's distribution
+at the row's position after the true tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEASURED: Final = (4, 512, 16)
 
 
 class HiddenTransferObjective:
-    """Learns `offsets` maps of what enters `layer`, at `places` of every text."""
+    """Trains `offsets` maps of inputs of `layer`, at `places` of every text."""
 
     def __init__(self, teacher: Teacher, layer: int, offsets: int, places: int) -> None:
         if not layer < teacher.layers:
@@ -39,24 +39,24 @@ class HiddenTransferObjective:
 
     def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
         places = draw_anchors(batch, self.module.offsets, self._places, rng)
-        guessed, goal = self._laws(batch, places)
+        guessed, goal = self._log_probabilities(batch, places)
         apart = kl_div(guessed, goal, reduction="none", log_target=True).sum(-1)
         learnt = places.drawn.repeat_interleave(self.module.offsets, dim=1)
         return (apart * learnt).sum() / learnt.sum().clamp(min=1)
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """With the share of tokens that the likeliest guess has right, by offset."""
+        """The maps, with the accuracy of the likeliest guess, by offset."""
         right = torch.zeros(self.module.offsets)
-        seen = 0
-        texts, longest, count = _MEASURED
+        count = 0
+        texts, longest, places_each = _MEASURED
         rng = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
-            places = draw_anchors(batch, self.module.offsets, count, rng)
-            guessed, goal = self._laws(batch, places)
+            places = draw_anchors(batch, self.module.offsets, places_each, rng)
+            guessed, goal = self._log_probabilities(batch, places)
             hits = (guessed.argmax(-1) == goal.argmax(-1)).unflatten(1, (-1, self.module.offsets))
             right += hits[places.drawn].sum(0).cpu()
-            seen += int(places.drawn.sum())
-        accuracy = [round(float(share), 4) for share in right / max(seen, 1)]
+            count += int(places.drawn.sum())
+        accuracy = [round(float(share), 4) for share in right / max(count, 1)]
         settings = {
             "layer": self._layer,
             "offsets": self.module.offsets,
@@ -64,8 +64,10 @@ class HiddenTransferObjective:
         }
         return TrainedWeights(settings, {"maps": self.module.maps.detach().half()})
 
-    def _laws(self, batch: TokenBatch, places: AnchorRows) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of the rows and of the target at their positions: log [texts, rows, vocabulary]."""
+    def _log_probabilities(
+        self, batch: TokenBatch, places: AnchorRows
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the rows, and of the target at their positions: [texts, rows, vocabulary]."""
         with mixed_precision(places.anchors.device):
             past, states = self._midway.read(batch, (self._layer,))
             moved = self.module(at(states[self._layer], places.anchors).flatten(0, 1))

@@ -1,7 +1,6 @@
-"""Learnt rows that the frozen target reads as embeddings, somewhere in a text: PPD's and PaSS's.
+"""Trained input rows of a frozen target, as in PPD and PaSS, read after positions of a text.
 
-They follow there as they follow the last token of a draft. `RankAccuracy`, how often the guess of
-each rank was right at each distance, is what trees of drafts are built from.
+`RankAccuracy`, how often the guess of each rank was right at each distance, shapes draft trees.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ _LONGEST: Final = 1024
 
 
 class RankAccuracy:
-    """Counts for `distances` by the first `ranks` of their guesses."""
+    """Accuracy of guesses by distance, of the first `ranks`."""
 
     def __init__(self, distances: int, ranks: int) -> None:
         self._right = torch.zeros(distances, ranks, dtype=torch.int64)
         self._all = torch.zeros(distances, 1, dtype=torch.int64)
 
     def add(self, distance: int, logits: torch.Tensor, wanted: torch.Tensor) -> None:
-        """logits: [guesses, tokens]; wanted: [guesses], which of these tokens came, -1 for none."""
+        """logits: [guesses, tokens]; wanted: [guesses], index of the right token; -1: none."""
         self._all[distance] += len(wanted)
-        known = wanted >= 0
-        logits, wanted = logits[known], wanted[known]
+        present = wanted >= 0
+        logits, wanted = logits[present], wanted[present]
         above = (logits > logits.gather(1, wanted[:, None])).sum(1)
         ranks = self._right.shape[1]
         self._right[distance] += torch.bincount(above[above < ranks], minlength=ranks).cpu()
 
     def table(self) -> list[list[float]]:
-        """[distances][ranks]: shares of all guesses."""
+        """[distances][ranks]: accuracy."""
         shares = self._right / self._all.clamp(min=1)
         return [[round(share, 5) for share in row] for row in shares.tolist()]
 
@@ -52,14 +51,14 @@ _NOISE = 0.02
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FollowingRows:
-    """What `distances` learnt rows after each of `points` tokens came to.
+    """States of `distances` trained rows after each of `points` tokens.
 
-    Distances and points are laid out in a row, so row `point * distances + distance`.
+    Points and distances share a dimension: row `point * distances + distance`.
 
-    student  [texts, points * distances, width]: what the head reads, with gradients
-    teacher  [texts, points * distances, width]: the same where the text's own tokens stand instead
-    wanted   [texts, points * distances]: the text's token after that place
-    valid    [texts, points * distances]: whether the text goes on so far
+    student  [texts, points * distances, width]: inputs of the head, with gradients
+    teacher  [texts, points * distances, width]: the same after the text's own tokens
+    wanted   [texts, points * distances]: the text's token after that position
+    valid    [texts, points * distances]: whether the text is long enough
     """
 
     student: torch.Tensor
@@ -70,7 +69,7 @@ class FollowingRows:
 
     @property
     def distances(self) -> torch.Tensor:
-        """[texts, points * distances]: which learnt row stands there, of `count`."""
+        """[texts, points * distances]: the index of the trained row, of `count`."""
         row = torch.arange(self.count, device=self.valid.device)
         return row.repeat(self.valid.shape[1] // self.count).expand(self.valid.shape)
 
@@ -82,8 +81,8 @@ def read_following(
     points: int,
     rng: np.random.Generator,
 ) -> FollowingRows:
-    """Put `rows` [distances, width] after `points` random tokens of each answer, or of what comes
-    right before it; every point by itself.
+    """Read `rows` [distances, width] after `points` random tokens of each answer, or the last of
+    its prompt; points do not see each other.
     """
     distances = len(rows)
     texts, time = batch.tokens.shape
@@ -99,34 +98,35 @@ def read_following(
         past = teacher.read(batch)
         student = teacher.onwards(past, embedded, places, sees)
     inside = places.clamp(max=time - 2)
-    # the token of a place, and the one after it, which is what is guessed there
+    # the goal is the token after the position
     valid = (places <= time - 2) & batch.there.gather(1, inside + 1)
-    known = past.hidden.gather(1, inside[:, :, None].expand(-1, -1, rows.shape[1]))
-    return FollowingRows(student, known, batch.tokens.gather(1, inside + 1), valid, distances)
+    teacher_states = past.hidden.gather(1, inside[:, :, None].expand(-1, -1, rows.shape[1]))
+    wanted = batch.tokens.gather(1, inside + 1)
+    return FollowingRows(student, teacher_states, wanted, valid, distances)
 
 
 def first_rows(teacher: Teacher, corpus: Corpus, distances: int, seed: int) -> torch.nn.Parameter:
-    """[distances, width] to begin with: what the target reads on average, and a little noise."""
+    """Initial rows [distances, width]: the mean of frequent embeddings, with noise."""
     common = corpus.frequent(min(_TYPICAL, teacher.vocabulary_size), teacher.vocabulary_size)
     embedded = teacher.embed(common.tolist())
-    drawn = torch.randn(distances, teacher.width, generator=torch.Generator().manual_seed(seed))
-    noise = drawn.to(embedded)
+    random = torch.randn(distances, teacher.width, generator=torch.Generator().manual_seed(seed))
+    noise = random.to(embedded)
     return torch.nn.Parameter(embedded.mean(0) + _NOISE * embedded.std() * noise)
 
 
 def _points(batch: TokenBatch, points: int, rng: np.random.Generator) -> torch.Tensor:
-    """[texts, points]: places from the last of the prompt to the second last of the text."""
-    drawn = []
+    """[texts, points]: positions from the prompt's last token to the last but one of the text."""
+    points_of = []
     ends, answers = batch.there.sum(1).tolist(), batch.answered.sum(1).tolist()
     for end, answer in zip(ends, answers, strict=True):
         first = end - answer - 1
         choice = np.arange(max(first, 0), max(end - 1, first + 1, 1))
-        drawn.append(np.sort(rng.choice(choice, points, replace=len(choice) < points)))
-    return torch.from_numpy(np.stack(drawn))
+        points_of.append(np.sort(rng.choice(choice, points, replace=len(choice) < points)))
+    return torch.from_numpy(np.stack(points_of))
 
 
 class LearnedRows(torch.nn.Module):  # type: ignore[misc]
-    """Rows that the target reads in the place of embeddings: [distances, width]."""
+    """Rows that replace embeddings of the target: [distances, width]."""
 
     def __init__(self, rows: torch.nn.Parameter) -> None:
         super().__init__()
@@ -134,9 +134,9 @@ class LearnedRows(torch.nn.Module):  # type: ignore[misc]
 
 
 class RowsObjective(ABC):
-    """Implements `DrafterObjective`: learns `rows` behind `points` of each text at a step.
+    """Implements `DrafterObjective`: trains `rows` after `points` of each text in a step.
 
-    `key` names them among settings and weights; the target is frozen.
+    `key` is their name in settings and weights; the target is frozen.
     """
 
     key: str
@@ -156,21 +156,22 @@ class RowsObjective(ABC):
         )
 
     @abstractmethod
-    def wrong(self, seen: FollowingRows) -> torch.Tensor:
-        """How wrong the rows are, as one number."""
+    def rows_loss(self, rows: FollowingRows) -> torch.Tensor:
+        """The loss of the rows."""
 
     def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
-        return self.wrong(read_following(self._teacher, self.module.rows, batch, self._points, rng))
+        rows = read_following(self._teacher, self.module.rows, batch, self._points, rng)
+        return self.rows_loss(rows)
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """With how often the text went on with each guess, by distance and rank."""
+        """The rows, with the accuracy of guesses by distance and rank."""
         rows = self.module.rows
         accuracy, rng = RankAccuracy(len(rows), RANKS), np.random.default_rng(0)
         for batch in held_out.in_batches(_MEASURED_TEXTS, _LONGEST):
-            seen = read_following(self._teacher, rows, batch, self._points, rng)
+            following = read_following(self._teacher, rows, batch, self._points, rng)
             for number in range(len(rows)):
-                chosen = seen.valid & (seen.distances == number)
-                guessed = self._teacher.head(seen.student[chosen])
-                accuracy.add(number, guessed, seen.wanted[chosen])
+                chosen = following.valid & (following.distances == number)
+                guessed = self._teacher.head(following.student[chosen])
+                accuracy.add(number, guessed, following.wanted[chosen])
         settings = {self.key: len(rows), "accuracy": accuracy.table()}
         return TrainedWeights(settings, {self.key: rows.detach().half()})

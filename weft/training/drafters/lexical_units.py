@@ -1,8 +1,8 @@
 """Training of placeholders for Lexical Unit Decoding (arXiv 2405.15208).
 
-The authors tune the whole model. Here the model is frozen, and what is learnt is an embedding for
-each placeholder and, for the rows of placeholders only, a correction of low rank before each layer
-(see `heads.lexical`): what the model does with a text is left as it was.
+The authors tune the whole model. Here the model is frozen: trained are an embedding for each
+placeholder and, for placeholders' rows only, a low-rank correction before each layer (see
+`LexicalPlaceholders`), so that texts are computed as before.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ from weft.training.teacher import (
 _MEASURED: Final = (4, 512, 16)
 """Texts at once, tokens of each, places in each."""
 _OUTSIDE: Final = 0.25
-"""Weight of tokens outside of the unit: a placeholder has to know what it cannot be sure of."""
+"""Weight of tokens outside of the unit, so that placeholders learn to be unsure of them."""
 
 
 class LexicalUnitsObjective:
-    """Placeholders learn what follows in a unit: a run of tokens, each of which the target itself
-    gives more than probability `alpha`.
-    """
+    """Trains placeholders on units: runs of tokens with a probability above `alpha`."""
 
     def __init__(
         self, teacher: Teacher, module: LexicalPlaceholders, alpha: float, places: int
@@ -51,7 +49,7 @@ class LexicalUnitsObjective:
         self._places = places
 
     def loss(self, batch: TokenBatch, rng: np.random.Generator) -> torch.Tensor:
-        places = self._drawn(batch, rng)
+        places = self._anchors(batch, rng)
         with mixed_precision(places.anchors.device):
             past, _ = self._midway.read(batch)
             inside = self._inside(batch, past, places)
@@ -61,15 +59,13 @@ class LexicalUnitsObjective:
         return (wrong * weights).sum() / weights.sum().clamp(min=1e-6)
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """With, for each placeholder, how often its likeliest token is right, and how likely it is
-        that the unit goes on as far.
-        """
+        """The placeholders, with the accuracy of each, and the share of units that reach it."""
         right, inside = torch.zeros(2, self.module.count)
-        seen = 0
+        count = 0
         texts, longest, _ = _MEASURED
         rng = np.random.default_rng(0)
         for batch in held_out.in_batches(texts, longest):
-            places = self._drawn(batch, rng)
+            places = self._anchors(batch, rng)
             with mixed_precision(places.anchors.device):
                 past, _ = self._midway.read(batch)
                 units = self._inside(batch, past, places)
@@ -77,25 +73,25 @@ class LexicalUnitsObjective:
             hits = (logs.argmax(-1) == labels).unflatten(1, (-1, places.ahead))
             right += hits[places.drawn].sum(0).cpu()
             inside += units[places.drawn].sum(0).cpu()
-            seen += int(places.drawn.sum())
+            count += int(places.drawn.sum())
         settings = {
             "placeholders": self.module.count,
             "rank": self.module.down.shape[1],
             "first_layer": self.module.layers[0],
             "alpha": self._alpha,
-            "held_out_accuracy": [round(float(share), 4) for share in right / max(seen, 1)],
-            "held_out_in_unit": [round(float(share), 4) for share in inside / max(seen, 1)],
+            "held_out_accuracy": [round(float(share), 4) for share in right / max(count, 1)],
+            "held_out_in_unit": [round(float(share), 4) for share in inside / max(count, 1)],
         }
         tensors = {name: value.half() for name, value in self.module.state_dict().items()}
         return TrainedWeights(settings, tensors)
 
-    def _drawn(self, batch: TokenBatch, rng: np.random.Generator) -> AnchorRows:
-        # the last placeholder stands before the last token that is guessed
-        drawn = draw_anchors(batch, self.module.count + 1, self._places, rng)
-        return AnchorRows(drawn.anchors, drawn.drawn, self.module.count)
+    def _anchors(self, batch: TokenBatch, rng: np.random.Generator) -> AnchorRows:
+        # the last placeholder is before the last guessed token
+        anchors = draw_anchors(batch, self.module.count + 1, self._places, rng)
+        return AnchorRows(anchors.anchors, anchors.drawn, self.module.count)
 
     def _inside(self, batch: TokenBatch, past: TeacherCache, places: AnchorRows) -> torch.Tensor:
-        """[texts, places, placeholders]: whether the unit goes on to the token that it guesses."""
+        """[texts, places, placeholders]: whether its token belongs to the unit."""
         with torch.no_grad():
             steps = torch.arange(places.ahead + 1, device=places.anchors.device)
             positions = (places.anchors[..., None] + steps).flatten(1)
@@ -109,9 +105,7 @@ class LexicalUnitsObjective:
     def _guessed(
         self, batch: TokenBatch, past: TeacherCache, places: AnchorRows
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log distributions of the placeholders, [texts, rows, vocabulary], and the true tokens
-        there.
-        """
+        """Log probabilities of the placeholders, [texts, rows, vocabulary], and the true tokens."""
         texts, count = places.anchors.shape
         rows = self.module.rows.repeat(count, 1).expand(texts, -1, -1)
         hidden = self._midway.onwards(past, rows, places, entering=self._corrected)

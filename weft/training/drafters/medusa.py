@@ -18,15 +18,16 @@ from weft.training.frame import Schedule
 from weft.training.teacher import Teacher, TeacherStates
 
 _FADE: Final = 0.8
-"""What a head's loss counts, of that of the head before it."""
+"""Weight of a head's loss relative to the head before."""
 _MEASURED_TEXTS: Final = 4
 _LONGEST: Final = 1024
 
 
 class MedusaObjective:
-    """Implements `DrafterObjective`. Head k learns the token k + 1 places after the last one read.
+    """Implements `DrafterObjective`. Head k is trained on the token k + 1 positions after the last
+    read one.
 
-    Only the `tokens` that answers use most are guessed; a text's other tokens are not learnt.
+    Only `tokens`, the most frequent of answers, are guessed; others are not trained on.
     """
 
     def __init__(self, teacher: Teacher, heads: int, tokens: torch.Tensor) -> None:
@@ -55,11 +56,11 @@ class MedusaObjective:
         return TrainedWeights(settings, {**weights, "tokens": self._tokens.int()})
 
     def _guesses(self, batch: TokenBatch) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """By head: its logits [places, tokens], and which of them came [places], -1 for others."""
+        """By head: its logits [places, tokens], and the right ones [places], -1 for others."""
         with mixed_precision(self._tokens.device):
             hidden = self._states.of(batch)[self._teacher.layers]
         for head in range(len(self.module.into)):
-            # the state of place t is the target's word on t + 1, and this head's on t + 2 + head
+            # the state of t predicts t + 1 in the target, and t + 2 + head in this head
             ahead = 2 + head
             there = batch.answered[:, 1:][:, : batch.tokens.shape[1] - ahead]
             fine = there & batch.answered[:, ahead:]

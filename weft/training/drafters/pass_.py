@@ -1,6 +1,6 @@
-"""Training of PaSS's look-ahead tokens (arXiv 2311.13581): cross-entropy on the text's own tokens.
+"""Training of PaSS's look-ahead tokens (arXiv 2311.13581): cross entropy on the text's own tokens.
 
-Their embeddings only; the target is frozen.
+Only their embeddings are trained; the target is frozen.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from weft.training.frame import Schedule
 
 
 class PassObjective(RowsObjective):
-    """Implements `DrafterObjective`. All distances count alike."""
+    """Implements `DrafterObjective`. All distances have the same weight."""
 
     key = "ahead"
 
-    def wrong(self, seen: FollowingRows) -> torch.Tensor:
-        with mixed_precision(seen.student.device):
-            logits = self._teacher.head(seen.student[seen.valid]).float()
-        wanted = seen.wanted[seen.valid]
+    def rows_loss(self, rows: FollowingRows) -> torch.Tensor:
+        with mixed_precision(rows.student.device):
+            logits = self._teacher.head(rows.student[rows.valid]).float()
+        wanted = rows.wanted[rows.valid]
         return cross_entropy(logits, wanted, reduction="sum") / max(len(wanted), 1)
 
 

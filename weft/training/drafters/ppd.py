@@ -1,6 +1,6 @@
-"""Training of PPD's prompt tokens (arXiv 2405.18628): their embeddings only, the target is frozen.
+"""Training of PPD's prompt tokens (arXiv 2405.18628): their embeddings, on a frozen target.
 
-Each learns the target's own distribution of the token that far ahead: KL, fading with the distance.
+The goal is the target's own distribution at that distance: KL, with weights falling by distance.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _FADE: Final = 0.8
 
 
 class PromptObjective(RowsObjective):
-    """Implements `DrafterObjective`. Near prompt tokens count more."""
+    """Implements `DrafterObjective`. Near prompt tokens have larger weights."""
 
     key = "prompts"
 
-    def wrong(self, seen: FollowingRows) -> torch.Tensor:
-        with mixed_precision(seen.student.device):
-            known = self._teacher.head(seen.teacher[seen.valid]).float().log_softmax(-1)
-            guessed = self._teacher.head(seen.student[seen.valid]).float().log_softmax(-1)
-        apart = (known.exp() * (known - guessed)).sum(-1)
-        weights = (_FADE**seen.distances)[seen.valid]
+    def rows_loss(self, rows: FollowingRows) -> torch.Tensor:
+        with mixed_precision(rows.student.device):
+            goal = self._teacher.head(rows.teacher[rows.valid]).float().log_softmax(-1)
+            guessed = self._teacher.head(rows.student[rows.valid]).float().log_softmax(-1)
+        apart = (goal.exp() * (goal - guessed)).sum(-1)
+        weights = (_FADE**rows.distances)[rows.valid]
         return (weights * apart).sum() / weights.sum().clamp(min=1.0)
 
 

@@ -1,7 +1,4 @@
-"""A whole training, from prompts to the folder of a drafter: texts, steps, measurement.
-
-Knows no terminal: progress is told to whoever asked.
-"""
+"""The training of a drafter, from prompts to its folder: texts, steps, evaluation."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from weft.training.starter_prompts import starter_prompts
 from weft.training.teacher import Teacher
 
 STARTER: Final = "starter"
-"""Stands for the prompts that come with weft."""
+"""Names the prompts that come with weft."""
 CHECKPOINT: Final = "checkpoint.safetensors"
 _CORPUS: Final = "corpus.safetensors"
 _HELD_OUT_EVERY: Final = 10
@@ -41,10 +38,10 @@ _HELD_OUT_EVERY: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class DrafterTrainingJob:
-    """What is to be trained, for which model, from which prompts, and where it shall lie.
+    """A training to run: kind, target model, prompts, and output folder.
 
-    `schedule` and `settings` replace what the kind has of itself. `corpus`: the file of the texts,
-    in `out` where it is None.
+    `schedule` and `settings` override those of the kind. `corpus`: the file of the texts; None: in
+    `out`.
     """
 
     kind: str
@@ -61,7 +58,7 @@ class DrafterTrainingJob:
 
 @dataclass(frozen=True, slots=True)
 class DrafterTrainingResult:
-    """The drafter in `folder`. `loss` is that of its last step, None when none was left to do."""
+    """The drafter in `folder`. `loss` is that of its last step, None if no step was left."""
 
     kind: str
     folder: Path
@@ -73,66 +70,66 @@ class DrafterTrainingResult:
 
 
 def train(
-    order: DrafterTrainingJob,
+    job: DrafterTrainingJob,
     *,
     resume: bool = False,
     on_news: Callable[[TrainingNews], None] = lambda _news: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> DrafterTrainingResult | None:
-    """Train a drafter. None when `stop` said so: what there is by then is kept for `resume`.
+    """Train a drafter. None when `stop` returned true: `resume` continues from the files.
 
-    Raises: `InputError`, `CapabilityError` for a model that cannot run here, `OSError`.
+    Raises: `InputError`, `CapabilityError` for an unsupported model, `OSError`.
     """
-    kind = kind_of(order.kind)
-    settings = kind.set_to(order.settings)
-    schedule = _schedule(kind, order.schedule)
-    check_device(order.device)
-    _look_first(order, resume)
-    corpus = _written(order, on_news, stop)
+    kind = kind_of(job.kind)
+    settings = kind.set_to(job.settings)
+    schedule = _schedule(kind, job.schedule)
+    check_device(job.device)
+    _open_folder(job, resume)
+    corpus = _written(job, on_news, stop)
     if corpus is None:
         return None
-    torch.set_num_threads(order.threads or model_threads())
-    teacher = Teacher.load(order.model, order.device)
-    learnt_from, held_out = corpus.on(teacher.device).split(_HELD_OUT_EVERY)
-    course = kind.begin(teacher, learnt_from, settings, schedule.seed)
-    trainer = Trainer(course, learnt_from, schedule, order.out / CHECKPOINT)
-    if (order.out / CHECKPOINT).exists():
+    torch.set_num_threads(job.threads or model_threads())
+    teacher = Teacher.load(job.model, job.device)
+    texts, held_out = corpus.on(teacher.device).split(_HELD_OUT_EVERY)
+    objective = kind.begin(teacher, texts, settings, schedule.seed)
+    trainer = Trainer(objective, texts, schedule, job.out / CHECKPOINT)
+    if (job.out / CHECKPOINT).exists():
         trainer.resume()
     losses: list[float] = []
 
-    def tell(progress: StepProgress) -> None:
+    def report(progress: StepProgress) -> None:
         losses[:] = [progress.loss]
         on_news(progress)
 
-    if not trainer.run(tell, stop):
+    if not trainer.run(report, stop):
         return None
-    trainer.keep()  # measuring takes a while, too
+    trainer.keep()  # before the evaluation
     on_news(EvaluationStarted(len(held_out.texts)))
     with torch.no_grad():
-        made = course.made(held_out)
-    trained_drafter.save(order.out, kind.name, made.settings, made.tensors, teacher)
-    (order.out / CHECKPOINT).unlink(missing_ok=True)
+        made = objective.made(held_out)
+    trained_drafter.save(job.out, kind.name, made.settings, made.tensors, teacher)
+    (job.out / CHECKPOINT).unlink(missing_ok=True)
     return DrafterTrainingResult(
         kind.name,
-        order.out,
+        job.out,
         schedule.steps,
         losses[0] if losses else None,
-        len(learnt_from.texts),
-        learnt_from.answer_tokens,
+        len(texts.texts),
+        texts.answer_tokens,
         made.settings,
     )
 
 
-def _schedule(kind: DrafterSpec, given: Mapping[str, int | float]) -> Schedule:
+def _schedule(kind: DrafterSpec, values: Mapping[str, int | float]) -> Schedule:
     try:
-        return replace(kind.schedule, **given)  # type: ignore[arg-type]
+        return replace(kind.schedule, **values)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise InputError(str(error)) from error
 
 
-def _look_first(order: DrafterTrainingJob, resume: bool) -> None:
-    """Make the folder, unless something of value is there."""
-    out, checkpoint = order.out, order.out / CHECKPOINT
+def _open_folder(job: DrafterTrainingJob, resume: bool) -> None:
+    """Create the folder, if it has no drafter or other training."""
+    out, checkpoint = job.out, job.out / CHECKPOINT
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is no folder")
     if (out / trained_drafter.CONFIG).exists():
@@ -142,32 +139,32 @@ def _look_first(order: DrafterTrainingJob, resume: bool) -> None:
             f"{out} holds a training that has not ended",
             hint="--resume goes on with it; or name another folder",
         )
-    if resume and not checkpoint.exists() and not _texts_of(order).exists():
+    if resume and not checkpoint.exists() and not _texts_of(job).exists():
         raise InputError(f"there is nothing to go on with in {out}")
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _texts_of(order: DrafterTrainingJob) -> Path:
-    return order.corpus or order.out / _CORPUS
+def _texts_of(job: DrafterTrainingJob) -> Path:
+    return job.corpus or job.out / _CORPUS
 
 
 def _written(
-    order: DrafterTrainingJob, on_news: Callable[[TrainingNews], None], stop: Callable[[], bool]
+    job: DrafterTrainingJob, on_news: Callable[[TrainingNews], None], stop: Callable[[], bool]
 ) -> Corpus | None:
-    """The texts: those that are there, and what the target writes now."""
-    asked = starter_prompts() if order.prompts == STARTER else read_prompts(Path(order.prompts))
-    tokenizer = Tokenizer(order.model)
-    prompts = [tokenizer.encode(conversation) for conversation in asked]
-    options = NetworkOptions(device=order.device, threads=order.threads)
+    """The texts of the file, completed by the target now."""
+    conversations = starter_prompts() if job.prompts == STARTER else read_prompts(Path(job.prompts))
+    tokenizer = Tokenizer(job.model)
+    prompts = [tokenizer.encode(conversation) for conversation in conversations]
+    options = NetworkOptions(device=job.device, threads=job.threads)
     try:
-        network = Network.load(order.model, options)
+        network = Network.load(job.model, options)
     except (OSError, ValueError) as error:
-        raise InputError(f"{order.model} is no model: {error}") from error
+        raise InputError(f"{job.model} is no model: {error}") from error
     return distil(
         network,
         prompts,
-        _texts_of(order),
-        order.writing,
+        _texts_of(job),
+        job.writing,
         lambda done, total: on_news(TextsWritten(done, total)),
         stop,
     )

@@ -1,4 +1,4 @@
-"""A kind of drafter that can be trained, as each of their modules describes it."""
+"""Kinds of drafters that can be trained, by name."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class TrainedWeights:
 
 
 class DrafterObjective(TrainingObjective[TokenBatch], Protocol):
-    """The training of one drafter."""
+    """The objective of one drafter."""
 
     def made(self, held_out: Corpus) -> TrainedWeights:
-        """The drafter as it is now, with what was measured on texts that it did not learn from."""
+        """The trained weights, with results on held-out texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterSpec:
-    """`settings` are what may be set, whole numbers, with their defaults. `schedule` suits them.
+    """A kind of drafter. `settings` are whole numbers with their defaults; `schedule` suits them.
 
-    `begin` is given the target, the texts to learn from, the settings and a seed.
+    `begin` receives the target, the texts, the settings and a seed.
     """
 
     name: str
@@ -44,15 +44,15 @@ class DrafterSpec:
     settings: Mapping[str, int]
     begin: Callable[[Teacher, Corpus, Mapping[str, int], int], DrafterObjective]
 
-    def set_to(self, given: Mapping[str, int]) -> dict[str, int]:
-        """All settings, with those `given`. Raises: `InputError` for others, or below 1."""
-        for name, value in given.items():
+    def set_to(self, changes: Mapping[str, int]) -> dict[str, int]:
+        """All settings after `changes`. Raises: `InputError` for unknown ones, or below 1."""
+        for name, value in changes.items():
             if name not in self.settings:
                 there = ", ".join(sorted(self.settings)) or "none"
                 raise InputError(f"{self.name} has no setting {name!r}", hint=f"there is {there}")
             if value < 1:
                 raise InputError(f"{name} must be a whole number from 1, not {value!r}")
-        return {**self.settings, **given}
+        return {**self.settings, **changes}
 
 
 _HERE: Final = "weft.training.drafters."
@@ -67,16 +67,16 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "ppd": "ppd",
     }
 )
-"""By name: the module."""
+"""By name: the module with its `KIND`."""
 
 
 def all_kinds() -> list[DrafterSpec]:
-    """All of them, by name."""
+    """All kinds, sorted by name."""
     return [kind_of(name) for name in sorted(KINDS)]
 
 
 def kind_of(name: str) -> DrafterSpec:
-    """The kind of that name. Raises: `InputError` with those there are."""
+    """The kind of that name. Raises: `InputError`, which lists the names."""
     if name not in KINDS:
         there = ", ".join(sorted(KINDS))
         raise InputError(f"no drafter {name!r} can be trained", hint=f"one of {there}")

@@ -77,7 +77,7 @@ def test_goals_are_the_open_slots_and_never_seen(
     goals = [(c, s) for c, noise in enumerate(noises, 1) for s in np.flatnonzero(noise.hidden)]
 
     assert made.goals.tolist() == [tokens[slot] for _, slot in goals]
-    for (copy, slot), asked in zip(goals, made.asked, strict=True):
+    for (copy, slot), asked in zip(goals, made.predictors, strict=True):
         assert slot >= answer
         by = rows[asked]
         assert by[1] == slot - laying.shifted
@@ -104,7 +104,7 @@ def test_decoding_asks_what_was_learnt(shifted: bool, answer: int) -> None:
     chance = np.random.default_rng(3)
     noises = NoiseSampler().drawn(len(tokens), answer, block, chance)
     made = laid(laying, tokens, answer, noises)
-    learnt = _logits(made)[made.asked]
+    learnt = _logits(made)[made.predictors]
 
     traits = ModelTraits(
         small.VOCABULARY, MASK, small.ENDS, frozenset(), "block_causal", block, shifted

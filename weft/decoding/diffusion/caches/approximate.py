@@ -1,6 +1,6 @@
-"""Caches that trust keys although what they were computed from may have moved: one for each paper.
+"""Approximate caches, one for each paper: they reuse keys whose context may have changed.
 
-What they change is in the predictions of models whose slots all see each other.
+They change the predictions of models with full attention.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from weft.decoding.diffusion.query import RefreshCandidates
 
 @dataclass(frozen=True, slots=True)
 class PrefixCache(SelectiveCache):
-    """Fast-dLLM (arXiv 2505.22618): all is read when a block begins, and every `refresh` steps.
+    """Fast-dLLM (arXiv 2505.22618): a full read for each block and every `refresh` steps.
 
     refresh  None: only when a block begins
-    suffix   whether what follows the window is read in every pass; else it is trusted as well (the
+    suffix   whether slots after the window are read in every pass; else they are reused, too (the
              dual cache)
 
     Raises: `ValueError` for a `refresh` below 1.
@@ -55,10 +55,10 @@ class PrefixCache(SelectiveCache):
 
 @dataclass(frozen=True, slots=True)
 class DelayedCache(SelectiveCache):
-    """dKV-Cache (arXiv 2505.15781): undecided slots are read in every pass, the others once
-    decided. Their keys move most in the step in which the token is written, little from then on.
+    """dKV-Cache (arXiv 2505.15781): undecided slots are read in every pass, the others once after
+    they are decided. Keys move most in the step that writes the token, and little afterwards.
 
-    refresh  all is read every so many steps; None: never
+    refresh  steps between full reads; None: no more after the first
 
     Raises: `ValueError` for a `refresh` below 1.
     """
@@ -80,11 +80,11 @@ class DelayedCache(SelectiveCache):
 @dataclass(frozen=True, slots=True)
 class FreeCache(SelectiveCache):
     """FreeCache of FlashDLM (arXiv 2505.21467): prompt and decided slots after it freeze once they
-    are read. What stands far behind the clean part of a text says little to it.
+    are read. Slots far behind the clean part of a text have little influence on it.
 
-    blockwise  they freeze when their block is finished, not one by one
-    behind     the last frozen slots, so many, are read in every pass all the same
-    ahead      of what follows the window, so many slots are read in every pass; None: all
+    blockwise  slots freeze when their block is finished, not one by one
+    behind     the last frozen slots that are read in every pass all the same
+    ahead      slots after the window that are read in every pass; None: all
 
     Raises: `ValueError` for sizes below zero.
     """
@@ -113,10 +113,10 @@ class FreeCache(SelectiveCache):
 class VicinityCache(SelectiveCache):
     """dInfer (arXiv 2510.08666): the window and `slots` on both sides of it are read in every pass.
 
-    warm_up  steps of a text in which all is read
-    refresh  all is read when a block begins and after so many steps; None: only when it begins
+    warm_up  first steps of a text, in which all slots are read
+    refresh  steps between full reads of a block; None: only one, when it begins
 
-    Raises: `ValueError` for sizes that cannot be.
+    Raises: `ValueError` for sizes out of range.
     """
 
     slots: int = 16
@@ -142,15 +142,15 @@ class VicinityCache(SelectiveCache):
 
 @dataclass(frozen=True, slots=True)
 class IntervalCache:
-    """dLLM-Cache (arXiv 2506.06295): the prompt is read seldom, the answer oftener. Implements
+    """dLLM-Cache (arXiv 2506.06295): the prompt is read rarely, the answer more often. Implements
     `CachePolicy`.
 
-    In between, the answer's slots are read whose values have moved most. The paper chooses them
+    In between, the slots of the answer whose values moved most are read. The paper chooses them
     anew in every layer; here one choice, by the values of an early layer, serves all layers.
 
-    prompt  all is read every so many steps
-    answer  the whole answer is read every so many
-    share   in between, of the answer's slots that are not read anyway, so many are
+    prompt  steps between full reads
+    answer  steps between reads of the whole answer
+    share   of the answer's other slots, read in between
 
     Raises: `ValueError` for values out of range.
     """
@@ -173,8 +173,8 @@ class IntervalCache:
 
 
 class IntervalCacheSession(SelectiveCacheSession):
-    """`answer_at` is the step in which all of the answer was read last. `keys` holds what the
-    row's cache does, but for what an adapter chose.
+    """`answer_at` is the step in which the whole answer was read last. `keys` mirrors the row's
+    cache, except for slots that the adapter chose.
     """
 
     def __init__(self, settings: IntervalCache, traits: ModelTraits) -> None:

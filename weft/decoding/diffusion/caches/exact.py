@@ -1,4 +1,4 @@
-"""Caches that change no prediction: none at all, and finished blocks that are never read again.
+"""Caches that change no prediction: no cache, and finished blocks that are read once.
 
 Block diffusion (BD3LM, arXiv 2503.09573), SDAR, LLaDA2, Fast-dLLM v2 (arXiv 2509.26328).
 """
@@ -34,7 +34,7 @@ class NoCache:
 
 
 class NoCacheSession:
-    """Implements `CacheSession` and remembers nothing."""
+    """Implements `CacheSession` without state."""
 
     def __init__(self, traits: ModelTraits) -> None:
         self._traits = traits
@@ -55,11 +55,11 @@ class BlockCausalCache:
     """Implements `CachePolicy` for block-causal models and causal encoders.
 
     joined    a finished block is read with the next one, not in a pass of its own: as exact, and
-              one pass less a block
-    predicts  that pass of its own also writes the first slot of the next block; only models with a
-              shift can
-    within    where a window is part of a block, the rest of the block is trusted once its first
-              slot is decided: the only thing here that is not exact (Fast-dLLM v2's sub-blocks)
+              one pass less for each block
+    predicts  that pass of its own also writes the first slot of the next block; only for models
+              with a shift
+    within    where a window is part of a block, the rest of the block is reused once its first
+              slot is decided: the only inexact option here (Fast-dLLM v2's sub-blocks)
 
     Raises: `ValueError` where there is no pass that could predict.
     """
@@ -91,8 +91,8 @@ class BlockCausalCache:
 class BlockCausalSession:
     """Implements `CacheSession`.
 
-    `settled` are the slots [slots] that were last read as what stands before a window. A causal
-    encoder reads them otherwise than those in it, so the same tokens do not tell.
+    `settled` [slots] marks slots that were last read as context before a window. A causal encoder
+    reads them differently inside one, so equal tokens do not prove equal keys.
     """
 
     def __init__(self, settings: BlockCausalCache, traits: ModelTraits) -> None:
@@ -116,7 +116,7 @@ class BlockCausalSession:
         self.keys.note(action)
 
     def persist(self, canvas: Canvas, following: range) -> CacheFeed | None:
-        """Nothing is owed while a block is unfinished; at the end, what is whole."""
+        """The pass over finished blocks that are not stored yet; None while one is unfinished."""
         end = reach(canvas, self._traits)
         if following and (self._settings.joined or following.start < end):
             return None
@@ -131,7 +131,7 @@ class BlockCausalSession:
         return CacheFeed(slots, seen, "persist")
 
     def _owed(self, canvas: Canvas, end: int) -> int | None:
-        """Where the first block begins that is not stored as it is now; None: none before `end`."""
+        """The start of the first block before `end` that is not stored as it is now, if any."""
         self.keys.fit(canvas.length)
         more = np.zeros(max(0, canvas.length - len(self.settled)), dtype=np.bool_)
         self.settled = np.concatenate([self.settled[: canvas.length], more])
@@ -141,7 +141,7 @@ class BlockCausalSession:
         return int(stale.argmax()) // self._size * self._size
 
     def _trusts_block(self, canvas: Canvas, owed: int | None) -> bool:
-        """Whether only the window is read, of a block that was read whole before."""
+        """Whether only the window of a block is read, because the whole block was read before."""
         begin, end = front(canvas, self._traits), reach(canvas, self._traits)
         known = bool((self.keys.ages[begin:end] != NEVER).all())
         begun = not canvas.undecided[canvas.window.start]
@@ -153,11 +153,11 @@ class BlockCausalSession:
         return bits
 
     def _read(self, canvas: Canvas, slots: Slots, begin: int, *, whole: bool) -> None:
-        """Slots before `begin` are read as what stands before the window."""
+        """Note a read; slots before `begin` are context before the window."""
         self.keys.read(canvas, slots, whole=whole)
         self.settled[slots] = slots < begin
 
 
 def exact_cache(traits: ModelTraits) -> CachePolicy:
-    """The best one that changes no prediction: none, where all slots see each other."""
+    """The best cache that changes no prediction: none for models with full attention."""
     return NoCache() if traits.attention == "full" else BlockCausalCache(joined=True)

@@ -1,6 +1,6 @@
-"""What the cache of one row holds, and the frame of caches that read a set of slots again.
+"""Bookkeeping of one row's cache, and the base class of caches that read a set of slots again.
 
-Knows no keys, only that they were computed, from which tokens and when.
+It tracks which slots were read, with which tokens and when; the keys stay with the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER = -1
 
 
 def front(canvas: Canvas, traits: ModelTraits) -> int:
-    """The first slot that reads what is written in the window: of its block, where there are."""
+    """The first slot that is read with the window: the start of its block, if there are blocks."""
     start = canvas.window.start
     return start // traits.block * traits.block if traits.block else start
 
@@ -38,7 +38,7 @@ def reach(canvas: Canvas, traits: ModelTraits) -> int:
 
 class CachedSlots:
     """ages       [slots] the step of the canvas in which a slot was read last; NEVER
-    tokens     [slots] what was read there; NEVER: nothing, or nothing that is known
+    tokens     [slots] what was read there; NEVER: none, or an unknown one
     whole_at   the step in which all was read last; `whole_in`: the block
     """
 
@@ -50,14 +50,14 @@ class CachedSlots:
         self.whole_at = self.whole_in = NEVER
 
     def fit(self, length: int) -> None:
-        """There are `length` slots now: new ones were never read."""
+        """Resize to `length` slots; new ones are unread."""
         more = max(0, length - len(self.ages))
         fresh = np.full(more, NEVER, dtype=np.int64)
         self.ages = np.concatenate([self.ages[:length], fresh])
         self.tokens = np.concatenate([self.tokens[:length], fresh])
 
     def changed(self, canvas: Canvas) -> Bits:
-        """[slots] never read, or with another token than there is now."""
+        """[slots] never read, or read with another token."""
         bits: Bits = self.tokens != canvas.ids
         return bits
 
@@ -66,28 +66,26 @@ class CachedSlots:
         return ~canvas.undecided & ~self.changed(canvas)
 
     def read(self, canvas: Canvas, slots: Slots, *, whole: bool) -> None:
-        """These are read in this step; `whole`: they are all that can be seen."""
+        """Note that `slots` are read in this step; `whole`: they are all that can be seen."""
         self.ages[slots] = canvas.step
         self.tokens[slots] = canvas.ids[slots]
         if whole:
             self.whole_at, self.whole_in = canvas.step, canvas.block
 
     def due(self, canvas: Canvas, every: int | None) -> bool:
-        """Whether all was never read in this block, or last `every` steps ago; None: in it once."""
+        """Whether a full read is due: none in this block yet, or the last one `every` steps ago."""
         if self.whole_in != canvas.block:
             return True
         return every is not None and canvas.step - self.whole_at >= every
 
     def note(self, action: Action) -> None:
-        """What was read of slots that are decided now was no token, whatever its id."""
+        """Mark slots as stale that are decided now: they were read undecided, whatever the id."""
         slots = action.commit.slots
         self.tokens[slots[slots < len(self.tokens)]] = NEVER
 
 
 class SelectiveCache(ABC):
-    """Implements `CachePolicy`: settings of a cache that reads some slots again, and trusts all the
-    others until their tokens change.
-    """
+    """Base of cache policies that read some slots again. Implements `CachePolicy`."""
 
     predicts: ClassVar[bool] = False
 
@@ -101,7 +99,7 @@ class SelectiveCache(ABC):
 
     @abstractmethod
     def stale(self, canvas: Canvas, keys: CachedSlots, traits: ModelTraits) -> Bits | None:
-        """[slots] that are read beside the window and what has changed; None: all."""
+        """[slots] to read in addition to the window and changed slots; None: all."""
 
 
 class SelectiveCacheSession:

@@ -1,1 +1,1 @@
-"""What stands between foreign text and a model that fills in whatever is masked (DIJA)."""
+"""Guards against foreign text in front of a model that fills every mask (DIJA)."""

@@ -1,7 +1,7 @@
 """Control tokens in foreign text: ids in a prompt, and spellings that only look like one.
 
-A mask in a prompt is never a slot of the answer (`Canvas`): this is the second wall. What is
-tokenised is the text as it came; a tokenizer that normalises makes a token of a look-alike.
+The second defence: a mask in a prompt is never a slot of the answer (`Canvas`). Text is tokenised
+as it came; a tokenizer that normalises would turn a look-alike into a control token.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def forged_positions(
 def refuse_forged(
     prompt: Sequence[int], foreign: Sequence[ForeignSpan], control: frozenset[int]
 ) -> None:
-    """Nothing where foreign text is text. Raises: `ModelRequestError`, naming places, no text."""
+    """Raises: `ModelRequestError` for control tokens in foreign text; it names places, no text."""
     found = forged_positions(prompt, foreign, control)
     if found:
         sources = sorted(
@@ -75,7 +75,7 @@ def neutralise(
 ) -> tuple[int, ...]:
     """The prompt with `instead` in place of each control token in foreign text.
 
-    Raises: `ValueError` where `instead` holds one.
+    Raises: `ValueError` for a control token in `instead`.
     """
     if control & set(instead):
         raise ValueError("a control token instead of a control token")
@@ -100,19 +100,19 @@ _SAME: Final = str.maketrans(_CYRILLIC, "acskmeoit") | {
 
 
 def folded(text: str) -> str:
-    """What `text` looks like: entities read, compatible forms and look-alikes as ASCII, without
-    case, blanks, marks and characters that take no room.
+    """`text` as it appears: entities read, compatible forms and look-alikes as ASCII, without case,
+    blanks, marks and zero-width characters.
     """
     plain = unicodedata.normalize("NFKC", unescape(text)).translate(_SAME).casefold()
     split = unicodedata.normalize("NFD", plain).translate(_SAME)
-    return "".join(char for char in split if not _unseen(char))
+    return "".join(char for char in split if not _invisible(char))
 
 
 def spelled_out(text: str, spellings: Collection[str]) -> tuple[str, ...]:
-    """Those of `spellings` that `text` holds, or seems to hold, sorted."""
-    seen = folded(text)
-    return tuple(sorted(one for one in spellings if folded(one) and folded(one) in seen))
+    """Those of `spellings` that `text` contains, or appears to contain, sorted."""
+    plain = folded(text)
+    return tuple(sorted(one for one in spellings if folded(one) and folded(one) in plain))
 
 
-def _unseen(char: str) -> bool:
+def _invisible(char: str) -> bool:
     return char.isspace() or unicodedata.category(char) in ("Cf", "Cc", "Mn", "Me")

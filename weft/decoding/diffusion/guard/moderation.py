@@ -1,7 +1,7 @@
-"""What is judged before it is shown: prompt and answer as one text, and what a model would refuse.
+"""Moderation before release: prompt and answer as one text, and requests a model would refuse.
 
-A fill that is harmless alone may complete something that is not; a model that would refuse, or say
-nothing, is not led around that by text put into its mouth.
+A fill that is harmless alone may complete a harmful text, and literals in an answer may lead a
+model around its refusal.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ REFUSAL: Final = "I cannot help with that."
 
 
 class Moderator(Protocol):
-    """Judges texts. Called in the thread that decodes: has to be quick."""
+    """Judges texts. Called in the thread that decodes: must be quick."""
 
     def objection(self, text: str) -> str | None:
-        """Why `text` must not be shown, in a word that quotes nothing of it; None: it may."""
+        """Why `text` must not be shown, as a word that quotes nothing of it; None: it may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModerationRecord:
-    """What is logged of a review: no text, nor anything it could be told from.
+    """Log entry of a review, without the text or anything that reveals it.
 
     prior    a hash of the literals of the answer; empty: there were none
     prompt   a hash of the prompt
@@ -51,8 +51,8 @@ class ModerationRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModerationGuard:
-    """An `OutputGuard`. `decode` turns ids into text, special tokens spelt out or left out; `note`
-    gets a record of each review. A judge that fails lets nothing through.
+    """An `OutputGuard`. `decode` turns ids into text, with or without special tokens; `note`
+    receives a record of each review. Nothing is released when the moderator fails.
     """
 
     moderator: Moderator
@@ -69,7 +69,7 @@ class ModerationSession:
     def __init__(self, settings: ModerationGuard, canvas: Canvas) -> None:
         self._settings = settings
         literal = canvas.frozen[canvas.first :]
-        # where they stand belongs to it: the gaps make the sense
+        # their positions count, too: the gaps carry meaning
         prior = np.where(literal, canvas.ids[canvas.first :], -1)
         self._prior = _digest(prior.tolist()) if literal.any() else ""
         self._prompt = _digest(canvas.ids[: canvas.first].tolist())
@@ -79,7 +79,7 @@ class ModerationSession:
         text = self._settings.decode(canvas.ids[:end].tolist())
         try:
             objection = self._settings.moderator.objection(text)
-        except Exception:  # noqa: BLE001 - another's program: whatever it raises, it did not agree
+        except Exception:  # noqa: BLE001 - foreign code: any error is an objection
             objection = "the moderator failed"
         ours = ~canvas.undecided & ~canvas.frozen
         if self._settings.note is not None:
@@ -98,10 +98,13 @@ def _digest(ids: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefusalProbe:
-    """`openings` are the tokens that refusals begin with; `most` is the probability of one of
-    them, or of an end at once, from which on the request is refused. `slots` are looked at.
+    """Refuses a request that the model itself would refuse.
 
-    Raises: `ValueError` for what cannot be.
+    openings  token sequences that refusals begin with
+    most      the probability of one of them, or of an immediate end, from which it refuses
+    slots     of the answer that are probed
+
+    Raises: `ValueError` for values out of range.
     """
 
     openings: tuple[tuple[int, ...], ...]
@@ -116,7 +119,7 @@ class RefusalProbe:
             raise ValueError("a refusal that begins with nothing")
 
     def begin(self, prompt: Sequence[int], traits: ModelTraits, row: int) -> RefusalQuery:
-        """A look at an answer to `prompt` that has no literals, with the cache of `row`."""
+        """The probe of an answer to `prompt` without literals, with the cache of `row`."""
         fill = 0 if traits.mask_id is None else traits.mask_id
         canvas = Canvas(prompt, self.slots, fill, row=row)
         stop = canvas.length
@@ -130,21 +133,21 @@ class RefusalProbe:
 
 @dataclass(frozen=True, slots=True)
 class RefusalQuery:
-    """`query` is to be asked in some pass; what the model says to it is read here."""
+    """A probe: `query` joins some pass, `review` takes its logits."""
 
     settings: RefusalProbe
     query: Query
     end_ids: frozenset[int]
 
     def probability(self, logits: NDArray[np.float32]) -> float:
-        """Of a refusal, or of an end at once. logits: [slots, vocabulary]."""
+        """Probability of a refusal or of an immediate end. logits: [slots, vocabulary]."""
         logp = log_probabilities(logits)
-        chances = [
+        scores = [
             float(sum(logp[at, token] for at, token in enumerate(opening[: len(logp)])))
             for opening in self.settings.openings
         ]
-        chances += [float(logp[0, token]) for token in sorted(self.end_ids)]
-        return float(min(1.0, np.exp(chances).sum()))
+        scores += [float(logp[0, token]) for token in sorted(self.end_ids)]
+        return float(min(1.0, np.exp(scores).sum()))
 
     def review(self, logits: NDArray[np.float32]) -> Refusal | None:
         """A refusal where the model would have given one."""

@@ -1,7 +1,7 @@
-"""Limits on text that stands in an answer before the model has written any of it.
+"""Limits on literal text in an answer, which the model did not write.
 
-A model that sees both sides fills a gap so that it fits: who writes the sides writes the answer.
-Callers that are not trusted may name fields, not write sentences.
+A model that sees both sides of a gap fills it to fit: the author of the sides determines the
+answer. Untrusted callers may name fields, not write sentences.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _INSIDE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_|-")
 _NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _TEXTS: Final = ("const", "enum", "pattern", "required")
-_SAID: Final = ("title", "description", "examples", "default", "$comment")
-"""Told about values, and never written."""
+_ANNOTATIONS: Final = ("title", "description", "examples", "default", "$comment")
+"""Keywords whose text is never written."""
 _LONG: Final = 16
 _DEEPEST: Final = 100
 
@@ -41,7 +41,7 @@ class PriorLimits:
             raise ValueError(f"no limits of {self.words} and {self.total_words} words")
 
     def check(self, texts: Sequence[str], *, trusted: bool = False) -> None:
-        """Free text of a caller. Raises: `ModelRequestError`."""
+        """Check free text of a caller. Raises: `ModelRequestError`."""
         if trusted or not any(text.strip() for text in texts):
             return
         if not self.free:
@@ -52,7 +52,7 @@ class PriorLimits:
         self._count(texts)
 
     def check_schema(self, schema: Mapping[str, Any], *, trusted: bool = False) -> None:
-        """Names and listed values of a schema. Raises: `ModelRequestError`."""
+        """Check names and listed values of a schema. Raises: `ModelRequestError`."""
         if not trusted:
             self._count(list(dict.fromkeys(literals(schema))))
 
@@ -71,15 +71,13 @@ class PriorLimits:
 
 
 def words_in(text: str) -> int:
-    """How many words a reader would see; names written as one word are taken apart, and a word of
-    more than 16 letters counts as several.
-    """
+    """Number of words; those in compound names count, and every 16 characters of a word."""
     words = [word for part in _INSIDE.split(text) for word in _WORD.findall(part)]
     return sum(-(-len(word) // _LONG) for word in words)
 
 
 def literals(schema: object, depth: int = 0) -> Iterator[str]:
-    """All text of a schema that may stand in an answer as it is: names, `const`, `enum`, and
+    """All text of a schema that may appear in an answer verbatim: names, `const`, `enum`, and
     patterns, which may spell sentences.
 
     Raises: `ModelRequestError` for a schema that nests too deep.
@@ -102,7 +100,7 @@ def _under(key: object, inner: object, depth: int) -> Iterator[str]:
             yield from literals(one, depth)
     elif key in _TEXTS:
         yield from _texts(inner, depth)
-    elif key not in _SAID:
+    elif key not in _ANNOTATIONS:
         yield from literals(inner, depth)
 
 

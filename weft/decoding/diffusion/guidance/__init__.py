@@ -1,1 +1,1 @@
-"""What stands between a model and a canvas: guidance of logits, and verifiers of proposals."""
+"""Guidance of logits, and verifiers of proposals."""

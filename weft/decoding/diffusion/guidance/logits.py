@@ -43,7 +43,7 @@ class _ClassifierFreeSession:
         self._scale, self._mask = scale, mask_id
 
     def asks(self, query: Query) -> Query:
-        """All that is seen, read beside the row's cache."""
+        """The same query with a masked prompt, which leaves the row's cache alone."""
         canvas = query.canvas
         ids = canvas.ids[: query.reach].copy()
         ids[: canvas.first] = self._mask
@@ -64,7 +64,7 @@ class _ClassifierFreeSession:
         answer: NDArray[np.float32] | None,
         _canvas: Canvas,
     ) -> NDArray[np.float32]:
-        """What either forbids is left as the prompt has it."""
+        """Tokens that either pass forbids keep their logits."""
         assert answer is not None
         both = np.isfinite(logits) & np.isfinite(answer)
         far = np.where(both, logits, 0.0) - np.where(both, answer, 0.0)
@@ -73,7 +73,7 @@ class _ClassifierFreeSession:
 
 @dataclass(frozen=True, slots=True)
 class ForbiddenTokens:
-    """`tokens` are as good as impossible; a slot that nothing else is possible for keeps them."""
+    """Makes `tokens` impossible, except in slots where no other token is possible."""
 
     tokens: frozenset[int]
 

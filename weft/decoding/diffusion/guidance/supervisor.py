@@ -1,7 +1,7 @@
-"""A causal model reads what a diffusion model drafts, and lets the part pass that it finds likely.
+"""A causal model supervises a diffusion model: of each draft it passes the part it finds likely.
 
-FlashDLM's guided diffusion (arXiv 2505.21467). The supervisor never writes: a text is a mixture of
-both models' judgement in tokens of the diffusion model alone.
+FlashDLM's guided diffusion (arXiv 2505.21467). The supervisor never writes: all tokens are those
+of the diffusion model.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from weft.decoding.vocabularies import ModelPair, check_sizes, check_tokens
 
 
 class AcceptanceRule(Protocol):
-    """Judges one token."""
+    """Decides whether one token passes."""
 
     def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
-        """`logits` [vocabulary] are the supervisor's for the place of `token`."""
+        """`logits` [vocabulary] are the supervisor's at the position of `token`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,16 @@ class DynamicAcceptance:
 
     def accepts(self, logits: NDArray[np.float32], token: int) -> bool:
         weights = np.exp(logits.astype(np.float64) - logits.max())
-        law = weights / weights.sum()
-        entropy = -float((law[law > 0] * np.log(law[law > 0])).sum())
-        return bool(law[token] >= min(self.most, self.share * np.exp(-entropy)))
+        probabilities = weights / weights.sum()
+        positive = probabilities[probabilities > 0]
+        entropy = -float((positive * np.log(positive)).sum())
+        return bool(probabilities[token] >= min(self.most, self.share * np.exp(-entropy)))
 
 
 class SharedNetwork:
-    """Safe to use from several threads at once: passes are made one after the other.
+    """A network that several threads may use: passes are made one after the other.
 
-    Nobody else may use `network`.
+    It must be the only user of `network`.
     """
 
     def __init__(self, network: Network) -> None:
@@ -99,26 +100,24 @@ class SharedNetwork:
         self.path = network.path
         self._network = network
         self._one_pass = threading.Lock()
-        self._free: deque[int] = deque()  # given back by finalisers, which must not wait
+        self._free: deque[int] = deque()  # returned by finalisers, which must not wait
         self._fresh = count()
 
     def take(self) -> int:
-        """A slot that no other text has."""
+        """A cache slot that no other text uses."""
         try:
             return self._free.popleft()
         except IndexError:
             return next(self._fresh)
 
     def give(self, slot: int) -> None:
-        """The text of a slot has ended."""
+        """Return the slot of a text that has ended."""
         self._free.append(slot)
 
     def read(
         self, slot: int, first: int, tokens: Sequence[int], wanted: int
     ) -> NDArray[np.float32]:
-        """Read `tokens` at the positions from `first` on: the logits [wanted, vocabulary] of the
-        last ones.
-        """
+        """Read `tokens` at positions from `first` on; the last logits [wanted, vocabulary]."""
         span = Span(slot, range(first, first + len(tokens)), tokens, wanted)
         with self._one_pass:
             return self._network.forward([span])[slot].logits
@@ -132,10 +131,10 @@ _PAIR: Final = ModelPair("supervisor", "diffusion model")
 
 @dataclass(frozen=True, slots=True)
 class CausalSupervisor:
-    """A `VerifierPolicy`: of what is proposed, the longest prefix passes that `network` accepts.
+    """A `VerifierPolicy` that passes the longest prefix of a proposal that `network` accepts.
 
     Texts are written from left to right with it, without gaps. Vocabularies may be padded to
-    different sizes: nothing passes from a token on that the supervisor does not know.
+    different sizes: a prefix ends before a token that the supervisor does not know.
     """
 
     network: SharedNetwork
@@ -155,7 +154,7 @@ class CausalSupervisor:
 
 
 class CausalSupervisorSession:
-    """Keys and values of what has passed stay in the supervisor's cache."""
+    """Implements `VerifierSession`; keys and values of passed text stay cached."""
 
     def __init__(self, network: SharedNetwork, rule: AcceptanceRule, traits: ModelTraits) -> None:
         self.passes = 0
@@ -170,10 +169,7 @@ class CausalSupervisorSession:
     def verified(
         self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
     ) -> Action:
-        """All of `action` but the commits that do not pass.
-
-        Where none does, the diffusion model's token for the first open slot is committed.
-        """
+        """Keep the commits that pass, or else commit the own token for the first open slot."""
         if not stats.open.any():
             return action
         start = canvas.decided_to
@@ -187,9 +183,7 @@ class CausalSupervisorSession:
         return action.committing(SlotTokens.of(slots[ours], draft[:passed][ours]))
 
     def _draft(self, action: Action, start: int, canvas: Canvas) -> NDArray[np.int64]:
-        """From slot `start` on, without gaps: what is proposed, or stands there already, up to what
-        the supervisor does not know.
-        """
+        """Proposed or decided tokens from slot `start` on, up to a gap or an unknown token."""
         if start == 0 or (canvas.ids[:start] >= self._known).any():
             return np.empty(0, dtype=np.int64)  # without a prompt nothing predicts the first token
         proposed = dict(zip(action.commit.slots.tolist(), action.commit.ids.tolist(), strict=True))
@@ -206,11 +200,11 @@ class CausalSupervisorSession:
         return np.array(draft, dtype=np.int64)
 
     def _passed(self, draft: NDArray[np.int64], start: int, canvas: Canvas) -> int:
-        """How many tokens of `draft` pass. What stood there already does."""
+        """How many tokens of `draft` pass. Decided ones always do."""
         logits = self._predicted(draft, start, canvas)
         for at, token in enumerate(draft):
-            mine = canvas.undecided[start + at]
-            if mine and not self._rule.accepts(logits[at], int(token)):
+            undecided = canvas.undecided[start + at]
+            if undecided and not self._rule.accepts(logits[at], int(token)):
                 return at
         return len(draft)
 
@@ -237,7 +231,7 @@ class CausalSupervisorSession:
 
 
 def supervisor_of(folder: str, device: str = "cpu") -> SharedNetwork:
-    """The causal model of a folder on a device, read once for all that ask for it.
+    """The causal model of a folder on a device, loaded once for all callers.
 
     Raises: `ModelNotFound` for a folder without a model, `CapabilityError` for a broken one.
     """

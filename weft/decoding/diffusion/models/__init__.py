@@ -1,6 +1,6 @@
 """Published diffusion models, and weft's own, as networks: their configs, weights and traits.
 
-Importing it imports no torch: `load` does, when it is called.
+Importing it imports no torch; calling `load` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["is_diffusion", "load", "tokenizer_folder"]
 
 
 def load(path: Path, options: NetworkOptions, *, find: FindModel | None = None) -> DiffusionModel:
-    """Read a diffusion model's folder. `find` locates the base of an adapter folder by its name.
+    """Load a diffusion model's folder. `find` locates the base of an adapter folder by its name.
 
     Raises: `CapabilityError` naming file and key, where the folder is no diffusion model, is broken
     or calls for what is not run here; what `find` raises.

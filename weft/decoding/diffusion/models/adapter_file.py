@@ -1,4 +1,4 @@
-"""What a few trained tensors change in a base model: one safetensors file, merged when it is read.
+"""Adapter files: trained tensors that are merged into a base model when it is loaded.
 
 Low-rank updates (LoRA, arXiv 2106.09685), whole parameters, and single rows of the embedding.
 """
@@ -41,7 +41,7 @@ def merge(model: PreTrainedModel, path: Path) -> None:
     """Change the model's weights as the file at `path` says.
 
     Raises: `CapabilityError` naming the file and the tensor that does not fit; the model is then
-    half changed and of no use.
+    unusable.
     """
     try:
         tensors, notes = tensor_file.read(path)

@@ -1,7 +1,7 @@
-"""A published config as the transformers config of its layers, and whether the weights fit it.
+"""A published config as a transformers config, and the check that the weights fit it.
 
-A config is foreign input: only what is named here is taken over, each value within bounds, and the
-headers of the weights are compared before any memory is taken for what it claims.
+A config is foreign input: only known keys are taken over, each within bounds, and the headers of
+the weights are compared before any memory is taken for what it claims.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ROPE_TYPES: Final = ("default", "linear", "llama3", "yarn")
 
 
 def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> PretrainedConfig:
-    """What transformers makes the model's layers of.
+    """The transformers config of the model's layers.
 
     Raises: `CapabilityError` naming the key that is missing, wrong, or of another kind of model.
     """
@@ -81,24 +81,24 @@ def config_of(config: ConfigFields, family: ModelFamily, body: LayerKind) -> Pre
 
 
 def _rope_parameters(config: ConfigFields, body: LayerKind) -> dict[str, object]:
-    """The rotation of positions: as older configs say it, or newer ones."""
+    """RoPE parameters, from older and newer configs."""
     newer = config.within("rope_parameters")
     scaling = newer if "rope_parameters" in config else config.within("rope_scaling")
     scaling.must_be("rope_type", *_ROPE_TYPES)
     scaling.must_be("type", *_ROPE_TYPES)
     kind = scaling.text("rope_type", scaling.text("type", "default"))
     theta = newer if "rope_theta" in newer else config
-    turns: dict[str, object] = {
+    rope: dict[str, object] = {
         "rope_type": kind,
         "rope_theta": theta.number("rope_theta", 1.0, 1e12, _THETA[body]),
     }
     for key in ("factor", "low_freq_factor", "high_freq_factor", "beta_fast", "beta_slow"):
         if key in scaling:
-            turns[key] = scaling.number(key, 1e-6, 1e6)
+            rope[key] = scaling.number(key, 1e-6, 1e6)
     if "original_max_position_embeddings" in scaling:
         key = "original_max_position_embeddings"
-        turns[key] = scaling.whole(key, 1, 1 << 24)
-    return turns
+        rope[key] = scaling.whole(key, 1, 1 << 24)
+    return rope
 
 
 def _transformers_config(

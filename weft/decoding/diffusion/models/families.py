@@ -14,27 +14,27 @@ from typing import Final, Literal
 from weft.decoding.diffusion.adapter import Attention
 
 LayerKind = Literal["llama", "qwen2", "qwen3"]
-"""Whose layers a model has: transformers' own class of that model type."""
+"""Whose layers a model has: transformers' class of that model type."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """A row of the table.
+    """A family of published models: a row of the table.
 
     model_type   of config.json
-    classes      names in its `architectures`, for folders whose model type says less
+    preset       its default decoder
     body         None: the class that transformers has for this model type, if it has one
-    keys         by transformers' name of a setting: the published one, where it is another
-    only         settings that must have one of these values, if they are there
-    tensors      (published, transformers') beginnings of weight names; N stands for a number
-    ignored      beginnings of weight names that are left out
-    trained      positions it was trained for, where its config says more
-    mask_token   its text in the tokenizer, `mask_id` where the folder does not tell
-    end_tokens   theirs; `end_ids` where the folder does not tell
-    block_key    of config.json; `block` where it is not there. 0: no blocks
-    unreadable   tokens of a prompt that stand for what is not read here: images
-    preset       decoded with it, unless told otherwise
-    refusal      why it is not run, if it is never run
+    classes      names in its `architectures`, for folders whose model type says less
+    keys         by transformers' name of a setting: the published one, where it differs
+    only         settings that must have one of these values, if present
+    tensors      (published, transformers') prefixes of weight names; N is any number
+    ignored      prefixes of weight names that are left out
+    trained      positions it was trained for, where its config claims more
+    mask_token   its text in the tokenizer; `mask_id` where the folder does not have it
+    end_tokens   their texts; `end_ids` where the folder does not have them
+    block_key    of config.json; `block` where it is missing. 0: no blocks
+    unreadable   tokens of a prompt for inputs that are not read here: images
+    refusal      why it is not run, if it never is
     """
 
     model_type: str
@@ -58,7 +58,7 @@ class ModelFamily:
     refusal: str = ""
 
     def key(self, config: Container[str], name: str) -> str:
-        """The published name of a setting; transformers' own where only that is there."""
+        """The published name of a setting; transformers' name where only that is present."""
         published = self.keys.get(name, name)
         return name if published not in config and name in config else published
 
@@ -72,7 +72,7 @@ class ModelFamily:
 
     @property
     def patterns(self) -> dict[str, str]:
-        """Regular expressions of published beginnings, and what replaces them."""
+        """Regular expressions of published prefixes, and what replaces them."""
         return {
             "^" + re.escape(published).replace("N", r"(\d+)") + r"\.": ours.replace("N", r"\1")
             + "."

@@ -43,11 +43,11 @@ class ConfigFields:
         return cls(path, values)
 
     def __contains__(self, key: object) -> bool:
-        """Whether it is there and not null."""
+        """Whether `key` is present and not null."""
         return isinstance(key, str) and self._values.get(key) is not None
 
     def within(self, key: str) -> ConfigFields:
-        """The object under `key`; an empty one where there is none."""
+        """The object under `key`; an empty one where it is missing."""
         value = self._values.get(key)
         if value is None:
             value = {}
@@ -60,7 +60,7 @@ class ConfigFields:
         return self._values.items()
 
     def objects(self, key: str) -> list[Mapping[str, object]]:
-        """The objects of the list under `key`; what else is in it is left out."""
+        """The objects of the list under `key`; other values are skipped."""
         value = self._values.get(key)
         if not isinstance(value, list):
             return []
@@ -71,14 +71,14 @@ class ConfigFields:
         return default if value is None else value
 
     def whole(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number from `low` to `high`; `default` where it is not there."""
+        """A whole number from `low` to `high`; `default` where it is missing."""
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.wrong(key, f"no whole number from {low} to {high}")
         return value
 
     def number(self, key: str, low: float, high: float, default: float | None = None) -> float:
-        """A finite number from `low` to `high`; `default` where it is not there."""
+        """A finite number from `low` to `high`; `default` where it is missing."""
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = math.nan
@@ -87,14 +87,14 @@ class ConfigFields:
         return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
-        """True or false; `default` where it is not there."""
+        """True or false; `default` where it is missing."""
         value = self._value(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, "neither true nor false")
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string of at most 200 characters; `default` where it is not there."""
+        """A string of at most 200 characters; `default` where it is missing."""
         value = self._value(key, default)
         if not isinstance(value, str) or len(value) > 200:
             raise self.wrong(key, "no short text")
@@ -108,7 +108,7 @@ class ConfigFields:
         return name
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Strings, at most 64; none where it is not there."""
+        """Strings, at most 64; none where it is missing."""
         value = self._values.get(key)
         if value is None:
             return ()
@@ -118,7 +118,7 @@ class ConfigFields:
         return tuple(value)  # type: ignore[arg-type]
 
     def ids(self, key: str, below: int) -> frozenset[int]:
-        """One token id or a list of them, all under `below`; none where it is not there."""
+        """One token id or a list of them, all under `below`; none where it is missing."""
         value = self._values.get(key)
         several = [] if value is None else value if isinstance(value, list) else [value]
         for one in several:
@@ -127,11 +127,11 @@ class ConfigFields:
         return frozenset(several)
 
     def must_be(self, key: str, *allowed: object) -> None:
-        """Raise unless it is one of `allowed`, or not there."""
+        """Raise unless it is one of `allowed`, or missing."""
         value = self._values.get(key)
         if value is not None and not any(value is one or value == one for one in allowed):
-            said = " or ".join(json.dumps(one) for one in allowed) or "null"
-            raise self.wrong(key, f"not {said}, and this model is run with nothing else")
+            listed = " or ".join(json.dumps(one) for one in allowed) or "null"
+            raise self.wrong(key, f"not {listed}, and this model is run with nothing else")
 
     def wrong(self, key: str, why: str) -> CapabilityError:
         """The error for the value of `key`."""
@@ -145,6 +145,6 @@ class ConfigFields:
 
 def write_config(folder: Path, values: Mapping[str, object]) -> None:
     """Write the folder's config.json, all of it or none. Raises: `OSError`."""
-    beside = folder / f".{CONFIG}.{os.getpid()}"
-    beside.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")
-    beside.replace(folder / CONFIG)
+    partial = folder / f".{CONFIG}.{os.getpid()}"
+    partial.write_text(json.dumps(values, indent=1, allow_nan=False) + "\n", "utf-8")
+    partial.replace(folder / CONFIG)

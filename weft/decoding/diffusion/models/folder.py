@@ -1,4 +1,4 @@
-"""What a model folder says without its weights: family, tokenizer, special tokens, traits."""
+"""A model folder without its weights: family, tokenizer, special tokens, traits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TOKENIZER: Final = "tokenizer.json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 FindModel = Callable[[str], Path]
-"""Where the model of that name is."""
+"""Locates the folder of a model by its name."""
 
 
 def is_diffusion(path: Path) -> bool:
-    """Whether config.json says so; false where it cannot be read. Reads nothing else."""
+    """Whether config.json is of a diffusion model; false where it cannot be read."""
     try:
         family_in(ConfigFields.read(path / CONFIG))
     except CapabilityError:
@@ -45,20 +45,20 @@ def family_in(config: ConfigFields) -> ModelFamily:
 
 
 def base_of(path: Path, own: ConfigFields, find: FindModel | None) -> Path | None:
-    """The folder whose weights an adapter folder changes; None for one with weights of its own.
+    """The base of an adapter folder; None for a folder with weights of its own.
 
-    `base` is the name of a folder beside this one, or of a model that `find` knows.
+    `base` is the name of a sibling folder, or of a model that `find` locates.
 
-    Raises: `CapabilityError` where it is not there, and what `find` raises.
+    Raises: `CapabilityError` where it is missing, and what `find` raises.
     """
     if "base" not in own:
         return None
     name = own.text("base")
     if not _NAME.fullmatch(name):
         raise own.wrong("base", "no name of a model")
-    beside = path.resolve().parent / name
-    if (beside / CONFIG).is_file():
-        return beside
+    sibling = path.resolve().parent / name
+    if (sibling / CONFIG).is_file():
+        return sibling
     if find is None:
         raise own.wrong("base", "no model folder beside this one")
     return find(name)
@@ -80,9 +80,9 @@ _TOKENIZER_FILES: Final = ("tokenizer_config.json", "added_tokens.json", "tokeni
 
 
 def special_ids(folder: Path, texts: tuple[str, ...], below: int) -> dict[str, int]:
-    """Of `texts`, those that are special tokens, with their ids; only ids under `below`.
+    """Ids under `below` of those `texts` that are special tokens.
 
-    Raises: `CapabilityError` for a tokenizer file that is broken.
+    Raises: `CapabilityError` for a broken tokenizer file.
     """
     found: dict[str, int] = {}
     for name in _TOKENIZER_FILES:
@@ -95,14 +95,14 @@ def special_ids(folder: Path, texts: tuple[str, ...], below: int) -> dict[str, i
 
 
 def mask_text(folder: Path) -> str | None:
-    """What the tokenizer calls its mask token, if it says so."""
+    """The text of the tokenizer's mask token, if it names one."""
     path = folder / _TOKENIZER_FILES[0]
     if not path.is_file():
         return None
     config = ConfigFields.read(path, _LARGEST_TOKENIZER)
     try:
         return config.text("mask_token", "") or None
-    except CapabilityError:  # as an object, which says its text in it
+    except CapabilityError:  # an object that contains the text
         return config.within("mask_token").text("content", "") or None
 
 
@@ -141,7 +141,7 @@ _MOST_UNNAMED: Final = 1 << 16
 def traits_of(
     folder: Path, config: ConfigFields, family: ModelFamily, vocabulary: int
 ) -> ModelTraits:
-    """Of a model with `vocabulary` logits.
+    """The traits of a model with `vocabulary` logits.
 
     Raises: `CapabilityError` naming the key that is missing or wrong.
     """
@@ -188,7 +188,7 @@ def _own(folder: Path, config: ConfigFields, vocabulary: int) -> ModelTraits:
 
 
 def _block_size(folder: Path, config: ConfigFields, family: ModelFamily) -> int:
-    """Tiny-A2D's configs do not say how a model was trained; the names of its folders do."""
+    """Tiny-A2D's configs do not give the block size; the names of its folders do."""
     if not family.block_key:
         return family.block
     named = _BD3LM_BLOCK if _BD3LM in folder.resolve().name.lower() else 0
@@ -221,16 +221,16 @@ def _end_ids(
 
 def _eos_ids(folder: Path, config: ConfigFields, vocabulary: int) -> frozenset[int]:
     ends = config.ids("eos_token_id", vocabulary)
-    habits = folder / _GENERATION
+    generation = folder / _GENERATION
     return (
-        ends | ConfigFields.read(habits).ids("eos_token_id", vocabulary)
-        if habits.is_file()
+        ends | ConfigFields.read(generation).ids("eos_token_id", vocabulary)
+        if generation.is_file()
         else ends
     )
 
 
 def _unnamed(config: ConfigFields, vocabulary: int) -> frozenset[int]:
-    """Rows that only fill up a table of embeddings."""
+    """Ids of padding rows of the embedding table."""
     if "embedding_size" not in config or "vocab_size" not in config:
         return frozenset()
     named = config.whole("vocab_size", 1, vocabulary)
@@ -238,13 +238,13 @@ def _unnamed(config: ConfigFields, vocabulary: int) -> frozenset[int]:
 
 
 def unreadable(folder: Path, family: ModelFamily, vocabulary: int) -> frozenset[int]:
-    """Tokens of a prompt that stand for what this model cannot read here."""
+    """Prompt tokens of inputs that this model cannot read here."""
     return frozenset(special_ids(folder, family.unreadable, vocabulary).values())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """`body`: whose layers it has. `preset`: what it is decoded with, unless told otherwise."""
+    """`body`: whose layers it has. `preset`: its default decoder."""
 
     family: ModelFamily
     body: LayerKind
@@ -253,10 +253,10 @@ class ModelDescription:
 
 
 def describe(path: Path, *, find: FindModel | None = None) -> ModelDescription:
-    """Reads JSON files only. `find` locates the base of an adapter folder by its name.
+    """What a folder is; reads JSON files only. `find` locates the base of an adapter folder.
 
-    Raises: `CapabilityError` for what is no diffusion model that weft runs, an adapter folder
-    without weights of its own among them where there is no `find`; what `find` raises.
+    Raises: `CapabilityError` for what is no diffusion model that weft runs, and for an adapter
+    folder without `find`; what `find` raises.
     """
     config = ConfigFields.read(path / CONFIG)
     family = family_in(config)

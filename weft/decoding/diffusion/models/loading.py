@@ -1,4 +1,4 @@
-"""A folder as a network that fills canvases: its layers, weights and traits.
+"""Loading a folder as a network that fills canvases: its layers, weights and traits.
 
 Runs no code that comes with a model, and reads no pickles.
 """
@@ -44,7 +44,7 @@ _TARGET: Final = "target"
 
 
 class BaseModelTarget:
-    """A model of transformers as a `FingerprintedModel`, before anything in it is changed."""
+    """A transformers model as a `FingerprintedModel`, before anything in it is changed."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config.get_text_config()
@@ -61,30 +61,30 @@ class BaseModelTarget:
 
 
 def check_base(own: ConfigFields, model: PreTrainedModel) -> None:
-    """Raise `CapabilityError` for a base other than the one that `own` says as its `target`.
+    """Raise `CapabilityError` for a base other than the `target` of `own`.
 
-    Compares the fingerprints of both: sizes, and the embeddings of the first tokens.
+    Compares fingerprints: sizes, and the embeddings of the first tokens.
     """
     if _TARGET not in own:
         return
     there = own.within(_TARGET)
     for name, value in asdict(Fingerprint.of(BaseModelTarget(model))).items():
-        said = there.text(name) if isinstance(value, str) else there.whole(name, 0, 1 << 24)
-        if said != value:
+        recorded = there.text(name) if isinstance(value, str) else there.whole(name, 0, 1 << 24)
+        if recorded != value:
             raise there.wrong(name, f"the base has {str(value)[:12]}: it is another model")
 
 
 _ATTENTION: Final = "sdpa"
-"""The one that has gradients and takes any mask."""
+"""The implementation that has gradients and takes any mask."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiffusionModel:
-    """A model that was read.
+    """A loaded diffusion model.
 
-    family      by its model type in config.json
-    preset      it is decoded with, unless told otherwise
-    unreadable  tokens of a prompt that stand for what is not read here: images
+    family      its model type in config.json
+    preset      its default decoder
+    unreadable  tokens of a prompt for inputs that are not read here: images
     """
 
     network: Network
@@ -95,7 +95,7 @@ class DiffusionModel:
     unreadable: frozenset[int] = frozenset()
 
     def check_prompt(self, ids: list[int]) -> None:
-        """Raise `CapabilityError` for a prompt with more than text in it."""
+        """Raise `CapabilityError` for a prompt with other inputs than text."""
         if self.unreadable.intersection(ids):
             raise CapabilityError(
                 f"only the language part of a {self.family} model is run here, and no images",
@@ -105,7 +105,7 @@ class DiffusionModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainableModel:
-    """Weights in transformers' own class and attention, with gradients to be had.
+    """Weights in transformers' own class and attention, with gradients.
 
     traits  as of `DiffusionModel`
     folder  with its tokenizer
@@ -169,7 +169,7 @@ def _weights(
     if base is not None:
         return _adapted(path, config, base, options, attends)
     if family.body is None:
-        return _its_own(path, config, family, options, attends)
+        return _by_transformers(path, config, family, options, attends)
     return _published(path, config, family, family.body, options, attends)
 
 
@@ -182,7 +182,7 @@ def _published(
     attends: str,
 ) -> PreTrainedModel:
     shape = config_of(config, family, body)
-    # what is wrong is told before reading weights
+    # reports a wrong config before weights are read
     traits_of(path, config, family, shape.vocab_size)
     check_weights(path, family, body, shape)
     left_out = [f"^{re.escape(start)}" for start in family.ignored]
@@ -190,10 +190,10 @@ def _published(
     return load_weights(path, options, CheckpointMapping(kind, shape, family.patterns), attends)
 
 
-def _its_own(
+def _by_transformers(
     path: Path, config: ConfigFields, family: ModelFamily, options: NetworkOptions, attends: str
 ) -> PreTrainedModel:
-    """By the class that transformers itself has for this model type."""
+    """Loaded by transformers' own class for this model type."""
     if family.refusal or family.model_type not in CONFIG_MAPPING:
         hint = family.refusal or "the installed transformers has no such model"
         raise CapabilityError(

@@ -1,6 +1,6 @@
-"""A model that is never wrong: predictions are exact marginals over the valid answers.
+"""A model that is never wrong: it predicts exact marginals over the valid answers.
 
-What goes wrong with it is the policy's doing.
+Errors with it are due to the policy alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AnswerTable = NDArray[np.int16]
 
 
 def fit_to_canvas(table: AnswerTable, length: int) -> AnswerTable:
-    """[answers, length]: with terminators to fill the canvas, or cut to it."""
+    """[answers, length]: filled up with terminators, or cut to the canvas."""
     if table.shape[1] >= length:
         return table[:, :length]
     ends = np.full((len(table), length - table.shape[1]), words.EOS, dtype=np.int16)
@@ -33,9 +33,9 @@ def fit_to_canvas(table: AnswerTable, length: int) -> AnswerTable:
 def agreeing_answers(
     table: AnswerTable, ids: NDArray[np.int64], decided: NDArray[np.bool_]
 ) -> AnswerTable:
-    """The answers that hold `ids` [length] where `decided` [length]; all of them if none does.
+    """The answers with `ids` [length] where `decided` [length]; all answers if there are none.
 
-    A canvas that no answer agrees with says nothing: the marginals become unconditional.
+    So the marginals of a canvas that no answer agrees with are unconditional.
     """
     at = np.flatnonzero(decided)
     left = table[(table[:, at] == ids[at]).all(axis=1)]
@@ -59,15 +59,15 @@ class AnswerDistribution(Protocol):
     """The uniform distribution over the answers to one question."""
 
     def given(self, ids: NDArray[np.int64], seen: Bits, slots: Slots) -> NDArray[np.float32]:
-        """[slots, vocabulary]: logits of `slots`, when `ids` [length] stand where `seen` [length].
+        """[slots, vocabulary]: logits of `slots` when the `seen` slots [length] have their `ids`.
 
-        Where no answer agrees, nothing is known.
+        Where no answer agrees, the unconditional ones.
         """
 
 
 @lru_cache(maxsize=128)
 def distribution_of(question: ListQuestion, length: int) -> AnswerDistribution:
-    """On a canvas of `length` slots: terminators fill it, or it holds the beginning of an answer.
+    """On a canvas of `length` slots, which an answer fills with terminators, or is cut to.
 
     Raises: as `answer_table`, but not for a shuffle.
     """
@@ -85,7 +85,7 @@ class _ListedAnswers:
 
 
 class _ShuffleOrders:
-    """Of all orders of the items: what is not used yet is equally likely in every open slot."""
+    """All orders of the items: unused items are equally likely in every open slot."""
 
     def __init__(self, question: ListQuestion, length: int) -> None:
         self._items = frozenset(question.items)
@@ -109,13 +109,12 @@ class OracleAdapter:
     """Answers queries about canvases whose prompts are questions of list languages.
 
     Each slot is predicted from all other slots that are decided and seen: a decided one as if it
-    were open. Ids of a query that stand for the canvas's are taken at their word, a mask as open;
-    without a readable prompt every token is equally likely. Terminators follow the answer; a
-    canvas that is too short sees the beginning of one.
+    were open. Ids of a query replace the canvas's, with a mask as open. Without a readable prompt
+    every token is equally likely.
     """
 
     def __init__(self, block: int = 0) -> None:
-        """`block`: blocks of so many slots see those before and themselves only; 0: all see all."""
+        """`block`: size of blocks that see themselves and earlier ones; 0: all slots see all."""
         attention: Literal["full", "block_causal"] = "block_causal" if block else "full"
         self._traits = ModelTraits(
             words.SIZE, words.MASK, frozenset({words.EOS}), _BANNED, attention, block
@@ -123,17 +122,15 @@ class OracleAdapter:
 
     @property
     def traits(self) -> ModelTraits:
-        """Masked diffusion over the vocabulary of the lists."""
+        """Masked diffusion over the vocabulary of the list languages."""
         return self._traits
 
     def forward(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
-        """Raises: `ModelRequestError` for a prompt that is no question, `CapabilityError` for one
-        with too many answers to be listed.
-        """
+        """Raises: `ModelRequestError` for no question, `CapabilityError` for too many answers."""
         return [self._predicted(query) for query in queries]
 
     def forget(self, row: int) -> None:
-        """Does nothing: no row is remembered."""
+        """Does nothing: there is no cache."""
 
     def _predicted(self, query: Query) -> NDArray[np.float32]:
         canvas = query.canvas
@@ -146,15 +143,15 @@ class OracleAdapter:
         logits = np.zeros((len(slots), words.SIZE), dtype=np.float32)
         if decided[: canvas.first].all():
             prompt, answer = np.split(ids, [canvas.first])
-            law = distribution_of(read_question(prompt.tolist()), len(answer))
+            distribution = distribution_of(read_question(prompt.tolist()), len(answer))
             for rows, seen in self._alike(decided, slots):
                 at = slots[rows] - canvas.first
-                logits[rows] = law.given(answer, seen[canvas.first :], at)
+                logits[rows] = distribution.given(answer, seen[canvas.first :], at)
         logits[:, sorted(_BANNED)] = -np.inf
         return logits
 
     def _alike(self, decided: Bits, slots: Slots) -> Iterator[tuple[list[int], Bits]]:
-        """Rows of `slots` whose predictions depend on the same decided slots, and on which."""
+        """Rows of `slots` whose predictions depend on the same decided slots, with those slots."""
         groups: dict[bytes, tuple[list[int], Bits]] = {}
         for row, slot in enumerate(slots.tolist()):
             seen = decided.copy()

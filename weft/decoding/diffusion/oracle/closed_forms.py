@@ -1,4 +1,4 @@
-"""How often an answer written in one step is valid, in closed form, if predictions are true.
+"""Probability that an answer written in one step is valid, in closed form, with exact marginals.
 
 Slots are drawn independently (ParallelBench, arXiv 2510.04767).
 """
@@ -12,8 +12,8 @@ from typing import Final
 
 def _insert(n: int) -> float:
     """Summed over the gap k: slots before it draw their own item, those after it the one before."""
-    ways = sum(perm(n, k) * perm(n, n - k) for k in range(n + 1))
-    return float(ways / (n + 1) ** (n + 1))
+    valid = sum(perm(n, k) * perm(n, n - k) for k in range(n + 1))
+    return float(valid / (n + 1) ** (n + 1))
 
 
 def _remove(n: int) -> float:

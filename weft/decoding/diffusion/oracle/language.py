@@ -12,7 +12,7 @@ from weft.decoding.diffusion.oracle import vocabulary as words
 
 @dataclass(frozen=True, slots=True)
 class ListQuestion:
-    """`arguments` and `items` are ids of the vocabulary, the operation is a name of it."""
+    """A question of a list language: `arguments` and `items` are ids of the vocabulary."""
 
     operation: str
     items: tuple[int, ...]
@@ -20,9 +20,9 @@ class ListQuestion:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """What is asked, up to the place where the answer begins."""
-        asked = words.operation_id(self.operation), *self.arguments
-        return (*asked, words.SEP, *self.items, words.SEP)
+        """The question as tokens, up to the start of the answer."""
+        operation = words.operation_id(self.operation), *self.arguments
+        return (*operation, words.SEP, *self.items, words.SEP)
 
     @property
     def index(self) -> int:
@@ -57,14 +57,14 @@ AnswerPattern = tuple[int, ...]
 class ListLanguage:
     """One operation on lists.
 
-    Answers are patterns: an answer is `alphabet(question)[code]` for each code of one of
-    `patterns(question)`. So questions that differ in names only share a table.
+    An answer is `alphabet(question)[code]` for each code of one of `patterns(question)`, so that
+    questions that differ only in names share a table.
 
     free       several answers are valid, and their slots depend on each other or are ties
     length     tokens of an answer without its terminator
-    count      how many valid answers there are, without counting them one by one
-    valid      the rule itself, written independently of `patterns`
-    arguments  what stands before the items
+    count      number of valid answers, without listing them
+    valid      the rule, written independently of `patterns`
+    arguments  tokens before the items
     shortest, longest   how many items a question may have
     """
 

@@ -1,4 +1,4 @@
-"""All list languages by name: what their questions must look like, and their valid answers."""
+"""All list languages by name: the form of their questions, and their valid answers."""
 
 from __future__ import annotations
 
@@ -21,42 +21,43 @@ LANGUAGES: Final = {language_of.name: language_of for language_of in (*LISTS, *P
 DETERMINISTIC: Final = tuple(
     name for name, language_of in LANGUAGES.items() if not language_of.free
 )
-"""One answer is valid: the slots of an answer do not depend on each other."""
+"""Languages with one valid answer: the slots of an answer do not depend on each other."""
 FREE: Final = tuple(name for name, language_of in LANGUAGES.items() if language_of.free)
 
 
 def language_of(question: ListQuestion) -> ListLanguage:
-    """Its language. Raises: `ModelRequestError` for arguments or items that it does not take."""
-    found = LANGUAGES.get(question.operation)
-    if found is None:
+    """The language of `question`. Raises: `ModelRequestError` for unfit arguments or items."""
+    language = LANGUAGES.get(question.operation)
+    if language is None:
         raise ModelRequestError(
             f"there is no list operation {question.operation!r}",
             hint=f"there are: {', '.join(LANGUAGES)}",
         )
     n = len(question.items)
     named = all(words.FIRST_NAME <= item < words.SIZE for item in question.items)
-    if not found.shortest <= n <= found.longest or len(set(question.items)) < n or not named:
+    if not language.shortest <= n <= language.longest or len(set(question.items)) < n or not named:
         raise ModelRequestError(
-            f"{found.name} of {n} items: {words.spelled(question.items)}",
-            hint=f"it takes {found.shortest} to {found.longest} {found.items}, all different",
+            f"{language.name} of {n} items: {words.spelled(question.items)}",
+            hint=f"it takes {language.shortest} to {language.longest} {language.items},"
+            " all different",
         )
-    if len(question.arguments) != len(found.arguments) or not all(
+    if len(question.arguments) != len(language.arguments) or not all(
         _fits(what, token, question)
-        for what, token in zip(found.arguments, question.arguments, strict=True)
+        for what, token in zip(language.arguments, question.arguments, strict=True)
     ):
         raise ModelRequestError(
-            f"{found.name} does not take {words.spelled(question.arguments) or 'nothing'}",
-            hint=f"it takes: {', '.join(found.arguments) or 'no arguments'}",
+            f"{language.name} does not take {words.spelled(question.arguments) or 'nothing'}",
+            hint=f"it takes: {', '.join(language.arguments) or 'no arguments'}",
         )
-    if not found.count(question):
+    if not language.count(question):
         raise ModelRequestError(
             f"{question} has no valid answer", hint="a sentence takes two nouns and one verb"
         )
-    return found
+    return language
 
 
 def valid(question: ListQuestion, answer: Sequence[int]) -> bool:
-    """Whether it is right. `answer` without its terminator. Raises: as `language_of`."""
+    """Whether `answer`, without its terminator, is valid. Raises: as `language_of`."""
     return language_of(question).valid(question, tuple(int(token) for token in answer))
 
 
@@ -69,25 +70,25 @@ def _fits(what: Argument, token: int, question: ListQuestion) -> bool:
 
 
 MOST_ANSWERS: Final = 50_000
-"""More are not listed one by one; 8! = 40,320 are."""
+"""The most that are listed one by one; 8! = 40,320 are."""
 
 
 @lru_cache(maxsize=128)
 def answer_table(question: ListQuestion) -> NDArray[np.int16]:
-    """[answers, tokens], read-only; no two are equal, all are equally likely.
+    """[answers, tokens], read-only; distinct and equally likely.
 
     Raises: `CapabilityError` for more than `MOST_ANSWERS`; as `language_of`.
     """
-    spoken = language_of(question)
-    count = spoken.count(question)
+    language = language_of(question)
+    count = language.count(question)
     if count > MOST_ANSWERS:
         raise CapabilityError(
-            f"{spoken.name} of {len(question.items)} items has {count:,} valid answers",
+            f"{language.name} of {len(question.items)} items has {count:,} valid answers",
             hint=f"the oracle lists up to {MOST_ANSWERS:,}: take fewer items",
         )
-    length = spoken.length(question)
-    codes = np.fromiter(chain.from_iterable(spoken.patterns(question)), np.int16, count * length)
-    table = np.array(spoken.alphabet(question), dtype=np.int16)[codes].reshape(count, length)
+    length = language.length(question)
+    codes = np.fromiter(chain.from_iterable(language.patterns(question)), np.int16, count * length)
+    table = np.array(language.alphabet(question), dtype=np.int16)[codes].reshape(count, length)
     table.setflags(write=False)
     return table
 
@@ -101,7 +102,7 @@ def random_answer(question: ListQuestion, random: np.random.Generator) -> tuple[
 def random_question(operation: str, n: int, random: np.random.Generator) -> ListQuestion:
     """A question about `n` items, all choices uniform.
 
-    Raises: `KeyError` for an operation that is none; `ValueError` for items it does not take.
+    Raises: `KeyError` for an unknown operation; `ValueError` for items it does not take.
     """
     language = LANGUAGES[operation]
     if not language.shortest <= n <= language.longest:

@@ -1,1 +1,1 @@
-"""Rules that decide which slots are written after a look. Each knows nothing of the others."""
+"""Commit policies: rules that decide which slots are written after a pass, each on its own."""

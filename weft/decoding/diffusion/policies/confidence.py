@@ -1,4 +1,4 @@
-"""Policies that write every slot the model is sure of, each by a number or two."""
+"""Policies that write every slot whose confidence or entropy passes a threshold."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ By = Literal["confidence", "drawn"]
 @dataclass(frozen=True, slots=True)
 class ThresholdPolicy:
     """Fast-dLLM (Wu et al. 2025); with a pace, Dimple's confident decoding (Yu et al. 2025) and
-    SDAR's dynamic one. Blind to how many slots pass together.
+    SDAR's dynamic one. Ignores how many slots pass together.
 
-    Where no slot reaches the threshold, the surest are written: as many as the pace says. `filled`:
-    also where some do, but fewer.
+    Where no slot reaches the threshold, the surest are written, as many as the pace says; with
+    `filled`, also where fewer reach it.
 
-    by  `drawn`, as published: a slot that drew something unlikely waits, so that texts are valid
-        more often and no fair sample; `confidence`: the likeliest token counts, whatever is drawn.
-        Alike where tokens are taken greedily
+    by  `drawn`, as published: a slot with an unlikely sample waits, so that texts are valid more
+        often and no fair sample; `confidence`: the likeliest token counts. Equal for greedy
+        sampling
     """
 
     threshold: float = 0.9
@@ -61,11 +61,11 @@ class _ThresholdSession(PacedSession):
         self._settings = settings
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules, due = self._settings, self.due(stats, canvas)
-        score = score_of(rules.by, stats, drawn)
+        settings, due = self._settings, self.due(stats, canvas)
+        score = score_of(settings.by, stats, drawn)
         rows = rank_rows(score, stats.open)
-        sure = int(reaches(score[rows], rules.threshold).sum())
-        if not sure or (rules.filled and sure < due):
+        sure = int(reaches(score[rows], settings.threshold).sum())
+        if not sure or (settings.filled and sure < due):
             sure = due
         return commit(stats, drawn, rows[:sure])
 
@@ -76,8 +76,8 @@ class FactorPolicy(CommitRule):
     (n + 1) (1 - confidence of the nth) < `factor`; at least one.
 
     If each of n slots has a token with probability above 1 - e, and (n + 1) e <= 1, these tokens
-    are the likeliest together too: at most 1 never errs where tokens are taken greedily and
-    predictions are true. Larger factors are guesses. `by`: see `ThresholdPolicy`.
+    are also the likeliest jointly: a factor of at most 1 never errs for greedy sampling and exact
+    predictions. Larger factors are heuristic. `by`: see `ThresholdPolicy`.
     """
 
     factor: float = 1.0
@@ -90,7 +90,7 @@ class FactorPolicy(CommitRule):
     def rows(self, stats: Stats, drawn: SampledTokens, _canvas: Canvas) -> Rows:
         score = score_of(self.by, stats, drawn)
         rows = rank_rows(score, stats.open)
-        # with the slack, rounding does not let through what stands at the border
+        # the slack keeps rounding from passing slots at the threshold
         doubt = (np.arange(len(rows)) + 2) * (1.0 - score[rows] + SLACK)
         return rows[: max(1, int((doubt < self.factor).sum()))]
 
@@ -98,7 +98,7 @@ class FactorPolicy(CommitRule):
 @dataclass(frozen=True, slots=True)
 class EntropyThresholdPolicy(CommitRule):
     """dParallel's rule (Chen et al. 2025), for models trained to be certain: all slots with an
-    entropy of at most `nats`, or the one with the least.
+    entropy of at most `nats`, at least the one with the lowest.
     """
 
     nats: float = 0.5
@@ -113,11 +113,11 @@ class EntropyThresholdPolicy(CommitRule):
 
 @dataclass(frozen=True, slots=True)
 class EntropyBoundPolicy(CommitRule):
-    """EB-Sampler (Ben-Hamu et al. 2025): of the slots by rising entropy, the longest beginning
-    whose sum of entropies less the largest is at most `nats`; at least one.
+    """EB-Sampler (Ben-Hamu et al. 2025): of the slots by rising entropy, the longest prefix whose
+    sum of entropies without the largest is at most `nats`; at least one.
 
-    Their joint law has at least the entropy of each one: so the sum less the largest bounds the
-    divergence of the product of predictions from it, if predictions are true.
+    The entropy of their joint distribution is at least the largest one. So the sum without it
+    bounds its divergence from the product of predictions, if these are exact.
     """
 
     nats: float = 0.1
@@ -128,18 +128,18 @@ class EntropyBoundPolicy(CommitRule):
     def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Rows:
         rows = rank_rows(-stats.entropy, stats.open)
         entropy = stats.entropy[rows]
-        # ascending: the largest of a beginning is its last
+        # ascending: the largest of a prefix is its last
         lost = np.cumsum(entropy) - entropy
         return rows[: max(1, int(reaches(-lost, -self.nats).sum()))]
 
 
 @dataclass(frozen=True, slots=True)
 class HierarchyPolicy(CommitRule):
-    """dInfer's hierarchical decoder (Ma et al. 2025): far apart, the best slot of each gap.
+    """dInfer's hierarchical decoder (Ma et al. 2025): slots far apart, the best of each gap.
 
     Written are: all slots whose confidence reaches `high`; of each run of neighbouring open slots
-    the surest, if it reaches `low`; and the surest of all. That slots far apart depend less on
-    each other is its bet, not a fact.
+    the surest, if it reaches `low`; and the surest of all. It assumes that slots far apart depend
+    less on each other.
     """
 
     high: float = 0.9

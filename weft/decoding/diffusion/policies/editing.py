@@ -1,4 +1,4 @@
-"""Policies that overwrite what was written when the model changes its mind (LLaDA2.1, LLaDA2.2)."""
+"""Policies that edit written tokens when the prediction changes (LLaDA2.1, LLaDA2.2)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TokenEditPolicy:
     the window whose likeliest token is another one, with a probability that reaches `edit`, are
     overwritten. Once no slot is open, up to `reviews` more passes edit until one finds nothing.
 
-    `edit` None: nothing is ever edited. 0.0 edits whatever is not the likeliest: other engines
-    read 0 as off, this one never does.
+    `edit` None: no edits. 0.0 edits every token that is not the likeliest; other engines read 0 as
+    off.
     """
 
     write: float = 0.7
@@ -63,7 +63,7 @@ class _TokenEditSession:
 
 
 def _changed(stats: Stats, canvas: Canvas, threshold: float) -> Bits:
-    """[slots]: written ones of the window whose likeliest token is another, with `threshold`."""
+    """[slots]: written slots of the window whose likeliest token is another, above `threshold`."""
     inside = (stats.slots >= canvas.window.start) & (stats.slots < canvas.window.stop)
     written = inside & ~canvas.undecided[stats.slots] & ~canvas.frozen[stats.slots]
     other = stats.top_ids[:, 0] != canvas.ids[stats.slots]
@@ -75,13 +75,13 @@ def _changed(stats: Stats, canvas: Canvas, threshold: float) -> Bits:
 class IndelPolicy:
     """Editing with insertion and deletion (LLaDA2.2), for models with such control tokens.
 
-    Open slots are written as in `TokenEditPolicy`. Of a written slot the likeliest token decides,
-    where its probability reaches `edit`: `keep` or the token itself leaves it, `delete` takes it
-    out, `insert` opens one before it, any other token replaces it. The window keeps its length: it
-    is filled up with open slots, and an insert needs an open slot or an end token at its end.
-    Windows with literals are not shifted. Control tokens are never written.
+    Open slots are written as in `TokenEditPolicy`. A written slot follows its likeliest token where
+    the probability reaches `edit`: `keep` or the token itself leaves it, `delete` removes it,
+    `insert` opens one before it, any other token replaces it. The window keeps its length: it is
+    filled up with open slots, and an insert needs an open slot or an end token at its end. Windows
+    with literals are not shifted. Control tokens are never written.
 
-    At most `budget` edits a window, and none after a state of the window that was seen before.
+    At most `budget` edits a window, and none in a state of the window that occurred before.
     """
 
     keep: int
@@ -97,7 +97,7 @@ class IndelPolicy:
         return _IndelSession(self, traits)
 
     def most_forwards(self, slots: int) -> int:
-        # each delete opens a slot that has to be written
+        # each delete opens a slot that must be written
         return slots + self.budget + self.reviews
 
 
@@ -106,7 +106,7 @@ class _IndelSession:
         self._settings, self._ends = settings, traits.end_ids
         self._controls = np.array([settings.keep, settings.delete, settings.insert])
         self._block, self._budget, self._reviews = -1, 0, 0
-        self._seen: set[bytes] = set()
+        self._states: set[bytes] = set()
 
     def adjust(
         self, logits: NDArray[np.float32], slots: Slots, canvas: Canvas
@@ -118,7 +118,7 @@ class _IndelSession:
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
         if canvas.block != self._block:
-            self._block, self._seen = canvas.block, set()
+            self._block, self._states = canvas.block, set()
             self._budget, self._reviews = self._settings.budget, self._settings.reviews
         chosen = confident_rows(stats, self._settings.write)
         commit = SlotTokens.of(stats.slots[chosen], drawn.ids[chosen])
@@ -138,37 +138,37 @@ class _IndelSession:
         )
 
     def _fresh(self, canvas: Canvas) -> bool:
-        """Whether this state of the window is new, so that editing it cannot go round."""
+        """Whether this state of the window is new, so that edits cannot cycle."""
         window = slice(canvas.window.start, canvas.window.stop)
         state = canvas.ids[window].tobytes() + canvas.undecided[window].tobytes()
-        new = state not in self._seen
-        self._seen.add(state)
+        new = state not in self._states
+        self._states.add(state)
         return new
 
     def _edits(self, stats: Stats, canvas: Canvas) -> Action:
-        rules, likeliest = self._settings, stats.top_ids[:, 0]
-        mine = _changed(stats, canvas, rules.edit)
-        replaced = mine & ~np.isin(likeliest, self._controls)
+        settings, likeliest = self._settings, stats.top_ids[:, 0]
+        changed = _changed(stats, canvas, settings.edit)
+        replaced = changed & ~np.isin(likeliest, self._controls)
         edit = self._paid(stats.slots, replaced)
         shifts = not canvas.frozen[canvas.window.start : canvas.window.stop].any()
-        deleted = self._paid(stats.slots, mine & (likeliest == rules.delete) & shifts)
-        opened = self._paid(stats.slots, mine & (likeliest == rules.insert) & shifts)
+        deleted = self._paid(stats.slots, changed & (likeliest == settings.delete) & shifts)
+        opened = self._paid(stats.slots, changed & (likeliest == settings.insert) & shifts)
         opened = opened[: self._room(canvas, opened)]
         return Action(
             edit=SlotTokens.of(edit, likeliest[stats.rows(edit)]),
-            # what is taken out is opened behind the window, and moves into it
+            # a removed slot is replaced by an open one behind the window
             delete=np.concatenate([deleted, canvas.window.stop - 1 - np.arange(len(opened))]),
             insert=np.concatenate([opened, np.full(len(deleted), canvas.window.stop)]),
         )
 
     def _paid(self, slots: Slots, wanted: Bits) -> Slots:
-        """The slots wanted, as far as the budget goes, which is charged."""
+        """The wanted slots that the budget covers; charges it."""
         paid = slots[wanted][: self._budget]
         self._budget -= len(paid)
         return paid
 
     def _room(self, canvas: Canvas, opened: Slots) -> int:
-        """How many slots at the window's end may be pushed out, right of those to be opened."""
+        """How many slots at the window's end may be pushed out, right of the opened ones."""
         room = 0
         for slot in reversed(range(int(opened[-1]) + 1 if len(opened) else 0, canvas.window.stop)):
             if not canvas.undecided[slot] and int(canvas.ids[slot]) not in self._ends:
@@ -178,5 +178,5 @@ class _IndelSession:
 
 
 def _shifted_out(commit: SlotTokens, taken: Slots) -> SlotTokens:
-    """Without slots that the same action takes out."""
+    """`commit` without slots that the same action removes."""
     return commit.at(~np.isin(commit.slots, taken))

@@ -1,4 +1,4 @@
-"""Policies in which a pace says how many slots are written in a step, not the predictions."""
+"""Policies in which a pace, not the predictions, sets how many slots are written in a step."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from weft.decoding.diffusion.stats import SampledTokens, Stats
 
 
 class PaceSession(Protocol):
-    """A pace on its way through one window."""
+    """The progress of a pace through one window."""
 
     def due(self, left: int) -> int:
-        """Of `left` open slots, 1 to `left`."""
+        """The slots due in the next step, of `left` open ones: 1 to `left`."""
 
 
 class CommitPace(Protocol):
     """Settings of a pace."""
 
     def begin(self, slots: int) -> PaceSession:
-        """For a window with so many open slots."""
+        """For a window with `slots` open slots."""
 
     def most_forwards(self, slots: int) -> int:
-        """Steps after which all of them were due."""
+        """The most steps until all of them are due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,10 @@ class _EvenStepsSession:
 @dataclass(frozen=True, slots=True)
 class FadingPace:
     """Dream's: time falls evenly from 1 to `last` in `steps`, and from t to s the share 1 - s/t of
-    what is open is due, rounded down; all of it in the last step. Without `steps` there are as
-    many as slots.
+    the open slots is due, rounded down; all of them in the last step. `steps` 0: one for each slot.
 
-    A step in which nothing is due is passed over, since the next prediction would be the same
-    again; with `least` 1 something is due in all of them.
+    A step in which nothing is due is skipped, since the next prediction would be the same; with
+    `least` 1 something is due in all of them.
     """
 
     steps: int = 0
@@ -106,7 +105,7 @@ class FadingPace:
             raise ValueError(f"no pace with {self}")
 
     def shares(self, slots: int) -> list[float]:
-        """Of each step, for a window with so many open slots."""
+        """The share of each step, for a window with `slots` open slots."""
         times = np.linspace(1.0, self.last, (self.steps or max(1, slots)) + 1)
         return [*(1.0 - times[1:-1] / times[:-2]).tolist(), 1.0]
 
@@ -131,14 +130,14 @@ class _FadingPaceSession:
 
 
 class PacedSession:
-    """What sessions with a pace share: how many slots are due, block by block."""
+    """Base of sessions with a pace: the slots due, block by block."""
 
     def __init__(self, pace: CommitPace, canvas: Canvas) -> None:
         self._pace = pace
         self._pacing = pace.begin(len(canvas.open))
 
     def due(self, stats: Stats, canvas: Canvas) -> int:
-        """In this step, of the open slots."""
+        """How many open slots are due in this step."""
         left = int(stats.open.sum())
         if canvas.step_in_block == 0:
             self._pacing = self._pace.begin(left)
@@ -147,11 +146,11 @@ class PacedSession:
 
 @dataclass(frozen=True, slots=True)
 class FixedPacePolicy:
-    """The best slots by a score, blind to how sure they are together: LLaDA (Nie et al. 2025) with
+    """The best slots by a score, whatever their joint confidence: LLaDA (Nie et al. 2025) with
     `EvenSteps`, Dream (Ye et al. 2025) with `FadingPace`; one slot a step with `EveryStep(1)`.
 
-    spread     above 0: slots are drawn with weights exp(score / spread), Dream's `alg_temp`
-    ends_last  slots that drew a terminator come after all others
+    spread     above 0: slots are sampled with weights exp(score / spread), Dream's `alg_temp`
+    ends_last  slots whose sample is a terminator come last
     """
 
     pace: CommitPace = field(default_factory=EveryStep)
@@ -178,14 +177,14 @@ class _FixedPaceSession(PacedSession):
         self._ends = sorted(traits.end_ids)
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules, due = self._settings, self.due(stats, canvas)
-        score = score_of(rules.score, stats, drawn)
-        if rules.ends_last:
-            # all scores of words stay above, in their order
+        settings, due = self._settings, self.due(stats, canvas)
+        score = score_of(settings.score, stats, drawn)
+        if settings.ends_last:
+            # all scores of other tokens stay above, in their order
             late = np.isin(drawn.ids, self._ends)
             score = np.where(late, score - 2.0 * (1.0 + np.abs(score).max()), score)
-        if rules.score == "random" or rules.spread:
-            spread = rules.spread or 1.0
+        if settings.score == "random" or settings.spread:
+            spread = settings.spread or 1.0
             rows = sample_rows(score, stats.open, due, spread, drawn.rng, canvas.step)
         else:
             rows = rank_rows(score, stats.open)[:due]
@@ -198,8 +197,8 @@ class AncestralPolicy:
     neither which slots are written nor how many.
 
     Time falls evenly from 1 to `last`; from t to s each open slot is written with probability
-    1 - s/t, in the last of `steps` with certainty. Without `steps` there are as many as slots. A
-    step in which chance writes none is passed over: the canvas would be predicted alike.
+    1 - s/t, in the last of `steps` with certainty. `steps` 0: one for each slot. A step in which no
+    slot is written is skipped: the next prediction would be the same.
     """
 
     steps: int = 0
@@ -240,7 +239,7 @@ class _AncestralSession:
 @dataclass(frozen=True, slots=True)
 class DilatedPolicy(CommitRule):
     """Dilated unmasking (Luxembourg et al. 2025): in a window of w slots every (w / base)th slot,
-    then every (w / base^2)th, and so on to all: about log w steps, blind to predictions.
+    then every (w / base^2)th, and so on: about log w steps, whatever the predictions.
     """
 
     base: int = 2
@@ -250,7 +249,7 @@ class DilatedPolicy(CommitRule):
             raise ValueError(f"gaps cannot shrink by {self.base}")
 
     def rows(self, stats: Stats, _drawn: SampledTokens, canvas: Canvas) -> Bits:
-        """Those of the widest gap at which a slot is open."""
+        """The rows of the widest gap at which a slot is open."""
         place = stats.slots - canvas.window.start
         gap = len(canvas.window)
         chosen = np.zeros(len(place), dtype=np.bool_)

@@ -17,7 +17,7 @@ from weft.decoding.diffusion.query import SoftSlots
 from weft.decoding.diffusion.stats import SampledTokens, Stats, log_probabilities, reaches
 
 _SPENT = 1e-3
-"""A credit of less is forgotten."""
+"""Smaller credits are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class KlassPolicy:
 
     A slot is written when its confidence reaches `confidence` and the prediction moved by less
     than `divergence` nats of KL(now, before) in each of the last `history` passes. Where no slot
-    is, the `least` surest are.
+    qualifies, the `least` surest are written.
     """
 
     confidence: float = 0.6
@@ -48,23 +48,25 @@ class _KlassSession:
         self._calm: dict[int, int] = {}
 
     def propose(self, stats: Stats, drawn: SampledTokens, _canvas: Canvas) -> Action:
-        rules = self._settings
-        calm = np.where(np.isnan(stats.kl), False, stats.kl < rules.divergence)
-        # how many passes in a row each slot has been calm; a slot not seen now starts anew
+        settings = self._settings
+        calm = np.where(np.isnan(stats.kl), False, stats.kl < settings.divergence)
+        # passes in a row for which each slot has been calm; an unread slot starts anew
         self._calm = {
             int(slot): self._calm.get(int(slot), 0) + 1 for slot in stats.slots[calm & stats.open]
         }
-        lasting = np.array([self._calm.get(int(s), 0) >= rules.history for s in stats.slots])
-        chosen = stats.open & lasting & reaches(stats.confidence, rules.confidence)
-        return commit(stats, drawn, chosen if chosen.any() else most_confident(stats, rules.least))
+        lasting = np.array([self._calm.get(int(s), 0) >= settings.history for s in stats.slots])
+        chosen = stats.open & lasting & reaches(stats.confidence, settings.confidence)
+        if not chosen.any():
+            chosen = most_confident(stats, settings.least)
+        return commit(stats, drawn, chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class CreditPolicy:
-    """CreditDecoding (Wang et al. 2025): raises the logits that `then`, which commits, reads.
+    """CreditDecoding (Wang et al. 2025): raises the logits that the inner policy `then` reads.
 
     At every pass the credit of each (slot, token) is multiplied by `decay`, and the likeliest
-    token of a slot earns p to the power of `power`. Its logit rises by `weight` ln(1 + credit).
+    token of a slot earns p ** `power`. Its logit rises by `weight` ln(1 + credit).
     A slot that was opened again starts without credit.
     """
 
@@ -105,15 +107,15 @@ class _CreditSession:
 
     def _earn(self, key: tuple[int, int], logits: NDArray[np.float32]) -> dict[int, float]:
         """The credits of a slot after this pass."""
-        rules = self._settings
+        settings = self._settings
         earned = {
-            token: credit * rules.decay
+            token: credit * settings.decay
             for token, credit in self._earned.get(key, {}).items()
-            if credit * rules.decay > _SPENT
+            if credit * settings.decay > _SPENT
         }
         likeliest = int(logits.argmax())
         p = float(np.exp(log_probabilities(logits)[likeliest]))
-        earned[likeliest] = earned.get(likeliest, 0.0) + p**rules.power
+        earned[likeliest] = earned.get(likeliest, 0.0) + p**settings.power
         self._earned[key] = earned
         return earned
 
@@ -125,7 +127,7 @@ class SmoothingPolicy:
     Slots whose confidence reaches a threshold are written, the surest at least; it falls from 1
     by `fall` at each pass of a window, down to `threshold`. Open slots are read as the mask and,
     with a weight that rises from `weight` by `rise` up to `most`, the `parts` likeliest tokens of
-    the last prediction. A model that was not trained on mixtures takes small weights only.
+    the last prediction. Models that were not trained on mixtures need small weights.
     """
 
     threshold: float = 0.9
@@ -148,10 +150,10 @@ class _SmoothingSession:
         self._settings, self._mask = settings, mask_id
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules, passes = self._settings, canvas.step_in_block
-        threshold = max(rules.threshold, 1.0 - rules.fall * passes)
+        settings, passes = self._settings, canvas.step_in_block
+        threshold = max(settings.threshold, 1.0 - settings.fall * passes)
         chosen = (stats.open & reaches(stats.confidence, threshold)) | most_confident(stats, 1)
-        weight = min(rules.most, rules.weight + rules.rise * passes)
+        weight = min(settings.most, settings.weight + settings.rise * passes)
         return Action(
             commit=SlotTokens.of(stats.slots[chosen], drawn.ids[chosen]),
             soft=self._soft(stats, chosen, weight),

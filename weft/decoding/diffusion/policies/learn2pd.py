@@ -1,6 +1,6 @@
-"""Learn2PD (arXiv 2509.25188): a trained filter says which predictions of a block are final.
+"""Learn2PD (arXiv 2509.25188): a trained filter decides which predictions of a block are final.
 
-A tiny network from confidences to verdicts, computed in numpy, for the one model it was trained on.
+A tiny network from confidences to verdicts, in numpy, for the one model it was trained on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
 
 SHIPPED: Final = Path(__file__).parent.parent / "weights"
-"""Where the models are that come with weft, a folder each; in it, the filter for one, if any."""
+"""Folders of the models that come with weft; each may contain a filter."""
 _FILTER: Final = "learn2pd"
 WEIGHTS: Final = "model.safetensors"
 _OWN: Final = "weft_filter"
@@ -53,11 +53,11 @@ class FinalityFilter:
 
     @property
     def slots(self) -> int:
-        """Of the longest block it can judge."""
+        """Slots of the longest block it can judge."""
         return len(self.outer)
 
     def final(self, confidences: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities that what is predicted will stay, [slots], from confidences [slots]."""
+        """Probabilities that the predictions are final, [slots], from confidences [slots]."""
         hidden = np.maximum(self.inward @ confidences + self.inner, 0.0)
         odds = self.outward @ hidden + self.outer
         final: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * odds))  # logistic, no overflow
@@ -75,25 +75,25 @@ class FinalityFilter:
 
 
 def save_filter(
-    folder: Path, finality: FinalityFilter, digest: str, told: Mapping[str, object]
+    folder: Path, finality: FinalityFilter, digest: str, details: Mapping[str, object]
 ) -> None:
-    """Write it, for the model of that digest, with what is `told` of it: JSON values.
+    """Write the filter of the model with that digest, with JSON `details` of its training.
 
     Raises: `OSError`.
     """
     hidden, slots = finality.inward.shape
-    beside = folder / f".{WEIGHTS}.{os.getpid()}"
-    save_file({name: np.ascontiguousarray(w) for name, w in finality.tensors.items()}, beside)
-    beside.chmod(0o644)
-    beside.replace(folder / WEIGHTS)
-    own = {"format": _FORMAT, "slots": slots, "hidden": hidden, "model": digest, **told}
+    partial = folder / f".{WEIGHTS}.{os.getpid()}"
+    save_file({name: np.ascontiguousarray(w) for name, w in finality.tensors.items()}, partial)
+    partial.chmod(0o644)
+    partial.replace(folder / WEIGHTS)
+    own = {"format": _FORMAT, "slots": slots, "hidden": hidden, "model": digest, **details}
     write_config(folder, {_OWN: own})
 
 
 def load_filter(folder: Path, digest: str) -> FinalityFilter:
-    """Read one that was trained for the model of that digest.
+    """Load the filter in `folder`, trained for the model of that digest.
 
-    Raises: `CapabilityError` where there is none, it is broken, or it is for another model.
+    Raises: `CapabilityError` for a missing or broken filter, or one of another model.
     """
     if not (folder / CONFIG).is_file():
         raise CapabilityError(f"there is no filter at {folder}", hint=_HINT)
@@ -123,10 +123,7 @@ def load_filter(folder: Path, digest: str) -> FinalityFilter:
 
 
 def find_filter(folder: Path | None, digest: str) -> FinalityFilter:
-    """The filter in `folder`; without one, that which comes with weft for the model.
-
-    Raises: as `load_filter`.
-    """
+    """The filter in `folder`; without one, weft's own for the model. Raises: as `load_filter`."""
     if folder is not None:
         return load_filter(folder, digest)
     for path in sorted(SHIPPED.glob(f"*/{_FILTER}/{CONFIG}")):
@@ -148,8 +145,8 @@ def _filter_tensors(path: Path) -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class Learn2pdPolicy:
-    """Learn2PD (Bao et al., arXiv 2509.25188): slots whose verdict is above `threshold`, and the
-    surest one. Of a window that is longer than the filter, only the first slots are judged.
+    """Learn2PD (Bao et al., arXiv 2509.25188): writes slots whose verdict is above `threshold`, and
+    the surest one. Of a window that is longer than the filter, only the first slots are judged.
     """
 
     finality: FinalityFilter
@@ -183,11 +180,9 @@ class _Learn2pdSession:
 
 
 def confidences(stats: Stats, canvas: Canvas, slots: int) -> NDArray[np.float64]:
-    """[slots] of the window from its first on: of the likeliest token where a slot is open, one
-    where it is decided or not there.
-    """
-    found = np.ones(slots)
+    """[slots] of the window from its first on: the confidence of open slots, 1 for others."""
+    values = np.ones(slots)
     places = stats.slots - canvas.window.start
     inside = stats.open & (places < slots)
-    found[places[inside]] = stats.confidence[inside]
-    return found
+    values[places[inside]] = stats.confidence[inside]
+    return values

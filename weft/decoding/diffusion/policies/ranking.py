@@ -1,4 +1,4 @@
-"""Orders of open slots, and the frame of policies that are a rule for which of them are written."""
+"""Orders of open slots, and the base class of policies that are a rule for which are written."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from weft.decoding.diffusion.stats import OF_POLICIES, SampledTokens, Stats, rea
 from weft.decoding.sampling import TokenRng
 
 Score = Literal["confidence", "drawn", "margin", "entropy", "leftmost", "random"]
-"""What makes a slot come first: the probability of its likeliest token, or of the token drawn; how
-much likelier the likeliest is than the next; little entropy; its place; nothing at all.
+"""What a slot is ranked by: the probability of its likeliest token, or of the sampled one; the
+margin between the two likeliest; low entropy; its position; nothing.
 
-Only `drawn` looks at the token drawn. It prefers slots that drew what is likely, so that texts are
-not drawn from the model's law even one slot at a time."""
+`drawn` prefers slots with a likely sample, so that texts are not samples of the model's
+distribution even one slot at a time."""
 
 _STEPS: Final = 2.0**20
 Rows = NDArray[np.intp]
 
 
 class CommitRule(ABC):
-    """Implements `CommitPolicy` and `CommitSession`: a rule that remembers nothing."""
+    """Implements `CommitPolicy` and `CommitSession`: a stateless rule."""
 
     needs: ClassVar[frozenset[Need]] = frozenset()
 
@@ -42,11 +42,11 @@ class CommitRule(ABC):
 
     @abstractmethod
     def rows(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Rows | Bits:
-        """Rows of `stats` that are written, one at least."""
+        """Rows of `stats` that are written, at least one."""
 
 
 def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.float64]:
-    """[slots], higher comes first. `random`: all alike."""
+    """[slots], higher comes first. `random`: all equal."""
     match score:
         case "confidence":
             return stats.confidence
@@ -63,10 +63,10 @@ def score_of(score: Score, stats: Stats, drawn: SampledTokens) -> NDArray[np.flo
 
 
 def rank_rows(score: NDArray[np.float64], among: Bits) -> Rows:
-    """The rows `among` [slots], the highest score first, of equals the leftmost.
+    """The rows `among` [slots] by descending score, the leftmost first among equals.
 
-    Scores of float32 logits that differ by less than a millionth are equal: which of them is
-    larger would be the machine's choice.
+    Scores of float32 logits that differ by less than a millionth are equal: their order would
+    depend on the machine.
     """
     rows = np.flatnonzero(among)
     return rows[np.argsort(-np.rint(score[rows] * _STEPS), kind="stable")]
@@ -95,11 +95,11 @@ def rewritable(canvas: Canvas) -> Slots:
 def sample_rows(
     score: NDArray[np.float64], among: Bits, count: int, spread: float, rng: TokenRng, step: int
 ) -> Rows:
-    """`count` rows `among` [slots] one after the other, with weights exp(score / spread)."""
+    """`count` of the rows `among` [slots], without replacement, by weights exp(score / spread)."""
     weights = np.where(among, np.exp((score - score[among].max()) / spread), 0.0)
     rows = []
-    for turn in range(min(count, int(among.sum()))):
-        rows.append(rng.token(weights / weights.sum(), at_step(step) + turn))
+    for draw in range(min(count, int(among.sum()))):
+        rows.append(rng.token(weights / weights.sum(), at_step(step) + draw))
         weights[rows[-1]] = 0.0
         if not weights.any():  # the rest is too unlikely for float64
             left = among.copy()
@@ -109,10 +109,10 @@ def sample_rows(
 
 
 def at_step(step: int) -> int:
-    """The first of the positions of chance that belong to a step of a policy."""
+    """The first random position that belongs to a step of a policy."""
     return OF_POLICIES + (step << 32)
 
 
 def commit(stats: Stats, drawn: SampledTokens, rows: Rows | Bits) -> Action:
-    """Write what was drawn for these rows."""
+    """Write the sampled tokens of these rows."""
     return Action(commit=SlotTokens.of(stats.slots[rows], drawn.ids[rows]))

@@ -1,4 +1,4 @@
-"""Policies that open written slots again, and how a written slot looks to all the others."""
+"""Policies that open written slots again, by how the other slots predict them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.decoding.sampling import TokenRng
 
 
 def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[np.float64]]:
-    """Slots that had a shadow, and the probability of their tokens by all the other slots."""
+    """Slots with a shadow, and the probability of their tokens given all the other slots."""
     if stats.shadow is None:
         return np.empty(0, dtype=np.int64), np.empty(0)
     slots, logits = stats.shadow
@@ -33,14 +33,13 @@ def shadow_probabilities(stats: Stats, canvas: Canvas) -> tuple[Slots, NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class WinoPolicy(CommitRule):
-    """Wide-in, narrow-out (Hong et al. 2025): drafts widely, and takes back what all the other
-    slots do not expect, by masked copies beside the canvas.
+    """Wide-in, narrow-out (Hong et al. 2025): drafts widely, and takes back tokens that all the
+    other slots do not predict, by masked copies of them (shadows).
 
-    Slots whose confidence reaches `draft` are written: at most `share` of the open ones, but that
-    cap is no less than `few` and no more than `many`. Written slots of the window are predicted
-    through shadows, which see all but the slot itself, and opened again below `verify`: always
-    fewer than were written in this pass, so that it ends. What the last pass of a window writes is
-    not verified.
+    Slots whose confidence reaches `draft` are written: at most `share` of the open ones, a cap
+    between `few` and `many`. Written slots of the window are predicted through shadows, which see
+    all but the slot itself, and opened again below `verify`: always fewer than this pass wrote, so
+    that it ends. What the last pass of a window writes is not verified.
     """
 
     draft: float = 0.6
@@ -62,7 +61,7 @@ class WinoPolicy(CommitRule):
         return Action(commit=commit(stats, drawn, chosen).commit, remask=remask)
 
     def rows(self, stats: Stats, _drawn: SampledTokens, _canvas: Canvas) -> Bits:
-        """Of the surest, as many as the cap says, those that pass; one at least."""
+        """The surest, up to the cap, that reach `draft`; at least one."""
         cap = int(min(max(self.share * int(stats.open.sum()), self.few), self.many))
         chosen = most_confident(stats, cap) & reaches(stats.confidence, self.draft)
         return chosen if chosen.any() else most_confident(stats, 1)
@@ -72,8 +71,8 @@ class WinoPolicy(CommitRule):
 class RunningConfidencePolicy:
     """Running confidence remasking (MDPO, He et al. 2025).
 
-    After the pass s of a window, s times `count` slots are kept: those with the highest confidence
-    that they ever had. A written slot that is not among them is opened again.
+    After pass s of a window, s times `count` slots are kept: those with the highest confidence that
+    they ever had. Other written slots are opened again.
     """
 
     count: int = 1
@@ -109,10 +108,10 @@ class _RunningConfidenceSession:
 
 @dataclass(frozen=True, slots=True)
 class RemdmPolicy:
-    """ReMDM with confidence-based rates (Wang et al. 2025): opens slots again by chance, the
-    doubtful ones more often.
+    """ReMDM with confidence-based rates (Wang et al. 2025): opens slots again at random, doubtful
+    ones more often.
 
-    After the pass s of a window, s times `count` slots are decided. At each pass a written slot is
+    After pass s of a window, s times `count` slots are decided. At each pass a written slot is
     opened again with a probability of `rate` times the softmax of -psi over the written ones,
     psi being its probability when it was written; at most `budget` times in a window.
     """
@@ -140,7 +139,7 @@ class _RemdmSession:
             self._block, self._left, self._psi = canvas.block, self._settings.budget, {}
         decided = rewritable(canvas)
         due = self._settings.count * (canvas.step_in_block + 1) - len(decided)
-        # each opened slot has to be made up for by an open one that is written now
+        # each opened slot must be replaced by an open one that is written now
         most = min(self._left, int(stats.open.sum()) - due)
         again = self._opened(decided, canvas, drawn.rng)[: max(0, most)]
         self._left -= len(again)

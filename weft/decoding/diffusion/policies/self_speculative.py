@@ -1,6 +1,6 @@
-"""Draft a window from one pass, and verify one-by-one writing of it in one batched pass.
+"""Self-speculation: draft a window from one pass, verify it against one-by-one decoding in a batch.
 
-Draft and verdict are predictions of the same model, of canvases written further.
+Drafts and verdicts are predictions of the same model, for canvases with more slots decided.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ Step = tuple[int, int]
 class SelfSpeculativePolicy:
     """Self-speculative decoding of masked diffusion (SSD, Gao et al. 2025).
 
-    One pass predicts all open slots of a window. They are put into the order in which one slot a
-    pass would be written by `order`, as far as can be told yet, and one batched pass reads the
-    canvases that this would lead to, at most `rows` of them. What one-by-one writing does is then
-    known up to the first canvas whose next step is not the one drafted, that step included; the
-    next draft begins there.
+    One pass predicts all open slots of a window. They are sorted into the expected order of
+    one-by-one decoding by `order`, and one batched pass reads the canvases that this would lead to,
+    at most `rows` of them. This verifies the steps up to the first canvas whose next step is not
+    the drafted one, that step included; the next draft begins there.
 
-    Lossless: with an exact cache and an order that looks at predictions only, the text is that of
-    `FixedPacePolicy(EveryStep(1), order)` with the same random numbers, token by token, at any
-    temperature, because a slot draws with the same number in every canvas. A batched pass counts as
-    one forward; it reads up to `rows` times the tokens, which `DenoisingCounters.tokens` tells.
+    Lossless: with an exact cache and an order that depends on predictions only, the text equals
+    that of `FixedPacePolicy(EveryStep(1), order)` with the same random numbers, token by token, at
+    any temperature, because a slot uses the same number in every canvas. A batched pass counts as
+    one forward; it reads up to `rows` times the tokens (`DenoisingCounters.tokens`).
     """
 
     order: Score = "leftmost"
@@ -52,7 +51,7 @@ class SelfSpeculativePolicy:
         return _SelfSpeculativeSession(self, traits)
 
     def most_forwards(self, slots: int) -> int:
-        return 2 * slots  # every pass of whatever kind writes a slot
+        return 2 * slots  # every pass of either kind writes a slot
 
 
 class _SelfSpeculativeSession:
@@ -65,21 +64,21 @@ class _SelfSpeculativeSession:
         if not stats.open.any():
             return Action()
         self._settled = []
-        return self._go_on(stats, drawn, canvas)
+        return self._continue(stats, drawn, canvas)
 
     def probed(self, answers: Sequence[ProbeAnswer], canvas: Canvas) -> Action:
-        """Which drafted steps are those of one-by-one writing."""
-        at = 0  # of the canvas that one-by-one writing comes to
+        """Settle the drafted steps that one-by-one decoding confirms, and continue from there."""
+        at = 0  # the canvas that one-by-one decoding reaches
         while at + 1 < len(answers) and self._next(answers[at]) == self._draft[at + 1]:
             at += 1
             self._settled.append(self._draft[at])
-        return self._go_on(answers[at].stats, answers[at].drawn, canvas)
+        return self._continue(answers[at].stats, answers[at].drawn, canvas)
 
     def _next(self, answer: ProbeAnswer) -> Step:
         return self._steps(answer.stats, answer.drawn)[0]
 
-    def _go_on(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        """Take the next step of one-by-one writing, and draft those behind it."""
+    def _continue(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
+        """Take the next step of one-by-one decoding, and draft those after it."""
         self._draft = self._steps(stats, drawn)
         self._settled.append(self._draft[0])
         if len(self._draft) == 1 or self._ends(canvas):
@@ -95,7 +94,7 @@ class _SelfSpeculativeSession:
         return [(int(stats.slots[row]), int(drawn.ids[row])) for row in rows]
 
     def _ends(self, canvas: Canvas) -> bool:
-        """Whether the text is over after the settled steps, and the rest is not worth a pass."""
+        """Whether the text ends with the settled steps, so that the rest needs no pass."""
         supposed = canvas.supposing(*zip(*self._settled, strict=True))
         ends = decided_ends(supposed, np.array(sorted(self._traits.end_ids)))
         return len(ends) > 0 and bool(ends[0] < supposed.decided_to)
@@ -112,6 +111,6 @@ class _SelfSpeculativeSession:
         )
 
     def _feed(self, canvas: Canvas) -> Slots:
-        """All that depends on what the window holds."""
+        """All slots whose keys depend on the window."""
         start = 0 if self._traits.attention == "full" else front(canvas, self._traits)
         return np.arange(start, reach(canvas, self._traits), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Write all slots at every pass, and keep none for good until the text stands still.
+"""Uniform-state denoising: every pass writes all slots, and none is final until the text converges.
 
-Serves models whose undecided slots hold noise, and masked models, whose slots are masked again.
+For models whose undecided slots contain noise, and masked models, whose slots are masked again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class UniformStatePolicy:
 
     At every pass logits are divided by a temperature that falls from `first` to `last`. Slots are
     sorted by entropy, and the largest prefix in which the entropies before a slot sum to at most
-    `bound` nats is accepted: those hold their tokens in the next pass, the others noise. It ends
-    when the likeliest tokens did not change for `still` passes and the mean entropy is below
+    `bound` nats is accepted: those keep their tokens in the next pass, the others become noise. It
+    ends when the likeliest tokens did not change for `still` passes and the mean entropy is below
     `calm`, or after `steps` passes.
 
-    `parts`: how many tokens of the last prediction an open slot is read as a mixture of in the
-    next pass (self-conditioning); None: none.
+    `parts`: an open slot is read in the next pass as a mixture of so many likeliest tokens
+    (self-conditioning); None: as one token.
     """
 
     steps: int = 48
@@ -58,30 +58,30 @@ class _UniformStateSession:
         self._settings, self._mask = settings, traits.mask_id
         allowed = np.ones(traits.vocabulary, dtype=np.bool_)
         allowed[sorted(traits.banned)] = False
-        self._law = allowed / allowed.sum()
+        self._uniform = allowed / allowed.sum()
         self._likeliest: NDArray[np.int64] | None = None
         self._calm = 0
         slots = np.flatnonzero(canvas.undecided)
-        # before the first prediction there is no chance of the row's: all begin alike
+        # the first noise is the same for all rows: their generator serves predictions only
         canvas.renoise(slots, self._noise(slots, canvas, CounterRng(0), step=0))
 
     def adjust(
         self, logits: NDArray[np.float32], _slots: Slots, canvas: Canvas
     ) -> NDArray[np.float32]:
-        rules = self._settings
-        share = min(1.0, canvas.step_in_block / max(1, rules.steps - 1))
-        return logits / np.float32(rules.first + (rules.last - rules.first) * share)
+        settings = self._settings
+        share = min(1.0, canvas.step_in_block / max(1, settings.steps - 1))
+        return logits / np.float32(settings.first + (settings.last - settings.first) * share)
 
     def propose(self, stats: Stats, drawn: SampledTokens, canvas: Canvas) -> Action:
-        rules, slots = self._settings, stats.slots[stats.open]
+        settings, slots = self._settings, stats.slots[stats.open]
         likeliest = stats.top_ids[stats.open, 0]
         before, self._likeliest = self._likeliest, likeliest
         if canvas.step_in_block == 0 or before is None or len(before) != len(likeliest):
             self._calm = 0
         else:
             self._calm = self._calm + 1 if (before == likeliest).all() else 0
-        calm = self._calm >= rules.still and stats.entropy[stats.open].mean() < rules.calm
-        if calm or canvas.step_in_block + 1 >= rules.steps:
+        calm = self._calm >= settings.still and stats.entropy[stats.open].mean() < settings.calm
+        if calm or canvas.step_in_block + 1 >= settings.steps:
             return Action(commit=SlotTokens.of(slots, likeliest))
         accepted = self._accepted(stats.entropy[stats.open])
         ids = np.where(accepted, drawn.ids[stats.open], self._noise(slots, canvas, drawn.rng))
@@ -100,7 +100,7 @@ class _UniformStateSession:
         if self._mask is not None:
             return np.full(len(slots), self._mask, dtype=np.int64)
         at = at_step(canvas.step + step) - canvas.first
-        return np.array([rng.token(self._law, at + int(n)) for n in slots], dtype=np.int64)
+        return np.array([rng.token(self._uniform, at + int(n)) for n in slots], dtype=np.int64)
 
     def _soft(self, stats: Stats) -> SoftSlots | None:
         parts = self._settings.parts
@@ -108,7 +108,7 @@ class _UniformStateSession:
 
 
 def mixture(stats: Stats, parts: int) -> SoftSlots:
-    """The open slots as mixtures of their `parts` likeliest tokens; `stats` holds all."""
+    """The open slots as mixtures of their `parts` likeliest tokens; `stats` must have `logp`."""
     assert stats.logp is not None
     logp = stats.logp[stats.open]
     ids = np.argsort(-logp, axis=1, kind="stable")[:, :parts].astype(np.int64)

@@ -1,1 +1,1 @@
-"""The table of diffusion decoders, read when one of them is asked for."""
+"""The presets of all diffusion decoders, imported on demand."""

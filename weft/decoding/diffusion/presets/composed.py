@@ -1,4 +1,4 @@
-"""Diffusion decoders that are more than a policy or a cache: each with its options and its row."""
+"""Diffusion decoders beyond one policy or cache: each with its options and its preset."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _own(
     needs: str = "",
     published: str,
 ) -> DiffusionPreset:
-    """A decoder that `make` puts together."""
+    """A preset of `make` with its options."""
     names = tuple(option.name for option in options)
     several = (one.name for one in options if isinstance(one, TextOption) and one.several)
     return DiffusionPreset(
@@ -64,7 +64,7 @@ _ORDER: Final = WordOption("order", ("confidence", "random"))
 
 
 def _llada(traits: ModelTraits, options: Options) -> DecoderConfig:
-    """Tokens are drawn anew at each step, and ranked by the probability of what was drawn."""
+    """Tokens are sampled anew in each step, and ranked by the probability of the sample."""
     steps, ends, scale = STEPS(options), _ENDS(options), _GUIDANCE(options)
     policy = FixedPacePolicy(
         EvenSteps(steps) if steps else EveryStep(1),
@@ -118,18 +118,18 @@ def _adablock(traits: ModelTraits, options: Options) -> DecoderConfig:
 
 
 def _delimiters(traits: ModelTraits, options: Options) -> frozenset[int]:
-    """Ids with commas between them; without the option, terminators only."""
-    told = _DELIMITERS(options) if _DELIMITERS.name in options else None
-    if told is None:
+    """Comma-separated ids; without the option, terminators only."""
+    text = _DELIMITERS(options) if _DELIMITERS.name in options else None
+    if text is None:
         return traits.end_ids
     try:
-        ids = frozenset(int(part) for part in told.split(",") if part.strip())
+        ids = frozenset(int(part) for part in text.split(",") if part.strip())
     except ValueError as wrong:
         raise SpecError(
-            f"delimiters are token ids, not {told!r}", hint="such as delimiters=13,30"
+            f"delimiters are token ids, not {text!r}", hint="such as delimiters=13,30"
         ) from wrong
     if any(not 0 <= token < traits.vocabulary for token in ids):
-        raise SpecError(f"delimiters {told} are not all ids from 0 to {traits.vocabulary - 1}")
+        raise SpecError(f"delimiters {text} are not all ids from 0 to {traits.vocabulary - 1}")
     return ids
 
 
@@ -156,12 +156,12 @@ _INSIDE: Final = WordOption("inside", ("whole", "dual"))
 
 
 def _stored(traits: ModelTraits, cache: BlockCausalCache) -> CachePolicy:
-    """Models whose slots all see each other are served block by block as well, without a cache."""
+    """`cache`; no cache for models with full attention, which are also served block by block."""
     return NoCache() if traits.attention == "full" else cache
 
 
 def _sdar(traits: ModelTraits, options: Options) -> DecoderConfig:
-    """`steps` is the schedule that a block falls back to where nothing is sure."""
+    """`steps` is the schedule that a block falls back to where no slot is sure."""
     steps = STEPS(options)
     pace = EvenSteps(steps) if steps else EveryStep(1)
     cache = _stored(traits, BlockCausalCache(joined=_STORE(options) == "joined"))
@@ -184,7 +184,7 @@ _SHARE: Final = NumberOption("share", 0.5)
 
 
 def _flashdlm(traits: ModelTraits, options: Options) -> DecoderConfig:
-    """Everything is proposed at once; the supervisor decides how much of it is written."""
+    """All slots are proposed at once; the supervisor decides how many are written."""
     from weft.decoding.diffusion.guidance import supervisor  # imports torch
 
     folder = _SUPERVISOR(options)
@@ -214,7 +214,7 @@ _END: Final = NumberOption("end", 0.9, 0.01)
 
 
 def _learn2pd(traits: ModelTraits, options: Options) -> DecoderConfig:
-    """Blocks are those of the filter, and what lies behind a sure terminator is not written."""
+    """Blocks are those of the filter; slots behind a sure terminator are not written."""
     folder = _FILTER(options)
     judge = learn2pd.find_filter(Path(folder).expanduser() if folder else None, traits.digest)
     size = block_size(traits, options, judge.slots)
@@ -232,7 +232,7 @@ _PASSES: Final = WholeOption("steps", 48, low=1)
 
 
 def _uniform_state(traits: ModelTraits, options: Options) -> DecoderConfig:
-    """Masked models were not trained on mixtures: they are not conditioned on themselves."""
+    """Self-conditioning only for models without a mask: others were not trained on mixtures."""
     parts = 8 if traits.mask_id is None else None
     policy = UniformStatePolicy(_PASSES(options), bound=LOST_ENTROPY(options), parts=parts)
     return configured(traits, policy, FixedBlocks(block_size(traits, options, 256)))

@@ -1,4 +1,4 @@
-"""Diffusion decoders that are a policy, or a cache, with published settings: one row for each."""
+"""Diffusion decoders that are a policy, or a cache, with published settings: a preset for each."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def block(size: int = 0) -> BlockOption:
 
 
 def block_size(traits: ModelTraits, options: Options, block: int = 0) -> int:
-    """The option `block`: slots of a block, 0: all of the answer. A model that has blocks is
-    served by these, or by equal parts of them. Raises: `SpecError` for another.
+    """The option `block`: slots of a block, 0: all of the answer. A model with blocks takes its own
+    size or a divisor. Raises: `SpecError` for another.
     """
     size = WholeOption(BLOCK, traits.block or block)(options)
     if traits.block and (size == 0 or traits.block % size):
@@ -94,7 +94,7 @@ def configured(
     schedule: BlockSchedule,
     cache: CachePolicy | None = None,
 ) -> DecoderConfig:
-    """With an exact cache unless another is given, and an end at the first terminator."""
+    """A configuration with an exact cache by default, and an end at the first terminator."""
     return DecoderConfig(commit, schedule, cache or exact_cache(traits), FirstTerminator())
 
 
@@ -107,13 +107,13 @@ def _row(
     plain: bool = False,
     published: str = "",
 ) -> DiffusionPreset:
-    """A decoder that is a policy, made of `options` by name, in blocks from left to right."""
+    """A preset that is a policy with `options` by name, in blocks from left to right."""
 
     (blocks,) = (one for one in options if isinstance(one, BlockOption))
 
-    def make(traits: ModelTraits, given: Options) -> DecoderConfig:
-        commit = policy(**{one.name: one(given) for one in options if one is not blocks})
-        config = configured(traits, commit, FixedBlocks(block_size(traits, given, blocks.default)))
+    def make(traits: ModelTraits, values: Options) -> DecoderConfig:
+        commit = policy(**{one.name: one(values) for one in options if one is not blocks})
+        config = configured(traits, commit, FixedBlocks(block_size(traits, values, blocks.default)))
         return replace(config, fresh=fresh)
 
     names = tuple(option.name for option in options)
@@ -127,31 +127,29 @@ def _cached(
     *options: DecoderOption,
     published: str,
 ) -> DiffusionPreset:
-    """The decoder `threshold`, or `factor` where that is given: the cache is all that differs."""
+    """A preset that differs from `threshold`, or `factor` with that option, in its cache only."""
 
-    def make(traits: ModelTraits, given: Options) -> DecoderConfig:
-        policy: CommitPolicy = ThresholdPolicy(THRESHOLD(given))
-        if _FACTOR.name in given:
-            policy = FactorPolicy(_FACTOR(given))
-        made = cache(**{option.name: option(given) for option in options})
-        return configured(traits, policy, FixedBlocks(block_size(traits, given, 32)), made)
+    def make(traits: ModelTraits, values: Options) -> DecoderConfig:
+        policy: CommitPolicy = ThresholdPolicy(THRESHOLD(values))
+        if _FACTOR.name in values:
+            policy = FactorPolicy(_FACTOR(values))
+        made = cache(**{option.name: option(values) for option in options})
+        return configured(traits, policy, FixedBlocks(block_size(traits, values, 32)), made)
 
     names = (THRESHOLD.name, _FACTOR.name, BLOCK, *(option.name for option in options))
     return DiffusionPreset(name, summary, make, options=names, published=published)
 
 
-# --- policies and caches of rows
+# --- policies and caches of presets
 
 
 def _dream(score: Score) -> Callable[..., CommitPolicy]:
-    """Dream ranks by what temperature and cuts have left of a prediction; here the prediction
-    itself is ranked, because a cut looks like certainty.
-    """
+    """Ranks before temperature and cuts, unlike Dream, because a cut looks like certainty."""
     return lambda steps, spread: FixedPacePolicy(FadingPace(steps), score, spread)
 
 
 def _dimple(steps: int, threshold: float) -> CommitPolicy:
-    """Structure priors are literals of the canvas."""
+    """Literals of the canvas serve as structure priors."""
     return ThresholdPolicy(threshold, "drawn", FadingPace(steps, least=1))
 
 
@@ -161,7 +159,7 @@ def _freecache(freeze: str, ahead: int, behind: int) -> CachePolicy:
 
 @dataclass(frozen=True, slots=True)
 class _EditOption:
-    """The word `off` is off; 0 edits whatever is not the likeliest."""
+    """`off` is None; 0 edits every token that is not the likeliest."""
 
     default: float
     name: str = "edit"

@@ -1,4 +1,4 @@
-"""From the schema or grammar of a request to an answer that can be filled."""
+"""Compiles the schema or grammar of a request into a structure that can be filled."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from weft.decoding.diffusion.structure.structure import (
     Structure,
 )
 
-_KEPT: Final = 64
+_CACHED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _CompiledSchema:
-    """What came of one schema: parts, or why there are none."""
+    """Parts of a schema, or the reason why there are none."""
 
     parts: Parts
     narrowed: tuple[str, ...] = ()
@@ -34,14 +34,14 @@ class _CompiledSchema:
 
 
 class StructureCompiler:
-    """Makes structures for one model; the last few schemas are kept."""
+    """Makes structures for one model; it caches recent schemas."""
 
     def __init__(self, lexicon: TokenVocabulary, options: StructureOptions | None = None) -> None:
         self._lexicon = lexicon
         self._options = options or StructureOptions()
         self._languages = ValueLanguages(lexicon, self._options.string_tokens)
         self._needs = MinimumTokens(lexicon.spell)
-        self._read: OrderedDict[str, _CompiledSchema] = OrderedDict()
+        self._cache: OrderedDict[str, _CompiledSchema] = OrderedDict()
 
     def start(
         self,
@@ -50,46 +50,45 @@ class StructureCompiler:
         schema: JsonSchema | None = None,
         follow: Callable[[], GrammarState] | None = None,
     ) -> Structure:
-        """An answer of at most `room` tokens that fits `schema`.
+        """A structure of at most `room` tokens that fits `schema`.
 
-        `follow` starts a grammar of what is asked for; it is called where there is no skeleton, as
-        for every request without a schema.
+        `follow` starts the grammar of a request without a skeleton, as all without a schema are.
 
         Raises: `ModelRequestError` when the shortest answer does not fit `room`, `NotASkeleton`
-        where there is no skeleton and nothing to follow, and what `follow` raises.
+        for no skeleton and no grammar, and what `follow` raises.
         """
-        read = _CompiledSchema((), reason="a grammar has no skeleton")
+        compiled = _CompiledSchema((), reason="a grammar has no skeleton")
         if schema is not None:
-            read = self._schema(schema)
-        if not read.reason:
-            skeleton = Skeleton(read.parts, self._lexicon, self._needs, self._options, room)
-            skeleton.narrowed = read.narrowed
+            compiled = self._schema(schema)
+        if not compiled.reason:
+            skeleton = Skeleton(compiled.parts, self._lexicon, self._needs, self._options, room)
+            skeleton.narrowed = compiled.narrowed
             return skeleton
         if follow is None:
-            raise NotASkeleton(read.reason)
+            raise NotASkeleton(compiled.reason)
         ahead = self._options.open_tokens
-        return LeftToRightStructure(follow(), self._lexicon.end_ids, room, ahead, read.reason)
+        return LeftToRightStructure(follow(), self._lexicon.end_ids, room, ahead, compiled.reason)
 
     def _schema(self, schema: JsonSchema) -> _CompiledSchema:
         try:
             key = dump_json(schema)
         except NotASkeleton as reason:
             return _CompiledSchema((), reason=reason.message)
-        if key not in self._read:
-            self._read[key] = self._compiled(schema)
-            if len(self._read) > _KEPT:
-                self._read.popitem(last=False)
-        self._read.move_to_end(key)
-        return self._read[key]
+        if key not in self._cache:
+            self._cache[key] = self._compiled(schema)
+            if len(self._cache) > _CACHED:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
+        return self._cache[key]
 
     def _compiled(self, schema: JsonSchema) -> _CompiledSchema:
         try:
-            found = SchemaCompiler(schema, self._languages, self._options.depth)
-            self._needs.of(found.parts)
+            compiled = SchemaCompiler(schema, self._languages, self._options.depth)
+            self._needs.of(compiled.parts)
         except NotASkeleton as reason:
             return _CompiledSchema((), reason=reason.message)
         except RecursionError:
             return _CompiledSchema((), reason="it nests too deep")
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             raise ModelRequestError(f"the schema is none: {error}") from error
-        return _CompiledSchema(found.parts, tuple(found.narrowed))
+        return _CompiledSchema(compiled.parts, tuple(compiled.narrowed))

@@ -1,6 +1,6 @@
-"""A structure in the denoising loop: what may be written, what is written, and where next.
+"""A structure in the denoising loop: as guidance, verifier, schedule and stop of one canvas.
 
-Slots move while an answer is laid out, so its schedule, its stop and its cache come from here.
+Slots move while an answer is laid out, so it also chooses an exact cache.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from weft.decoding.diffusion.structure.structure import Structure
 
 
 class StructureFiller:
-    """One structure on one canvas: its own guidance, verifier, schedule and stop, as settings and
-    at work. `window` slots are written at once where attention is full; 0: all.
+    """Settings and sessions of one structure on one canvas: guidance, verifier, schedule and stop.
+    `window` slots are written at once where attention is full; 0: all.
     """
 
     passes = 0
@@ -37,19 +37,17 @@ class StructureFiller:
         self._fill = 0 if traits.mask_id is None else traits.mask_id
         self._open: Bits = np.zeros(0, dtype=np.bool_)
         self._order: list[int] = []
-        """The slots that were admitted last, in that order: what they mean may depend on it."""
+        """The slots admitted last, in order of admission, which their meaning may depend on."""
 
     def canvas(self, prompt: Sequence[int], *, row: int = 0) -> Canvas:
-        """The answer behind `prompt`, as it begins."""
+        """The initial canvas: the structure after `prompt`."""
         tokens = np.array(self.structure.tokens, dtype=np.int64)
         decided = {int(slot): int(tokens[slot]) for slot in np.flatnonzero(tokens != OPEN)}
         self._open = tokens == OPEN
         return Canvas(prompt, len(tokens), self._fill, row=row, literals=decided)
 
     def configure(self, config: DecoderConfig) -> DecoderConfig:
-        """`config` to fill this structure: its policy, verifiers and guards, and a cache that is
-        exact however slots move.
-        """
+        """`config` for this structure: with its parts, and a cache that is exact as slots move."""
         full = self._traits.attention == "full"
         return replace(
             config,
@@ -61,13 +59,13 @@ class StructureFiller:
         )
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> StructureFiller:
-        """The same: it is made for one canvas."""
+        """Itself: it serves one canvas."""
         return self
 
     # --- guidance
 
     def asks(self, _query: Query) -> Query | None:
-        """Nothing."""
+        """No query."""
         return None
 
     def guided(
@@ -77,7 +75,7 @@ class StructureFiller:
         _answer: NDArray[np.float32] | None,
         canvas: Canvas,
     ) -> NDArray[np.float32]:
-        """-inf for what cannot stand in an open slot."""
+        """Set tokens that do not fit an open slot to -inf."""
         out = logits.copy()
         for row, slot in enumerate((slots - canvas.first).tolist()):
             if self._open[slot]:
@@ -89,16 +87,16 @@ class StructureFiller:
     def verified(
         self, action: Action, stats: Stats, drawn: SampledTokens, canvas: Canvas
     ) -> Action:
-        """Only commits, the surest first; where none can stand, the leftmost open slot."""
+        """The commits that fit, the surest first; without any, the leftmost open slot."""
         slots, ids = action.commit.slots, action.commit.ids
         rows = stats.rows(slots)
         order = np.argsort(-np.where(drawn.ids[rows] == ids, drawn.p[rows], 0.0), kind="stable")
         places = (slots[order] - canvas.first).tolist()
         fine = np.array(self.structure.admitted(places, ids[order].tolist()), dtype=np.bool_)
-        kept = order[fine] if len(order) else order
-        self._order = (slots[kept] - canvas.first).tolist()
-        if len(kept):
-            commit = SlotTokens.of(slots[kept], ids[kept])
+        admitted = order[fine] if len(order) else order
+        self._order = (slots[admitted] - canvas.first).tolist()
+        if len(admitted):
+            commit = SlotTokens.of(slots[admitted], ids[admitted])
         else:
             first = np.flatnonzero(stats.open)[:1]
             commit = SlotTokens.of(stats.slots[first], drawn.ids[first])
@@ -107,7 +105,7 @@ class StructureFiller:
     # --- stop
 
     def ended(self, canvas: Canvas, _stats: Stats) -> int | None:
-        """Lay the canvas out anew after what was committed; its end, when all is written."""
+        """Lay out the canvas again after commits; its end, when all is written."""
         new = np.flatnonzero(self._open & ~canvas.undecided[canvas.first :]).tolist()
         if len(new) > 1:
             new = self._order
@@ -116,7 +114,7 @@ class StructureFiller:
         return canvas.length if self.structure.over else None
 
     def _lay(self, canvas: Canvas) -> None:
-        """Only what has changed is replaced: what an open slot holds may be noise."""
+        """Replaces only what has changed: open slots may contain noise."""
         tokens = np.array(self.structure.tokens, dtype=np.int64)
         was = np.where(canvas.undecided, OPEN, canvas.ids)[canvas.first :]
         shorter = min(len(was), len(tokens))
@@ -138,11 +136,11 @@ class StructureFiller:
         return self._window(canvas, canvas.decided_to if self._open.any() else canvas.first)
 
     def following(self, canvas: Canvas, _stats: Stats | None) -> range:
-        """The next part with anything open in it."""
+        """The next window with an open slot."""
         return self._window(canvas, canvas.decided_to) if self._open.any() else range(0)
 
     def _window(self, canvas: Canvas, start: int) -> range:
-        """From `start`, as far as is written at once."""
+        """The slots from `start` that are written at once."""
         if self._traits.attention == "block_causal":
             stop = (start // self._traits.block + 1) * self._traits.block
         else:
@@ -151,7 +149,7 @@ class StructureFiller:
 
 
 def same_at_end(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
-    """How many of the last numbers are alike."""
+    """The length of the common suffix."""
     shorter = min(len(one), len(other))
     if not shorter:
         return 0

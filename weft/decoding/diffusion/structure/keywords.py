@@ -1,6 +1,6 @@
-"""JSON Schema keywords: which a skeleton follows, two schemas as one, and whether two can overlap.
+"""JSON Schema keywords: support, intersection and disjointness of schemas without references.
 
-Single schemas, without references. What is not understood is refused, never ignored.
+Unsupported keywords are refused, never ignored.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ _SMALLER: Final = _words("maximum exclusiveMaximum maxLength maxItems maxPropert
 
 
 def check_keywords(schema: object) -> Schema:
-    """`schema`, of which every keyword is understood; `True` is the one that allows everything.
-
-    Raises: `NotASkeleton`.
-    """
+    """`schema`, if every keyword is supported; `True` allows everything. Raises: `NotASkeleton`."""
     if schema is True:
         return {}
     if schema is False:
@@ -57,7 +54,7 @@ def check_keywords(schema: object) -> Schema:
 
 
 def value_types(schema: Schema) -> tuple[str, ...]:
-    """The types a value may have, as far as keywords tell; empty: any."""
+    """The types a value may have, as far as its keywords determine them; empty: any."""
     stated = schema.get("type")
     if stated is not None:
         names = [stated] if isinstance(stated, str) else list(stated)
@@ -71,12 +68,12 @@ def value_types(schema: Schema) -> tuple[str, ...]:
 
 
 def without_keywords(schema: Schema, *names: str) -> dict[str, Any]:
-    """A copy that lacks the keywords `names`, and annotations."""
+    """A copy without the keywords `names` and annotations."""
     return {k: v for k, v in schema.items() if k not in names and k not in ANNOTATIONS}
 
 
 def intersect_schemas(one: Schema, other: Schema) -> dict[str, Any]:
-    """A schema that a value fits when it fits `one` and `other`. Raises: `NotASkeleton`."""
+    """The schema of values that fit both `one` and `other`. Raises: `NotASkeleton`."""
     first, second = without_keywords(one), without_keywords(other)
     _agree_on_others(first, second)
     result = dict(first)
@@ -119,7 +116,7 @@ def _common_types(one: Schema, other: Schema) -> list[str]:
 
 
 def _agree_on_others(one: Schema, other: Schema) -> None:
-    """What one says of undeclared properties must not touch what the other declares."""
+    """Check that no rule on undeclared properties affects those that the other schema declares."""
     for this, that in ((one, other), (other, one)):
         free = this.get("additionalProperties", True)
         beyond = set(that.get("properties", ())) - set(this.get("properties", ()))
@@ -135,7 +132,7 @@ def same_value(one: object, other: object) -> bool:
 
 
 def dump_json(value: object) -> str:
-    """A JSON value as text. Raises: `NotASkeleton` for what is none."""
+    """A JSON value as text. Raises: `NotASkeleton` for other values."""
     try:
         text = json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -183,13 +180,13 @@ _COMPOSITION = frozenset({"const", "enum", "anyOf", "oneOf", "allOf", "$ref"})
 
 
 def plain_type(schema: Schema) -> str:
-    """Its only type, where it says nothing else than that and what belongs to it; else empty."""
+    """Its only type, where it has no keywords of other types; else empty."""
     names = () if schema.keys() & _COMPOSITION else value_types(schema)
     return names[0] if len(names) == 1 else ""
 
 
 def lists_values(schema: Schema, kind: type) -> bool:
-    """Whether it lists strings (`str`) or numbers (`float`) and says nothing else."""
+    """Whether it only lists strings (`str`) or numbers (`float`)."""
     values = _listed_values(schema)
     name = "string" if kind is str else "number"
     alone = not without_keywords(schema, "const", "enum")
@@ -197,7 +194,7 @@ def lists_values(schema: Schema, kind: type) -> bool:
 
 
 def disjoint(branches: Sequence[Schema]) -> bool:
-    """Whether no value can fit two of them, as far as types, lists and one property tell."""
+    """Whether types, lists or one property prove that no value fits two of them."""
     return all(_apart(one, other) for one, other in combinations(branches, 2))
 
 
@@ -214,7 +211,7 @@ def _apart(one: Schema, other: Schema) -> bool:
     first, second = _kinds(one), _kinds(other)
     if first and second and not first & second:
         return True
-    return first == second == {"object"} and _told_apart(one, other)
+    return first == second == {"object"} and _have_discriminator(one, other)
 
 
 def _kinds(schema: Schema) -> set[str]:
@@ -224,7 +221,7 @@ def _kinds(schema: Schema) -> set[str]:
     )
 
 
-def _told_apart(one: Schema, other: Schema) -> bool:
+def _have_discriminator(one: Schema, other: Schema) -> bool:
     """Whether a property that both require has different fixed values in them."""
     shared = set(one.get("required", ())) & set(other.get("required", ()))
     for name in shared:
@@ -236,7 +233,7 @@ def _told_apart(one: Schema, other: Schema) -> bool:
 
 
 def _listed_values(schema: Any) -> list[Any] | None:
-    """All values it allows, where it lists them."""
+    """All values it allows, if it lists them."""
     if not hasattr(schema, "get"):
         return None
     if "const" in schema:

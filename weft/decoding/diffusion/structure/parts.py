@@ -1,4 +1,4 @@
-"""What a skeleton is made of before it is laid out: text, values of a language, and choices."""
+"""Parts of a skeleton before it is laid out: texts, values of a language, and choices."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from weft.decoding.diffusion.structure.languages.token_automaton import (
 
 @dataclass(frozen=True, slots=True)
 class LiteralText:
-    """Written as it is."""
+    """Text that is written verbatim."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class LiteralTokens:
-    """Tokens that are written as they are."""
+    """Tokens that are written verbatim."""
 
     tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValuePart:
-    """A word of a language of tokens."""
+    """A value: a word of a language of tokens."""
 
     language: TokenAutomaton
 
 
 @dataclass(frozen=True, eq=False)
 class ChoicePart:
-    """One of several sequences, which are known when they are asked for: they may hold the choice.
+    """One of several sequences, which are made on demand, because they may contain the choice.
 
-    `key` tells equal choices. `exits`: the first sequence is the shortest; an empty one stands for
-    what follows the choice, which then is text. `read`: its sequences hold nothing new.
+    `key` identifies equal choices. `exits`: the first sequence is the shortest; an empty one stands
+    for the text that follows the choice. `read`: its sequences contain no new parts.
     """
 
     key: Hashable
@@ -64,12 +64,12 @@ class ChoicePart:
 Part: TypeAlias = "LiteralText | LiteralTokens | ValuePart | ChoicePart"
 Parts: TypeAlias = tuple[Part, ...]
 IMPOSSIBLE: Final = 1 << 40
-"""More tokens than there can be."""
+"""More tokens than any room."""
 _MOST_CHOICES: Final = 2000
 
 
 def join_texts(parts: Sequence[Part]) -> Parts:
-    """The same with neighbouring texts as one, and choices of one way as that way."""
+    """`parts` with neighbouring texts joined and without empty ones."""
     out: list[Part] = []
     for part in parts:
         if isinstance(part, LiteralText) and out and isinstance(out[-1], LiteralText):
@@ -80,46 +80,46 @@ def join_texts(parts: Sequence[Part]) -> Parts:
 
 
 class MinimumTokens:
-    """How many tokens parts take at least; a choice takes one slot while it is open."""
+    """Minimum number of tokens of parts; a choice takes at least one slot."""
 
     def __init__(self, spell: Callable[[str], tuple[int, ...]]) -> None:
         self._spell = spell
-        self._known: dict[Hashable, int] = {}
+        self._minimum: dict[Hashable, int] = {}
 
     def of(self, parts: Sequence[Part]) -> int:
-        """Of all of `parts`; at least `IMPOSSIBLE` where they never end.
+        """The minimum of all of `parts`; at least `IMPOSSIBLE` where they never end.
 
         Raises: `NotASkeleton` for choices within choices without end, or text without tokens.
         """
         unknown = self._unknown(parts)
-        found = dict.fromkeys(unknown, IMPOSSIBLE)
-        changed = bool(found)
-        while changed:  # the least fixed point: every round settles one choice at least
+        minimum = dict.fromkeys(unknown, IMPOSSIBLE)
+        changed = bool(minimum)
+        while changed:  # the least fixed point: every round settles at least one choice
             changed = False
             for key, choice in unknown.items():
-                least = max(1, min(self._sum(way, found) for way in _short(choice)))
-                changed |= least < found[key]
-                found[key] = min(least, found[key])
-        self._known.update(found)
-        return self._sum(parts, found)
+                least = max(1, min(self._sum(branch, minimum) for branch in _short(choice)))
+                changed |= least < minimum[key]
+                minimum[key] = min(least, minimum[key])
+        self._minimum.update(minimum)
+        return self._sum(parts, minimum)
 
     def _unknown(self, parts: Sequence[Part]) -> dict[Hashable, ChoicePart]:
-        """The choices that `parts` lead to, by key."""
-        left, found = list(parts), dict[Hashable, ChoicePart]()
+        """The choices reachable from `parts` that are not solved yet, by key."""
+        left, unknown = list(parts), dict[Hashable, ChoicePart]()
         while left:
             part = left.pop()
-            if not isinstance(part, ChoicePart) or part.key in self._known or part.key in found:
+            if not isinstance(part, ChoicePart) or part.key in self._minimum or part.key in unknown:
                 continue
-            found[part.key] = part
-            if len(found) > _MOST_CHOICES:
+            unknown[part.key] = part
+            if len(unknown) > _MOST_CHOICES:
                 raise NotASkeleton(f"more than {_MOST_CHOICES} choices within one another")
-            left.extend(one for way in _short(part) for one in way)
-        return found
+            left.extend(one for branch in _short(part) for one in branch)
+        return unknown
 
-    def _sum(self, parts: Sequence[Part], found: Mapping[Hashable, int]) -> int:
-        return sum(self._one(part, found) for part in parts)
+    def _sum(self, parts: Sequence[Part], minimum: Mapping[Hashable, int]) -> int:
+        return sum(self._one(part, minimum) for part in parts)
 
-    def _one(self, part: Part, found: Mapping[Hashable, int]) -> int:
+    def _one(self, part: Part, minimum: Mapping[Hashable, int]) -> int:
         match part:
             case LiteralText():
                 return len(self._spell(part.text))
@@ -128,39 +128,39 @@ class MinimumTokens:
             case ValuePart():
                 return part.language.least
             case ChoicePart():
-                return self._known.get(part.key) or found[part.key]
+                return self._minimum.get(part.key) or minimum[part.key]
 
 
 def _short(choice: ChoicePart) -> tuple[Parts, ...]:
-    """Its ways, one of which is the shortest."""
+    """Branches among which the shortest is."""
     return choice.branches[:1] if choice.exits else choice.branches
 
 
-_KEPT: Final = 256
+_CACHED: Final = 256
 _BYTES_OF_TOKEN: Final = 16
 
 
 class ValueLanguages:
-    """`most_tokens` bounds every value."""
+    """Automata of values, cached by pattern; `most_tokens` bounds every value."""
 
     def __init__(self, lexicon: TokenVocabulary, most_tokens: int) -> None:
         self.lexicon = lexicon
         self._most_tokens = most_tokens
-        self._known: dict[object, TokenAutomaton] = {}
+        self._automata: dict[object, TokenAutomaton] = {}
 
     def value(self, pattern: Pattern) -> ValuePart:
-        """A value that is written as `pattern` says. Raises: `NotASkeleton`."""
+        """A value of the language of `pattern`. Raises: `NotASkeleton`."""
         return self._made(pattern, lambda: compile_pattern(pattern))
 
     def string(self, pattern: Pattern | None, least: int, most: int | None) -> ValuePart:
-        """What stands between the quotes of a string of `least` to `most` characters.
+        """The content of a string of `least` to `most` characters, without quotes.
 
-        Raises: `NotASkeleton` where there is none.
+        Raises: `NotASkeleton` for an empty language.
         """
         if least > self._most_tokens or (most is not None and most < least):
             raise NotASkeleton(f"no string has {least} to {most} characters")
         if most is not None and most >= self._most_tokens * _BYTES_OF_TOKEN:
-            most = None  # it cannot get as long as that
+            most = None  # more than the tokens can spell
         plain = pattern or Repetition(CharacterClass(EVERYTHING))
         return self._made(
             (pattern, least, most),
@@ -168,8 +168,8 @@ class ValueLanguages:
         )
 
     def _made(self, key: object, make: Callable[[], ByteAutomaton]) -> ValuePart:
-        if key not in self._known:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[key] = TokenAutomaton(make(), self.lexicon, self._most_tokens)
-        return ValuePart(self._known[key])
+        if key not in self._automata:
+            if len(self._automata) >= _CACHED:
+                self._automata.clear()
+            self._automata[key] = TokenAutomaton(make(), self.lexicon, self._most_tokens)
+        return ValuePart(self._automata[key])

@@ -1,4 +1,4 @@
-"""What several texts begin with."""
+"""Compiles a JSON Schema into parts of a skeleton: references, unions, shared prefixes."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ from weft.decoding.diffusion.structure.values import (
 
 
 def common_prefix(texts: Sequence[str]) -> str:
-    """The longest text that all of `texts`, one at least, begin with."""
-    low, high = min(texts), max(texts)  # all others lie between them, and begin alike
+    """The longest common prefix of `texts`, at least one."""
+    low, high = min(texts), max(texts)  # all others lie between them, and share their prefix
     for at, char in enumerate(low):
         if high[at : at + 1] != char:
             return low[:at]
     return low
 
 
-def factor_prefixes(ways: Sequence[Parts], key: tuple[object, ...]) -> tuple[Parts, ...]:
-    """`ways`, those that begin with the same text put together; words are not cut."""
+def factor_prefixes(branches: Sequence[Parts], key: tuple[object, ...]) -> tuple[Parts, ...]:
+    """`branches`, with those that begin with the same text merged; words are not cut."""
     groups: dict[str, list[Parts]] = {}
-    for number, way in enumerate(ways):
-        head = way[0] if way else None
+    for number, branch in enumerate(branches):
+        head = branch[0] if branch else None
         name = head.text[0] if isinstance(head, LiteralText) else f"\0{number}"
-        groups.setdefault(name, []).append(way)
+        groups.setdefault(name, []).append(branch)
     out: list[Parts] = []
     for name, group in groups.items():
         shared = _shared_text(group) if len(group) > 1 else ""
@@ -64,27 +64,27 @@ def factor_prefixes(ways: Sequence[Parts], key: tuple[object, ...]) -> tuple[Par
     return tuple(out)
 
 
-def _shared_text(ways: Sequence[Parts]) -> str:
-    """The text that all begin with, up to the last word or number in it."""
-    texts = [way[0].text for way in ways if isinstance(way[0], LiteralText)]
+def _shared_text(branches: Sequence[Parts]) -> str:
+    """The common prefix, up to the last word or number in it."""
+    texts = [branch[0].text for branch in branches if isinstance(branch[0], LiteralText)]
     shared = common_prefix(texts)
     while shared and shared[-1].isalnum():
         shared = shared[:-1]
     return shared
 
 
-def _join_prefix(ways: Sequence[Parts], shared: str, key: tuple[object, ...]) -> Parts:
-    """The text that all begin with, then a choice of how they go on."""
-    distinct = tuple(dict.fromkeys(_after_prefix(way, len(shared)) for way in ways))
+def _join_prefix(branches: Sequence[Parts], shared: str, key: tuple[object, ...]) -> Parts:
+    """The shared prefix, then a choice of the continuations."""
+    distinct = tuple(dict.fromkeys(_after_prefix(branch, len(shared)) for branch in branches))
     if len(distinct) == 1:
         return join_texts((LiteralText(shared), *distinct[0]))
     return LiteralText(shared), ChoicePart(key, lambda: factor_prefixes(distinct, key))
 
 
-def _after_prefix(way: Parts, length: int) -> Parts:
-    head = way[0]
+def _after_prefix(branch: Parts, length: int) -> Parts:
+    head = branch[0]
     assert isinstance(head, LiteralText)
-    rest: tuple[Part, ...] = way[1:]
+    rest: tuple[Part, ...] = branch[1:]
     return (LiteralText(head.text[length:]), *rest) if len(head.text) > length else rest
 
 
@@ -94,7 +94,7 @@ _MOST_TEXT: Final = 1_000_000
 
 
 class SchemaCompiler:
-    """Reads one schema. `parts` is the whole; raises: `NotASkeleton`."""
+    """Compiles one schema; `parts` is the result. Raises: `NotASkeleton`."""
 
     def __init__(self, root: Schema | bool, languages: ValueLanguages, depth: int) -> None:
         self.narrowed: dict[str, None] = {}
@@ -107,10 +107,10 @@ class SchemaCompiler:
         self._spent = 0
         self.parts = self.value(root)
         self._read(self.parts)
-        # all that may come later is read now: nothing may turn out to be impossible on the way
+        # compile all branches now, so that nothing proves impossible while text is written
         while self._unread:
-            for way in self._unread.pop().branches:
-                self._read(way)
+            for branch in self._unread.pop().branches:
+                self._read(branch)
 
     def value(self, schema: object) -> Parts:
         """A value that fits `schema`. Raises: `NotASkeleton`."""
@@ -125,7 +125,7 @@ class SchemaCompiler:
     def choice(
         self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
-        """The choice of that key, made once. Raises: `NotASkeleton` when there are too many."""
+        """The choice of that key, created once. Raises: `NotASkeleton` when there are too many."""
         if key not in self._choices:
             self._choices[key] = ChoicePart(key, make, exits)
             if len(self._choices) > _MOST_CHOICES:
@@ -134,11 +134,11 @@ class SchemaCompiler:
         return self._choices[key]
 
     def narrow(self, note: str) -> None:
-        """Something that fits the schema is never written."""
+        """Note values that fit the schema but are never written."""
         self.narrowed[note] = None
 
     def key(self, schema: object) -> str:
-        """Equal for equal schemas. Raises: `NotASkeleton` when the schema is too large for it."""
+        """A key that is equal for equal schemas. Raises: `NotASkeleton`."""
         text = dump_json(schema)
         self._spent += len(text)
         if self._spent > _MOST_TEXT:
@@ -150,21 +150,21 @@ class SchemaCompiler:
             if isinstance(part, LiteralText):
                 self._languages.lexicon.spell(part.text)
             elif isinstance(part, ChoicePart) and not part.read and part.key not in self._choices:
-                self._choices[part.key] = part  # made by others
+                self._choices[part.key] = part  # created elsewhere
                 self._unread.append(part)
 
     def _resolved(self, schema: Schema) -> Schema:
-        """Without `$ref` and `allOf`. Raises: `NotASkeleton`."""
+        """The schema without `$ref` and `allOf`. Raises: `NotASkeleton`."""
         for _ in range(self._depth):
             if "$ref" in schema:
                 target = check_keywords(self._target(schema["$ref"]))
                 rest = without_keywords(schema, "$ref")
                 schema = intersect_schemas(target, rest) if rest else target
             elif "allOf" in schema:
-                found: Schema = without_keywords(schema, "allOf")
+                merged: Schema = without_keywords(schema, "allOf")
                 for part in schema["allOf"]:
-                    found = intersect_schemas(found, self._resolved(check_keywords(part)))
-                schema = found
+                    merged = intersect_schemas(merged, self._resolved(check_keywords(part)))
+                schema = merged
             else:
                 return schema
         raise NotASkeleton("a reference leads to itself")
@@ -172,16 +172,16 @@ class SchemaCompiler:
     def _target(self, reference: object) -> object:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise NotASkeleton("a reference leads out of the schema")
-        found: Any = self._root
+        target: Any = self._root
         for name in filter(None, reference[1:].split("/")):
             name = name.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and name in found:
-                found = found[name]
-            elif isinstance(found, list | tuple) and name.isdecimal() and int(name) < len(found):
-                found = found[int(name)]
+            if isinstance(target, Mapping) and name in target:
+                target = target[name]
+            elif isinstance(target, list | tuple) and name.isdecimal() and int(name) < len(target):
+                target = target[int(name)]
             else:
                 raise NotASkeleton(f"the reference {reference!r} leads nowhere")
-        return found
+        return target
 
     def _value(self, schema: Schema) -> Parts:
         if "const" in schema or "enum" in schema:
@@ -193,7 +193,7 @@ class SchemaCompiler:
         if len(names) == 1:
             return self._typed(schema, names[0])
         kinds = [self._of_type(schema, name) for name in names or _ANYTHING]
-        return self._either(kinds)
+        return self._one_of(kinds)
 
     def _of_type(self, schema: Schema, name: str) -> Schema:
         return {"type": name, **{k: v for k, v in schema.items() if k in OF_TYPE[name]}}
@@ -233,37 +233,37 @@ class SchemaCompiler:
         branches = []
         for one in schema[name]:
             try:
-                found = self._resolved(check_keywords(one))
-                branches.append(intersect_schemas(rest, found) if rest else found)
+                branch = self._resolved(check_keywords(one))
+                branches.append(intersect_schemas(rest, branch) if rest else branch)
             except NotASkeleton:
                 if one is not False:
                     raise
         if name == "oneOf" and not disjoint(branches):
             raise NotASkeleton("alternatives of 'oneOf' that may hold at once")
-        return self._either(branches)
+        return self._one_of(branches)
 
-    def _either(self, branches: Sequence[Schema]) -> Parts:
-        """What fits one of `branches`."""
+    def _one_of(self, branches: Sequence[Schema]) -> Parts:
+        """A value that fits one of `branches`."""
         if len(branches) == 1:
             return self.value(branches[0])
         key = ("either", self.key([dict(branch) for branch in branches]))
-        return (self.choice(key, lambda: self._ways(branches, key)),)
+        return (self.choice(key, lambda: self._branches(branches, key)),)
 
-    def _ways(self, branches: Sequence[Schema], key: tuple[object, ...]) -> Sequence[Parts]:
-        """Numbers, and strings, are one language each where there are several."""
+    def _branches(self, branches: Sequence[Schema], key: tuple[object, ...]) -> Sequence[Parts]:
+        """Parts of the branches; several of numbers or of strings become one language."""
         strings = [one for one in branches if plain_type(one) == "string"]
         numbers = [one for one in branches if plain_type(one) in ("integer", "number")]
         texts = [one for one in branches if strings and lists_values(one, str)]
         counts = [one for one in branches if numbers and lists_values(one, float)]
         apart = [*strings, *numbers, *texts, *counts]
-        ways = [self.value(one) for one in branches if not any(one is each for each in apart)]
+        out = [self.value(one) for one in branches if not any(one is each for each in apart)]
         if strings and len(strings) + len(texts) == 1:
-            ways.append(string_parts(strings[0], self._languages))
+            out.append(string_parts(strings[0], self._languages))
         elif strings:
             patterns = [*map(string_pattern, strings), *map(listed_strings, texts)]
             value = self._languages.string(Alternation(tuple(patterns)), 0, None)
-            ways.append((LiteralText('"'), value, LiteralText('"')))
+            out.append((LiteralText('"'), value, LiteralText('"')))
         if numbers:
-            found = [*map(number_pattern, numbers), *map(listed_numbers, counts)]
-            ways.append((self._languages.value(Alternation(tuple(found))),))
-        return factor_prefixes(ways, key)
+            alternatives = [*map(number_pattern, numbers), *map(listed_numbers, counts)]
+            out.append((self._languages.value(Alternation(tuple(alternatives))),))
+        return factor_prefixes(out, key)

@@ -1,9 +1,8 @@
-"""One answer as it is filled: literals, values and open choices in a row, laid out again as they
-are decided.
+"""One answer while it is filled: literals, values and open choices, laid out again as they are
+decided.
 
-Two invariants make every state a beginning of valid text: each value can be finished within its
-slots, and all that is laid out fits the room together with the cheapest branch of every open
-choice (`slots.py`).
+Two invariants make every state a prefix of valid text: each value can be finished within its slots,
+and everything fits the room with the cheapest branch of every open choice (`slots.py`).
 """
 
 from __future__ import annotations
@@ -46,10 +45,9 @@ from weft.decoding.diffusion.structure.structure import StructureKind
 class StructureOptions:
     """Settings of skeletons.
 
-    open_tokens: slots that a value of unknown length begins with; it grows by as many when it is
-    full. string_tokens: the most a string grows to. depth: how deep a schema may nest before
-    anything has to be chosen. window: slots that are written at once where attention is full; 0:
-    the whole skeleton.
+    open_tokens: initial slots of a value of unknown length, which grows by as many when it is full.
+    string_tokens: maximum of a string. depth: how deep a schema may nest before the first choice.
+    window: slots that are written at once where attention is full; 0: the whole skeleton.
 
     Raises: `ValueError` for sizes out of range.
     """
@@ -65,7 +63,7 @@ class StructureOptions:
 
 
 class LiteralSegment:
-    """Tokens that are written as they are."""
+    """Tokens that are written verbatim."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)
@@ -83,9 +81,9 @@ Segment: TypeAlias = LiteralSegment | ValueSlots | ChoiceSlot
 
 
 class Skeleton:
-    """A `Structure` of at most `room` tokens of the language of `parts`.
+    """A `Structure` of at most `room` tokens in the language of `parts`.
 
-    Raises: `ModelRequestError` when the shortest text takes more.
+    Raises: `ModelRequestError` when the shortest text is longer.
     """
 
     kind: Final[StructureKind] = "skeleton"
@@ -114,17 +112,17 @@ class Skeleton:
 
     @property
     def tokens(self) -> list[int]:
-        """What stands in each slot; `OPEN` where nothing is decided."""
+        """The token in each slot; `OPEN` where it is undecided."""
         return [token for segment in self._segments for token in segment.tokens]
 
     @property
     def literal(self) -> list[bool]:
-        """The slots that were never open."""
+        """For each slot: whether it is a literal."""
         return [isinstance(one, LiteralSegment) for one in self._segments for _ in range(one.size)]
 
     @property
     def over(self) -> bool:
-        """Everything is decided."""
+        """Whether every slot is decided."""
         return OPEN not in self.tokens
 
     @property
@@ -132,7 +130,7 @@ class Skeleton:
         return self.over
 
     def restrict(self, slot: int, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """`logits` [vocabulary] of an open slot, -inf where a token cannot stand."""
+        """`logits` [vocabulary] of an open slot, -inf for tokens that do not fit."""
         segment, index = self._at(slot)
         if isinstance(segment, ValueSlots):
             return segment.restrict(index, logits)
@@ -143,27 +141,24 @@ class Skeleton:
         return out
 
     def admitted(self, slots: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """Which of these can be decided together: each after those admitted before it.
-
-        The first one is, where it is allowed by `restrict`.
-        """
+        """Which can be decided, each after those admitted before; the first always, if it fits."""
         trials: dict[int, ValueSlots | ChoiceSlot] = {}
-        slack, found = self._slack, []
+        slack, admitted = self._slack, []
         for slot, token in zip(slots, tokens, strict=True):
             number, index = self._place(slot)
             segment = self._segments[number]
             assert not isinstance(segment, LiteralSegment)
             trial = trials.setdefault(number, segment.copy())
             before = trial.need
-            found.append(_take(trial, index, token, slack))
+            admitted.append(_take(trial, index, token, slack))
             if isinstance(trial, ChoiceSlot):
                 slack -= trial.need - before
-        return found
+        return admitted
 
     def write(self, slots: Sequence[int], tokens: Sequence[int]) -> None:
-        """Decide slots in the order of their admission, and lay out what that tells.
+        """Decide slots in the order of their admission, and lay out what follows from it.
 
-        Raises: `InternalError` for what was not admitted.
+        Raises: `InternalError` for slots that were not admitted.
         """
         places = [self._at(slot) for slot in slots]
         for (segment, index), token in zip(places, tokens, strict=True):
@@ -172,14 +167,12 @@ class Skeleton:
         self.settle()
 
     def settle(self) -> None:
-        """Decide what can only be one thing, let ended values shrink, go the branches that were
-        chosen: nothing of this needs the model.
-        """
+        """Decide forced slots, shrink ended values, lay out chosen branches."""
         number = 0
         while number < len(self._segments):
             segment = self._segments[number]
             if isinstance(segment, ChoiceSlot) and self._resolve(number, segment):
-                number = max(0, number - 1)  # what stands before it is followed by something else
+                number = max(0, number - 1)  # the segment before has another successor now
                 continue
             if isinstance(segment, ValueSlots):
                 self._settle_value(segment, number)
@@ -189,7 +182,7 @@ class Skeleton:
 
     @property
     def _slack(self) -> int:
-        """Slots that nobody has claimed."""
+        """Unclaimed slots of the room."""
         return self._room - sum(segment.need for segment in self._segments)
 
     # --- deciding
@@ -211,7 +204,7 @@ class Skeleton:
                 value.take(*forced)
 
     def _resolve(self, number: int, switch: ChoiceSlot) -> bool:
-        """Go on where the branch is known; whether it was."""
+        """Lay out the branch of a decided choice; whether it was decided."""
         if switch.token == OPEN:
             allowed = switch.allowed(self._slack)
             if len(allowed) != 1:
@@ -231,11 +224,11 @@ class Skeleton:
     # --- laying out
 
     def _lay(self, parts: Sequence[Part], after: Segment | None) -> list[Segment]:
-        """Segments of `parts`, made from the right: a choice has to know what follows it."""
+        """Segments of `parts`, made from the right: a choice depends on what follows it."""
         out: list[Segment] = []
-        for wording, run in reversed([(k, list(g)) for k, g in groupby(parts, _is_wording)]):
-            if wording:
-                out.insert(0, LiteralSegment(self._spelt(run)))
+        for literal, run in reversed([(k, list(g)) for k, g in groupby(parts, _is_wording)]):
+            if literal:
+                out.insert(0, LiteralSegment(self._spell(run)))
                 continue
             for part in reversed(run):
                 follows = out[0] if out else after
@@ -261,24 +254,24 @@ class Skeleton:
         return ValueSlots(language, size, language.longest)
 
     def _reserved(self, language: TokenAutomaton) -> int:
-        """Slots that a value begins with: as many as it needs, and some of the spare ones."""
+        """Initial slots of a value: as many as it needs, and some of the spare ones."""
         most = min(language.longest, self._options.open_tokens, language.least + self._spare)
         return max(language.least, most)
 
     def _branches(self, choice: ChoicePart, after: Segment | None) -> tuple[ChoiceBranch, ...]:
-        """The branches of a choice, those of a choice that it begins with among them."""
+        """The branches of a choice, including those of choices at its beginning."""
         left: list[Parts] = [(choice,)]
-        seen: set[tuple[object, ...]] = set()
-        found: list[ChoiceBranch] = []
+        visited: set[tuple[object, ...]] = set()
+        branches: list[ChoiceBranch] = []
         while left:
             parts = left.pop(0)
             head = parts[0] if parts else None
             if not isinstance(head, ChoicePart):
-                found.extend(self._branch(parts, after))
-            elif (head.key, *parts[1:]) not in seen:
-                seen.add((head.key, *parts[1:]))
+                branches.extend(self._branch(parts, after))
+            elif (head.key, *parts[1:]) not in visited:
+                visited.add((head.key, *parts[1:]))
                 left[:0] = [(*branch, *parts[1:]) for branch in head.branches]
-        return distinct_branches(found)
+        return distinct_branches(branches)
 
     def _branch(self, parts: Parts, after: Segment | None) -> list[ChoiceBranch]:
         if not parts:
@@ -290,14 +283,14 @@ class Skeleton:
             room = max(1, self._reserved(language))
             return [ChoiceBranch((), parts, need - language.least + room, language, room)]
         count = next((n for n, part in enumerate(parts) if not _is_wording(part)), len(parts))
-        word = self._spelt(parts[:count])
+        word = self._spell(parts[:count])
         return [ChoiceBranch(word, parts[count:], len(word) + self._needs.of(parts[count:]))]
 
     def _open(self, branches: Sequence[ChoiceBranch], after: Segment | None) -> list[Segment]:
-        """The only branch laid out, or a switch behind what all branches begin with."""
+        """The only branch laid out, or a choice after the tokens that all branches begin with."""
         unknown = [branch for branch in branches if branch.stays and not branch.word]
         if unknown or len(branches) == 1:
-            return self._gone((unknown or list(branches))[0], after)
+            return self._lay_branch((unknown or list(branches))[0], after)
         tokens = shared_tokens(branches)
         stays = any(branch.stays for branch in branches)
         if tokens and stays:
@@ -306,7 +299,7 @@ class Skeleton:
         left = [branch_after(branch, tokens, again=stays) for branch in branches]
         return [*([LiteralSegment(tokens)] if tokens else []), ChoiceSlot(left)]
 
-    def _gone(self, branch: ChoiceBranch, after: Segment | None) -> list[Segment]:
+    def _lay_branch(self, branch: ChoiceBranch, after: Segment | None) -> list[Segment]:
         if branch.stays:
             return []
         if branch.head is not None:
@@ -318,14 +311,14 @@ class Skeleton:
             and parts
             and isinstance(last := parts[-1], LiteralTokens)
         ):
-            # what was taken from its beginning before the branch was known
+            # restore what was taken from its beginning before the branch was known
             after.tokens[:0] = last.tokens
             parts = parts[:-1]
         rest = self._lay(parts, after)
         return [LiteralSegment(branch.word), *rest] if branch.word else rest
 
-    def _spelt(self, parts: Sequence[Part]) -> tuple[int, ...]:
-        """Texts in a row as the tokens of one, where those are not more."""
+    def _spell(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """Adjacent texts as the tokens of their concatenation, if these are not more."""
         texts = [part.text for part in parts if isinstance(part, LiteralText)]
         apart = [token for part in parts for token in self._alone(part)]
         if len(texts) == len(parts):

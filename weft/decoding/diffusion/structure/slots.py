@@ -1,6 +1,4 @@
-"""Values and choices on the canvas: slots of which every open one may hold what keeps the rest
-possible.
-"""
+"""Values and choices on the canvas: open slots allow only tokens with a valid continuation."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from weft.decoding.diffusion.structure.parts import LiteralTokens, Parts
 
 OPEN: Final = -1
 _LEAST_LOGIT: Final = np.float32(-1e30)
-"""The logit of a token that may stand where it is, although the model forbids it."""
+"""The logit of an allowed token that the model bans."""
 
 
 class ValueSlots:
-    """`tokens` holds `OPEN` where nothing is decided. `most` slots is as far as it may grow.
+    """The slots of one value, at most `most`; `tokens` has `OPEN` for undecided ones.
 
-    `ends` are tokens that say that the value is over, `end` is the one that stands for them.
+    `end` is the token that stands for all tokens that end the value.
     """
 
     def __init__(self, language: TokenAutomaton, size: int, most: int) -> None:
@@ -34,7 +32,7 @@ class ValueSlots:
         self.most = most
         self.tokens = [OPEN] * size
         self.settled = False
-        """Nothing of it is forced."""
+        """No slot is forced now."""
         self.end: int | None = None
         self._signals: NDArray[np.bool_] = np.zeros(len(language.class_of), dtype=np.bool_)
         self._done: list[Reached] | None = None
@@ -46,7 +44,7 @@ class ValueSlots:
 
     @property
     def need(self) -> int:
-        """Slots it keeps from others."""
+        """Slots it claims."""
         return self.size
 
     @property
@@ -54,7 +52,7 @@ class ValueSlots:
         return OPEN not in self.tokens
 
     def follow(self, tokens: NDArray[np.int64], lexicon: TokenVocabulary) -> None:
-        """What may come after the value: the first tokens of that."""
+        """Set the first tokens that may follow the value."""
         outside = self.language.stopping[self.language.class_of]
         signals = np.zeros(len(outside), dtype=np.bool_)
         for token in tokens.tolist():
@@ -67,31 +65,31 @@ class ValueSlots:
         self.end = next(iter([*own, *others]), None)
 
     def allowed(self, index: int) -> tuple[NDArray[np.bool_], bool]:
-        """[classes] that may stand at `index`, and whether the value may be over there."""
+        """[classes] allowed at `index`, and whether the value may end before it."""
         done = self._analysed()
         reached = self._before[index]
         ends = self._may_end(index) and bool((reached & self.language.ended).any())
         return self.language.between(reached, done[index + 1]), ends
 
     def restrict(self, index: int, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """`logits` [tokens] of slot `index` with -inf where a token cannot stand.
+        """`logits` [tokens] of slot `index`, -inf for tokens that are not allowed.
 
-        All probability of tokens that say that the value is over goes to `end`.
+        `end` gets the probability of all tokens that end the value.
         """
         classes, ends = self.allowed(index)
         fine = classes[self.language.class_of]
         out = np.where(fine, np.maximum(logits, _LEAST_LOGIT), np.float32(-np.inf))
         if ends and self.end is not None:
             fine[self.end] = False
-            said = logits[self._signals & ~fine]
-            top = said.max(initial=-np.inf)
+            endings = logits[self._signals & ~fine]
+            top = endings.max(initial=-np.inf)
             if np.isfinite(top):
-                top += np.log(np.exp(said - top, dtype=np.float32).sum())
+                top += np.log(np.exp(endings - top, dtype=np.float32).sum())
             out[self.end] = max(top, _LEAST_LOGIT)
         return out
 
     def take(self, index: int, token: int) -> bool:
-        """Decide slot `index`, if that leaves a word; whether it did."""
+        """Decide slot `index` if a word remains possible; whether it did."""
         classes, ends = self.allowed(index)
         if ends and token == self.end:
             self.close(index)
@@ -103,26 +101,26 @@ class ValueSlots:
         return True
 
     def close(self, size: int) -> None:
-        """The value has at most `size` tokens: a slot before may say that it ends there."""
+        """Limit the value to `size` tokens."""
         del self.tokens[size:]
         self.most = size
         self._changed()
 
     def grow(self, count: int) -> None:
-        """As many slots more."""
+        """Add `count` open slots."""
         self.tokens += [OPEN] * count
         self._changed()
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a full value could be longer."""
+        """Whether the value may grow."""
         if self.size >= self.most:
             return False
         self._analysed()
         return bool(self.language.after_any(self._before[-1]).any())
 
     def forced(self) -> tuple[int, int] | None:
-        """A slot and the only token for it, or the slot and `OPEN` where the value must be over."""
+        """A slot and its only allowed token, or `OPEN` where the value must end."""
         for index, token in enumerate(self.tokens):
             if token != OPEN:
                 continue
@@ -149,9 +147,8 @@ class ValueSlots:
         return all(token == OPEN for token in self.tokens[index:])
 
     def _analysed(self) -> list[Reached]:
-        """From where each slot on the word can be finished; `_before`: what can be read before it.
-
-        Forwards and backwards over the slots, as for a hidden Markov model with weights of 0 and 1.
+        """For each slot, the states from which the word can be finished; `_before`: those that can
+        be reached before it. Forward-backward over the slots, with weights of 0 and 1.
         """
         if self._done is not None:
             return self._done
@@ -177,13 +174,13 @@ class ValueSlots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChoiceBranch:
-    """One branch a choice may go.
+    """One branch of a choice.
 
-    word    the tokens it begins with; of one that adds nothing, those that follow the choice
-    rest    what comes after them
-    need    tokens it takes at least, `word` included unless `stays`
-    head    it begins with a word of this language instead, which gets `room` slots
-    stays   it adds nothing
+    word    its first tokens; of an empty branch, those that follow the choice
+    rest    the parts after them
+    need    minimum tokens, `word` included unless `stays`
+    head    it begins with a word of this language instead, in `room` slots
+    stays   it is empty
     """
 
     word: tuple[int, ...]
@@ -194,17 +191,17 @@ class ChoiceBranch:
     stays: bool = False
 
     def begins(self) -> NDArray[np.int64]:
-        """The tokens it may begin with."""
+        """Its possible first tokens."""
         if self.head is None:
             return np.array(self.word[:1], dtype=np.int64)
         return np.flatnonzero(self.head.begins_within(self.room)[self.head.class_of])
 
 
 class ChoiceSlot:
-    """Branches whose words differ in their first token, or share it with few others.
+    """A slot that decides between branches, whose words rarely share their first token.
 
-    Invariant: the cheapest branch takes at most `need` tokens, so a branch that takes at most as
-    many more as are unclaimed can be gone to its end.
+    Invariant: the cheapest branch takes at most `need` tokens, so that any branch is possible that
+    takes no more than `need` and the unclaimed slots.
     """
 
     def __init__(self, branches: Sequence[ChoiceBranch], token: int = OPEN) -> None:
@@ -221,15 +218,15 @@ class ChoiceSlot:
 
     @property
     def need(self) -> int:
-        """Slots it keeps from others."""
+        """Slots it claims."""
         return max(1, min(branch.need for branch in self.branches))
 
     def allowed(self, slack: int) -> NDArray[np.int64]:
-        """The tokens that may be taken, ascending, where `slack` slots are nobody's."""
+        """The tokens that may be taken, ascending, with `slack` unclaimed slots."""
         return np.unique(np.concatenate([branch.begins() for branch in self._fitting(slack)]))
 
     def take(self, token: int, slack: int) -> bool:
-        """Go a branch that begins with `token`, if there is one; words come before languages."""
+        """Choose the branches that begin with `token`, words before languages; whether one does."""
         fitting = [branch for branch in self._fitting(slack) if token in branch.begins()]
         words = [branch for branch in fitting if branch.head is None]
         if fitting:
@@ -246,16 +243,17 @@ class ChoiceSlot:
 
 
 def distinct_branches(branches: Sequence[ChoiceBranch]) -> tuple[ChoiceBranch, ...]:
-    """`branches` without those that cannot be told from a cheaper one: its word begins theirs."""
-    kept: list[ChoiceBranch] = []
+    """`branches` without those whose word is a prefix or continuation of a cheaper one."""
+    distinct: list[ChoiceBranch] = []
     for branch in sorted(branches, key=lambda one: one.need):
-        if branch.head is not None or not any(_begin_alike(branch.word, one.word) for one in kept):
-            kept.append(branch)
-    return tuple(branch for branch in branches if branch in kept)
+        alike = any(_begin_alike(branch.word, one.word) for one in distinct)
+        if branch.head is not None or not alike:
+            distinct.append(branch)
+    return tuple(branch for branch in branches if branch in distinct)
 
 
 def shared_tokens(branches: Sequence[ChoiceBranch]) -> tuple[int, ...]:
-    """The tokens that all words begin with; none where a branch has no word."""
+    """The common prefix of all words; empty where a branch has no word."""
     if any(branch.head is not None for branch in branches):
         return ()
     count = 0
@@ -267,8 +265,8 @@ def shared_tokens(branches: Sequence[ChoiceBranch]) -> tuple[int, ...]:
 
 
 def branch_after(branch: ChoiceBranch, tokens: tuple[int, ...], *, again: bool) -> ChoiceBranch:
-    """`branch` after the tokens that it begins with. `again`: they are written once more behind it,
-    since they stand before the choice now and what follows begins with them.
+    """`branch` after its first `tokens`. `again`: they are appended to it, since they were taken
+    from the text that follows the choice.
     """
     if not tokens:
         return branch

@@ -1,4 +1,4 @@
-"""The port to an answer of a given form, and the form that a grammar allows token by token."""
+"""The port to a structured answer, and the structure that a grammar allows token by token."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ StructureKind = Literal["skeleton", "left_to_right"]
 
 
 class Structure(Protocol):
-    """One answer; slots are counted from its first. Slots move when it is written to.
+    """One answer; slots are counted from its first, and move when it is written to.
 
-    Nothing that would not fit is ever written.
+    Only tokens that fit are written.
     """
 
     @property
@@ -27,64 +27,64 @@ class Structure(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why it is no skeleton; empty where it is one."""
+        """Why it is no skeleton; empty for a skeleton."""
 
     @property
     def narrowed(self) -> tuple[str, ...]:
-        """What would fit but is never written."""
+        """Values that fit but are never written."""
 
     @property
     def tokens(self) -> list[int]:
-        """What stands in each slot; `OPEN` where nothing is decided."""
+        """The token in each slot; `OPEN` where it is undecided."""
 
     @property
     def literal(self) -> list[bool]:
-        """The slots that were never open."""
+        """For each slot: whether it is a literal."""
 
     @property
     def over(self) -> bool:
-        """Nothing more can be written."""
+        """Whether nothing more can be written."""
 
     @property
     def complete(self) -> bool:
-        """What is written has the form asked for."""
+        """Whether the text is a whole answer of the requested form."""
 
     def restrict(self, slot: int, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """`logits` [vocabulary] of an open slot, -inf where a token cannot stand."""
+        """`logits` [vocabulary] of an open slot, -inf for tokens that do not fit."""
 
     def admitted(self, slots: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """Which of these can be decided together, the first ones rather than the later ones."""
+        """Which of these can be decided together, earlier ones first."""
 
     def write(self, slots: Sequence[int], tokens: Sequence[int]) -> None:
-        """Decide slots in the order of their admission, and all that follows from that."""
+        """Decide slots in the order of their admission, and all that follows from them."""
 
 
 class GrammarState(Protocol):
-    """Where one text stands in its grammar."""
+    """The state of one text in its grammar."""
 
     @property
     def finished(self) -> bool:
-        """Nothing can follow any more."""
+        """Whether nothing can follow."""
 
     @property
     def complete(self) -> bool:
-        """What has been written fits as it stands."""
+        """Whether the text so far fits as a whole."""
 
     def restrict(self, logits: NDArray[np.float32]) -> None:
         """Set the logits of tokens that cannot follow to -inf, in place."""
 
     def following(self, tokens: Sequence[int]) -> int:
-        """How many of `tokens`, one after another, could follow now. Takes none."""
+        """How many of `tokens` could follow in sequence; accepts none."""
 
     def accept(self, token: int) -> None:
-        """Take the token that was drawn."""
+        """Append a sampled token."""
 
     def forced(self) -> list[int]:
-        """Take and return the tokens that must follow now."""
+        """Append and return the tokens that must follow."""
 
 
 class LeftToRightStructure:
-    """A `Structure`: `open_tokens` slots are open behind what is written, at most `room` in all."""
+    """A `Structure` with `open_tokens` open slots after the text, at most `room` in all."""
 
     kind: Final[StructureKind] = "left_to_right"
     narrowed: Final[tuple[str, ...]] = ()
@@ -123,14 +123,14 @@ class LeftToRightStructure:
         return self._ended or self._grammar.complete
 
     def restrict(self, slot: int, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Only what may stand first is known."""
+        """Restricts the first open slot only."""
         out = logits.copy()
         if slot == len(self._written):
             self._grammar.restrict(out)
         return out
 
     def admitted(self, slots: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """Those that follow what is written without a gap, as far as the grammar goes along."""
+        """The tokens that continue the text without a gap, as far as the grammar allows."""
         proposed = dict(zip(slots, tokens, strict=True))
         run: list[int] = []
         while len(self._written) + len(run) in proposed:

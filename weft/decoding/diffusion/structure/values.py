@@ -45,7 +45,7 @@ def string_parts(schema: Schema, languages: ValueLanguages) -> Parts:
 
 
 def string_pattern(schema: Schema) -> Pattern:
-    """What stands between the quotes, without counting. Raises: `NotASkeleton`."""
+    """The content of a string without quotes, as a pattern. Raises: `NotASkeleton`."""
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     described = _string_expression(schema)
     if described is not None and (least or most is not None):
@@ -58,17 +58,17 @@ def string_pattern(schema: Schema) -> Pattern:
 
 
 def listed_strings(schema: Schema) -> Pattern:
-    """What the listed strings hold."""
+    """The contents of the listed strings."""
     return Alternation(tuple(literal(text) for text in _listed_literals(schema)))
 
 
 def listed_numbers(schema: Schema) -> Pattern:
-    """The listed numbers as they are written."""
+    """The listed numbers as JSON."""
     return Alternation(tuple(literal(dump_json(number)) for number in _listed_literals(schema)))
 
 
 def number_pattern(schema: Schema) -> Pattern:
-    """Of the type "integer" or "number". Raises: `NotASkeleton`."""
+    """Numbers of the type "integer" or "number". Raises: `NotASkeleton`."""
     whole = schema["type"] in ("integer", ["integer"], ("integer",))
     limits = _limits(schema)
     step = schema.get("multipleOf")
@@ -80,7 +80,7 @@ def number_pattern(schema: Schema) -> Pattern:
 
 
 def _string_expression(schema: Schema) -> Pattern | None:
-    """What `pattern` or `format` says; both at once are refused."""
+    """The pattern of `pattern` or `format`; both at once are refused."""
     expression = FORMATS.get(schema.get("format", ""))
     if "pattern" in schema:
         if expression is not None:
@@ -90,7 +90,7 @@ def _string_expression(schema: Schema) -> Pattern | None:
 
 
 def _multiples(step: int, limits: NumberBounds) -> Pattern:
-    """Raises: `NotASkeleton` where they cannot be listed."""
+    """All multiples of `step`. Raises: `NotASkeleton` where they cannot be listed."""
     if limits.least is None or limits.most is None:
         raise NotASkeleton("'multipleOf' without both bounds")
     first, last = ceil(limits.least / step), floor(limits.most / step)
@@ -116,7 +116,7 @@ def _bound(schema: Schema, closed: str, opened: str, sign: int) -> tuple[Fractio
 
 
 def _fraction(number: Any) -> Fraction | None:
-    """As it is written: 0.1 is a tenth."""
+    """The decimal value: 0.1 is a tenth."""
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, int | float):
@@ -129,11 +129,7 @@ def _listed_literals(schema: Schema) -> list[Any]:
 
 
 def one_of_texts(texts: Sequence[str], languages: ValueLanguages) -> Parts:
-    """`texts`, all different, as a choice; the quotes of strings are no part of it.
-
-    Where one is the beginning of another, the choice would not tell them apart: then they are a
-    language. Raises: `NotASkeleton`.
-    """
+    """`texts` as a choice, or a language if one is a prefix of another. Raises: `NotASkeleton`."""
     if len(texts) == 1:
         return (LiteralText(texts[0]),)
     if _begins_another(texts):
@@ -153,7 +149,7 @@ def _begins_another(texts: Sequence[str]) -> bool:
 
 
 class ValueCompiler(Protocol):
-    """One schema being read. All raise `NotASkeleton`."""
+    """The compiler of one schema. All methods raise `NotASkeleton`."""
 
     def value(self, schema: object) -> Parts:
         """A value that fits `schema`."""
@@ -161,19 +157,19 @@ class ValueCompiler(Protocol):
     def choice(
         self, key: tuple[object, ...], make: Callable[[], Sequence[Parts]], *, exits: bool = False
     ) -> ChoicePart:
-        """The choice of that key, made once."""
+        """The choice of that key, created once."""
 
     def narrow(self, note: str) -> None:
-        """Something that fits the schema is never written."""
+        """Note values that fit the schema but are never written."""
 
     def key(self, schema: object) -> str:
-        """Equal for equal schemas."""
+        """A key that is equal for equal schemas."""
 
 
 class EntryList:
-    """At most `most` entries; `entry` tells the one of a number, all alike from `distinct` on.
+    """At most `most` entries: `entry` makes the one of an index, all equal from `distinct` on.
 
-    `key` tells equal runs of entries.
+    `key` identifies equal lists.
     """
 
     def __init__(
@@ -191,7 +187,7 @@ class EntryList:
         self._distinct = distinct
 
     def parts(self, least: int) -> Parts:
-        """At least `least` of them. Raises: `NotASkeleton` when that is more than `most`."""
+        """At least `least` entries. Raises: `NotASkeleton` if that is more than `most`."""
         if self._most is not None and least > self._most:
             raise NotASkeleton("at least more entries than at most")
         parts: Parts = ()
@@ -200,13 +196,13 @@ class EntryList:
         return (*parts, self._more(least)) if self._most is None or least < self._most else parts
 
     def _more(self, count: int) -> ChoicePart:
-        """None, or one more and then perhaps more."""
+        """A choice between the end and one more entry."""
         key = (*self._key, count)
         if count > self._distinct + 1:  # its entries have been read at smaller counts
-            return ChoicePart(key, lambda: self._ways(count), exits=True, read=True)
-        return self._compiling.choice(key, lambda: self._ways(count), exits=True)
+            return ChoicePart(key, lambda: self._branches(count), exits=True, read=True)
+        return self._compiling.choice(key, lambda: self._branches(count), exits=True)
 
-    def _ways(self, count: int) -> Sequence[Parts]:
+    def _branches(self, count: int) -> Sequence[Parts]:
         if count == self._most:
             return [()]
         after = count if self._most is None and count > self._distinct + 1 else count + 1
@@ -218,7 +214,7 @@ _MOST_LAID_OUT: Final = 1000
 
 
 class ArrayCompiler:
-    """One schema of an array."""
+    """Compiles the schema of an array."""
 
     def __init__(self, compiling: ValueCompiler, schema: Schema) -> None:
         self._compiling = compiling
@@ -243,8 +239,8 @@ class ArrayCompiler:
         return join_texts((LiteralText("["), *items.parts(self._least), LiteralText("]")))
 
     def _item(self, number: int) -> Parts:
-        known = number < len(self._first)
-        return self._compiling.value(self._first[number] if known else self._rest)
+        listed = number < len(self._first)
+        return self._compiling.value(self._first[number] if listed else self._rest)
 
 
 _Property = tuple[str, object]
@@ -252,7 +248,7 @@ _KEY: Final = {"type": "string"}
 
 
 class ObjectCompiler:
-    """One schema of an object. A property is its name and its schema."""
+    """Compiles the schema of an object. A property is its name and its schema."""
 
     def __init__(self, compiling: ValueCompiler, schema: Schema) -> None:
         self._compiling = compiling
@@ -308,30 +304,29 @@ class ObjectCompiler:
         return LiteralText(f"{dump_json(one[0])}: "), *self._compiling.value(one[1])
 
     def _choices(self, run: Sequence[_Property], before: tuple[str, str], after: str = "") -> Parts:
-        """Any of `run`, in order: `before` stands before the first and before later ones, `after`
-        behind each.
-        """
+        """Any of `run`, in order: `before` (the first, later ones) and `after` surround each."""
         if not run:
             return ()
         left = tuple(run)
         key = ("optional", self._compiling.key([list(one) for one in left]), before, after)
-        return (self._compiling.choice(key, lambda: self._ways(left, before, after), exits=True),)
+        made = self._compiling.choice(key, lambda: self._branches(left, before, after), exits=True)
+        return (made,)
 
-    def _ways(
+    def _branches(
         self, run: tuple[_Property, ...], before: tuple[str, str], after: str
     ) -> Sequence[Parts]:
-        """None of them, or one and then any of those behind it."""
+        """None of them, or one and then any later ones."""
         later = (before[1], before[1])
-        ways: list[Parts] = [()]
+        branches: list[Parts] = [()]
         for number, one in enumerate(run):
             rest = self._choices(run[number + 1 :], later, after)
             text = (LiteralText(after),) if after else ()
-            way = (LiteralText(before[0]), *self._member(one), *text, *rest)
-            ways.append(join_texts(way))
-        return ways
+            branch = (LiteralText(before[0]), *self._member(one), *text, *rest)
+            branches.append(join_texts(branch))
+        return branches
 
     def _entries(self) -> Parts:
-        """A map: keys are strings, and their values all fit one schema."""
+        """A map from strings to values of one schema."""
         if self._least > 1:
             raise NotASkeleton("'minProperties' of an object whose properties have no names")
         entries = EntryList(
@@ -347,7 +342,7 @@ class ObjectCompiler:
 
 
 def _check_counts(least: int, most: int | None, required: int, declared: int) -> None:
-    """Raises: `NotASkeleton` where counting would need to know which optional ones are there."""
+    """Raises: `NotASkeleton` where counts would depend on which optional ones are present."""
     if least > required:
         raise NotASkeleton("'minProperties' above the number of required properties")
     if most is not None and most < declared and most != required:

@@ -1,8 +1,8 @@
-"""A whole conversion: a causal chat model in, one that fills blocks out, with what was measured.
+"""The conversion of a causal chat model into one that fills blocks, with its evaluation.
 
-Open slots of a block are predicted from what is decided of it and all before it: BD3-LM (arXiv
-2503.09573), with the shift and the complementary noise of Fast-dLLM v2 (2509.26328) and blocks that
-grow from one slot, where it is the model's old task (NBDiff).
+Open slots of a block are predicted from its decided slots and all before it: BD3-LM (arXiv
+2503.09573), with the shift and the complementary noise of Fast-dLLM v2 (2509.26328). Blocks grow
+from one slot, which is next-token prediction (NBDiff).
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ _HALF: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class BlockSizeSchedule:
-    """Blocks begin with one slot and double every `every` steps up to `block`; 0: at once."""
+    """The block size by step: from 1, doubled every `every` steps up to `block`; 0: constant."""
 
     block: int
     every: int
 
     def at(self, step: int) -> int:
-        """The block of a step, from 0."""
+        """The block size of a step, from 0."""
         return self.block if not self.every else min(self.block, 1 << min(step // self.every, 16))
 
 
 @dataclass(frozen=True, slots=True)
 class BlockAccuracy:
-    """On texts that were not learnt from: cross entropy in nats of an open slot, half of them open,
-    and the share of open slots whose likeliest token is the right one.
+    """Results on held-out texts with half of the slots open: cross entropy in nats of an open slot,
+    and the share of open slots whose likeliest token is right.
     """
 
     cross_entropy: float
@@ -67,29 +67,29 @@ class BlockAccuracy:
 
 
 class BlockObjective:
-    """Teaches `learner` to fill blocks."""
+    """Trains `learner` to fill blocks."""
 
     def __init__(
         self,
         learner: BlockLearner,
-        laying: LayoutBuilder,
-        noising: NoiseSampler,
+        builder: LayoutBuilder,
+        noise: NoiseSampler,
         growth: BlockSizeSchedule,
     ) -> None:
         self.module = learner.module
         self._learner = learner
-        self._laying = laying
-        self._noising = noising
+        self._builder = builder
+        self._noise = noise
         self._growth = growth
         self.grow_to(0)
 
     def grow_to(self, step: int) -> None:
-        """The lesson that comes next is that of `step`."""
-        self._now = replace(self._laying, block=self._growth.at(step))
+        """Use the block size of `step` from now on."""
+        self._current = replace(self._builder, block=self._growth.at(step))
 
     def loss(self, batch: TokenizedBatch, rng: np.random.Generator) -> torch.Tensor:
         """Raises: `InputError` for a batch without a slot to learn."""
-        layouts = self._laid(batch.texts, self._now, rng)
+        layouts = self._laid(batch.texts, self._current, rng)
         logits, goals = self._predicted(layouts)
         wrong = cross_entropy(logits, goals, reduction="none")
         weights = torch.from_numpy(np.concatenate([layout.weights for layout in layouts])).to(wrong)
@@ -101,9 +101,9 @@ class BlockObjective:
         texts: int,
         stop: Callable[[], bool] = lambda: False,
     ) -> BlockAccuracy | None:
-        """`texts` at once, with the blocks it is to end with. The same noise every time.
+        """Evaluate `texts` at once, with the final block size and the same noise every time.
 
-        None when `stop` said so.
+        None if `stop` returned true.
         """
         rng = np.random.default_rng(0)
         total, right, slots = 0.0, 0, 0
@@ -112,7 +112,7 @@ class BlockObjective:
             for first in range(0, len(pages), texts):
                 if stop():
                     return None
-                laid = self._laid(pages[first : first + texts], self._laying, rng, _HALF)
+                laid = self._laid(pages[first : first + texts], self._builder, rng, _HALF)
                 logits, goals = self._predicted(laid)
                 total += float(cross_entropy(logits, goals, reduction="sum"))
                 right += int((logits.argmax(-1) == goals).sum())
@@ -122,17 +122,17 @@ class BlockObjective:
     def _laid(
         self,
         pages: Sequence[TokenizedText],
-        laying: LayoutBuilder,
+        builder: LayoutBuilder,
         rng: np.random.Generator,
         level: float | None = None,
     ) -> list[TrainingLayout]:
-        """Every text whose answer begins in a whole block of what is there of it."""
+        """Layouts of texts whose answers begin in a whole block of the text."""
         layouts = []
         for page in pages:
-            slots = laying.slots(page.tokens)
+            slots = builder.slots(page.tokens)
             if page.answer < len(slots):
-                copies = self._copies(page, slots, laying, rng, level)
-                layouts.append(laying.layout(slots, copies))
+                copies = self._copies(page, slots, builder, rng, level)
+                layouts.append(builder.layout(slots, copies))
         if not any(len(layout.goals) for layout in layouts):
             raise InputError(
                 "there is nothing to learn in these texts: they are cut off before their answers",
@@ -144,30 +144,30 @@ class BlockObjective:
         self,
         page: TokenizedText,
         slots: Ids,
-        laying: LayoutBuilder,
+        builder: LayoutBuilder,
         rng: np.random.Generator,
         level: float | None,
     ) -> list[NoisyCopy]:
         if page.form is not None:
-            return [copy_form(page.form, slots, page.answer, laying, rng, level) for _ in range(2)]
-        noises = self._noising.drawn(len(slots), page.answer, laying.block, rng, level)
-        return [laying.noisy(slots, page.answer, noise) for noise in noises]
+            return [copy_form(page.form, slots, page.answer, builder, rng, level) for _ in range(2)]
+        noises = self._noise.drawn(len(slots), page.answer, builder.block, rng, level)
+        return [builder.noisy(slots, page.answer, noise) for noise in noises]
 
     def _predicted(self, layouts: Sequence[TrainingLayout]) -> tuple[torch.Tensor, torch.Tensor]:
         """The logits [goals, vocabulary] and the goals of all layouts in one pass."""
         rows = max(len(layout.ids) for layout in layouts)
         ids = torch.zeros(len(layouts), rows, dtype=torch.int64)
         slots = torch.zeros_like(ids)
-        sees = torch.eye(rows, dtype=torch.bool).repeat(len(layouts), 1, 1)  # rows of none, too
-        asked = []
+        sees = torch.eye(rows, dtype=torch.bool).repeat(len(layouts), 1, 1)  # padding rows, too
+        predictors = []
         for text, layout in enumerate(layouts):
             count = len(layout.ids)
             ids[text, :count] = torch.from_numpy(layout.ids)
             slots[text, :count] = torch.from_numpy(layout.slots)
             sees[text, :count, :count] = torch.from_numpy(layout.sees)
-            asked.append(torch.from_numpy(layout.asked) + text * rows)
+            predictors.append(torch.from_numpy(layout.predictors) + text * rows)
         goals = torch.from_numpy(np.concatenate([layout.goals for layout in layouts]))
-        logits = self._learner.logits(ids, slots, sees, torch.cat(asked))
+        logits = self._learner.logits(ids, slots, sees, torch.cat(predictors))
         return logits, goals.to(logits.device)
 
 
@@ -182,11 +182,11 @@ SETTINGS: Final[Mapping[str, int]] = {
     "grow": 14,
     "held_out": 32,
 }
-"""block: its slots. rank: of the thin maps beside the weights; 0 learns all weights, which is for
-GPUs and larger data. shifted: a slot is predicted by the one before it, as the model always did.
-complement, weighted: of noise. forms: each second made text is a form with open values. grow: steps
-before blocks double, from one slot; 0: they are whole from the start. held_out: how many made texts
-are measured.
+"""block: slots of a block. rank: of the low-rank updates; 0 trains all weights, for GPUs and more
+data. shifted: a slot is predicted by the one before it, as the causal model does. complement,
+weighted: of noise. forms: every second generated text is a form with open values. grow: steps after
+which blocks double, from one slot; 0: full size from the start. held_out: number of generated texts
+to evaluate on.
 """
 
 
@@ -200,39 +200,39 @@ def _train(
         raise InputError("neither blocks nor held-out texts can be none")
     prepare(job, schedule, resume)
     texts = corpora.ConversationEncoder(job.model)
-    learnt_from, held_out = _texts(job, texts, settings)
-    laying = LayoutBuilder(
+    source, held_out = _texts(job, texts, settings)
+    builder = LayoutBuilder(
         settings["block"], texts.mask, texts.end, shifted=bool(settings["shifted"])
     )
     learner = _learner(job, job.model, settings["rank"], texts.mask)
-    course = _course(learner, laying, settings)
+    objective = _objective(learner, builder, settings)
     listener.on_news(EvaluationStarted(len(held_out)))
-    before = course.examine(held_out, schedule.texts, listener.stop)
-    trainer = Trainer[TokenizedBatch](course, learnt_from, schedule, job.out / CHECKPOINT)
+    before = objective.examine(held_out, schedule.texts, listener.stop)
+    trainer = Trainer[TokenizedBatch](objective, source, schedule, job.out / CHECKPOINT)
     if before is None:
         if not resume:
-            trainer.keep()  # nothing learnt yet; what is there is of a later step
+            trainer.keep()  # nothing is trained yet; an existing checkpoint is of a later step
         return None
     if resume:
         trainer.resume()
-    course.grow_to(trainer.step)
-    losses = run_steps(trainer, listener, lambda progress: course.grow_to(progress.step))
+    objective.grow_to(trainer.step)
+    losses = run_steps(trainer, listener, lambda progress: objective.grow_to(progress.step))
     if losses is None:
         return None
     listener.on_news(EvaluationStarted(len(held_out)))
-    after = course.examine(held_out, schedule.texts, listener.stop)
+    after = objective.examine(held_out, schedule.texts, listener.stop)
     if after is None:
         return None
-    learner.save(job.out, _told(laying, schedule, before, after))
+    learner.save(job.out, _config(builder, schedule, before, after))
     return finish(KIND.name, job, schedule.steps, losses, _lines(before, after))
 
 
-def _course(
-    learner: BlockLearner, laying: LayoutBuilder, settings: Mapping[str, int]
+def _objective(
+    learner: BlockLearner, builder: LayoutBuilder, settings: Mapping[str, int]
 ) -> BlockObjective:
-    noising = NoiseSampler(bool(settings["complement"]), bool(settings["weighted"]))
+    noise = NoiseSampler(bool(settings["complement"]), bool(settings["weighted"]))
     return BlockObjective(
-        learner, laying, noising, BlockSizeSchedule(laying.block, settings["grow"])
+        learner, builder, noise, BlockSizeSchedule(builder.block, settings["grow"])
     )
 
 
@@ -253,17 +253,17 @@ def _learner(job: DiffusionTrainingJob, model: Path, rank: int, mask: int) -> Bl
     return FullLearner(model, job.device)
 
 
-def _told(
-    laying: LayoutBuilder, schedule: Schedule, before: BlockAccuracy, after: BlockAccuracy
+def _config(
+    builder: LayoutBuilder, schedule: Schedule, before: BlockAccuracy, after: BlockAccuracy
 ) -> dict[str, object]:
-    """What the config says of it."""
+    """The trained model's config."""
     return {
         "format": 1,
         "attention": "block_causal",
-        "block": laying.block,
-        "shifted": laying.shifted,
-        "mask_id": laying.mask,
-        "end_ids": [laying.end],
+        "block": builder.block,
+        "shifted": builder.shifted,
+        "mask_id": builder.mask,
+        "end_ids": [builder.end],
         "preset": "threshold",
         "trained": {
             "steps": schedule.steps,
@@ -284,7 +284,7 @@ def _lines(before: BlockAccuracy, after: BlockAccuracy) -> tuple[str, ...]:
 
 KIND: Final = DiffusionTrainerSpec(
     "block",
-    "a causal chat model becomes one that fills blocks (BD3-LM's layout, thin maps or all weights)",
+    "a causal chat model becomes one that fills blocks (BD3-LM's layout, LoRA or all weights)",
     Schedule(steps=1200, texts=2, longest=280, rate=1.5e-3, warm_up=0.01, keep_every=20),
     SETTINGS,
     _train,

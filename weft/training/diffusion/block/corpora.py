@@ -1,4 +1,4 @@
-"""Texts to learn from as token ids: conversations of a file, or made documents."""
+"""Training texts as token ids: conversations of a file, or generated documents."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from weft.training.prompts import Conversation, Tokenizer, read_prompts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenizedText:
-    """A text [tokens] whose answer begins with token number `answer`: behind the text where that
-    was cut off before. With a `form`, the answer is the form's tokens and what ends it.
+    """A text [tokens] whose answer begins with token number `answer`, beyond a text that was cut
+    off before. With a `form`, the answer is the form's tokens and what ends it.
     """
 
     tokens: Ids
@@ -38,7 +38,7 @@ class TokenizedText:
 
 @dataclass(frozen=True, slots=True)
 class TokenizedBatch:
-    """Learnt at once."""
+    """Texts of one training step."""
 
     texts: tuple[TokenizedText, ...]
 
@@ -48,18 +48,18 @@ class TokenizedBatch:
 
     @property
     def learnt_tokens(self) -> int:
-        """Those of answers."""
+        """Number of answer tokens."""
         return sum(max(0, len(page.tokens) - page.answer) for page in self.texts)
 
 
 class ConversationSource:
-    """Conversations that are at hand. Implements `BatchSource`."""
+    """A `BatchSource` of stored conversations."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._texts = sorted(corpus.texts, key=lambda text: len(text.tokens))
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
-        """Texts of about one length, so that few places are empty."""
+        """Texts of similar length, so that padding is small."""
         texts = min(texts, len(self._texts))
         first = int(rng.integers(len(self._texts) - texts + 1))
         return TokenizedBatch.of(
@@ -68,14 +68,14 @@ class ConversationSource:
 
 
 NARROW: Final = "json"
-"""Stands for the texts that are made: forms and plans as JSON documents."""
+"""Names the generated texts: forms and plans as JSON documents."""
 _HELD_OUT: Final = 10**6
-"""Number of the first made text that nobody learns from, under every seed."""
+"""Number of the first generated text that no training uses, under any seed."""
 _NO_LIMIT: Final = 1 << 30
 
 
 class ConversationEncoder:
-    """Conversations as token ids, each up to the `end` of its answer; `mask` stands in none."""
+    """Encodes conversations, each up to the `end` of its answer; `mask` occurs in none."""
 
     def __init__(self, model: Path) -> None:
         """Raises: `InputError` for a folder without a tokenizer, or one without such tokens."""
@@ -89,36 +89,36 @@ class ConversationEncoder:
         self.mask, self.end = mask, end
 
     def of(self, before: Conversation, answer: str) -> TrainingText:
-        """The answer to what was said before. Raises: `InputError`, see `Tokenizer`."""
+        """The conversation `before` with its answer. Raises: `InputError`, see `Tokenizer`."""
         prompt = self._tokenizer.encode(before)
         return TrainingText((*prompt, *self._tokenizer.plain(answer), self.end), len(prompt))
 
     def of_document(self, made: GeneratedDocument) -> TrainingText:
-        """The request as a user's turn, and the document."""
+        """The request as a user's message, and the document."""
         return self.of((("user", made.request),), made.answer)
 
     def of_form(self, made: GeneratedDocument) -> tuple[TrainingText, DocumentForm]:
-        """The same, the document in the tokens that fill a form."""
+        """The same, with the document in the tokens of a form."""
         prompt = self._tokenizer.encode((("user", made.request),))
         form = DocumentForm.of(made.fields, made.schemas, self._tokenizer.plain)
         return TrainingText((*prompt, *form.tokens, self.end), len(prompt)), form
 
 
 class DocumentSource:
-    """Documents without end, with `forms` each second one as a form. Implements `BatchSource`."""
+    """A `BatchSource` of generated documents; with `forms` every second one is a form."""
 
     def __init__(self, texts: ConversationEncoder, *, forms: bool = True) -> None:
         self._texts = texts
         self._forms = forms
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> TokenizedBatch:
-        """Other ones for every state of `rng`."""
+        """Documents by the state of `rng`."""
         return TokenizedBatch.of(
             self._page(number, random_document(rng), longest) for number in range(texts)
         )
 
     def held_out(self, count: int) -> list[TokenizedText]:
-        """The same ones always. Their values, not their keys, are new."""
+        """The same documents every time, with new values, not keys."""
         made = (random_document(np.random.default_rng([_HELD_OUT, at])) for at in range(count))
         return [self._page(number, one, _NO_LIMIT) for number, one in enumerate(made)]
 
@@ -134,7 +134,7 @@ def read_conversations(path: Path, texts: ConversationEncoder) -> Corpus:
 
     Raises: `InputError` for a file that cannot be read, or a conversation without an answer.
     """
-    found = []
+    conversations = []
     for number, conversation in enumerate(read_prompts(path), 1):
         *before, (role, answer) = conversation
         if role != "assistant" or not before:
@@ -142,5 +142,5 @@ def read_conversations(path: Path, texts: ConversationEncoder) -> Corpus:
                 f"{path}: conversation {number} does not end with an answer",
                 hint='the last of its `messages` has the role "assistant"',
             )
-        found.append(texts.of(tuple(before), answer))
-    return Corpus(found)
+        conversations.append(texts.of(tuple(before), answer))
+    return Corpus(conversations)

@@ -1,6 +1,6 @@
-"""Requests with facts in their text, and the JSON document that answers them: made from a seed.
+"""Generated requests with facts in their text, and the JSON documents that answer them.
 
-A corpus narrow enough to be learnt in minutes: forms that are filled in, and plans.
+A corpus narrow enough for minutes of training: filled forms, and plans.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from weft.training.diffusion.block.value_generators import Value, ValueGenerator
 
 @dataclass(frozen=True, slots=True)
 class DocumentField:
-    """A key, what it may hold, and sentences that say so of `{who}`: with `{value}`, or, for yes
-    and no, one for each.
-    """
+    """A key with its values, and sentences about `{who}`: with `{value}`, or for yes and for no."""
 
     key: str
     kind: ValueGenerator
     sentences: tuple[str, ...]
 
-    def told(self, who: str, value: Value, rng: np.random.Generator) -> str:
-        """A sentence with the value in it."""
+    def sentence(self, who: str, value: Value, rng: np.random.Generator) -> str:
+        """A sentence with the value."""
         if isinstance(value, bool):
             return self.sentences[not value].format(who=who)
         return value_generators.draw_one(self.sentences, rng).format(who=who, value=_spelled(value))
@@ -36,7 +34,7 @@ class DocumentField:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTemplate:
-    """What documents of one sort are of: `subject` always, and `least` to `most` of `fields`."""
+    """A sort of document: `subject`, and `least` to `most` of `fields`."""
 
     subject: DocumentField
     fields: tuple[DocumentField, ...]
@@ -46,10 +44,7 @@ class DocumentTemplate:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedDocument:
-    """`request` names the keys of `fields` in their order and tells their values in any.
-
-    `schemas`: what each of them may be, by key.
-    """
+    """A `request`, the `fields` of its answer in order, and their `schemas`, by key."""
 
     request: str
     fields: Mapping[str, Value]
@@ -57,12 +52,12 @@ class GeneratedDocument:
 
     @property
     def answer(self) -> str:
-        """As JSON, with the white space that weft's grammars have."""
+        """The document as JSON with the white space of weft's grammars."""
         return json.dumps(self.fields, ensure_ascii=False)
 
     @property
     def schema(self) -> JsonSchema:
-        """Of the whole document."""
+        """The schema of the whole document."""
         return {
             "type": "object",
             "properties": dict(self.schemas),
@@ -211,29 +206,29 @@ _REQUESTS: Final = (
 
 
 def random_document(rng: np.random.Generator) -> GeneratedDocument:
-    """Any one. Now and then the text tells more than is asked for."""
+    """A document of any sort; some texts have more facts than are requested."""
     topic = TOPICS[int(rng.integers(len(TOPICS)))]
     count = int(rng.integers(topic.least, topic.most + 1))
-    return _told(topic, count, int(rng.integers(5) == 0), rng)
+    return _document(topic, count, int(rng.integers(5) == 0), rng)
 
 
 def random_form(rng: np.random.Generator) -> GeneratedDocument:
     """A ticket with all its keys."""
-    return _told(TICKET, TICKET.most, 0, rng)
+    return _document(TICKET, TICKET.most, 0, rng)
 
 
-def _told(
+def _document(
     topic: DocumentTemplate, count: int, more: int, rng: np.random.Generator
 ) -> GeneratedDocument:
-    """The subject, `count` fields, and a text that tells `more` besides."""
+    """The subject with `count` fields; the text has `more` facts."""
     order = [topic.fields[int(at)] for at in rng.permutation(len(topic.fields))]
-    asked, aside = [topic.subject, *order[:count]], order[count:][:more]
-    values = {field.key: field.kind.draw(rng) for field in (*asked, *aside)}
+    requested, extra = [topic.subject, *order[:count]], order[count:][:more]
+    values = {field.key: field.kind.draw(rng) for field in (*requested, *extra)}
     who = str(values[topic.subject.key])
-    opening = topic.subject.told(who, who, rng)
-    told = [field.told(who, values[field.key], rng) for field in (*asked[1:], *aside)]
-    text = " ".join([opening, *(told[int(at)] for at in rng.permutation(len(told)))])
-    fields = [asked[int(at)] for at in rng.permutation(len(asked))]
+    opening = topic.subject.sentence(who, who, rng)
+    facts = [field.sentence(who, values[field.key], rng) for field in (*requested[1:], *extra)]
+    text = " ".join([opening, *(facts[int(at)] for at in rng.permutation(len(facts)))])
+    fields = [requested[int(at)] for at in rng.permutation(len(requested))]
     keys = ", ".join(field.key for field in fields)
     request = value_generators.draw_one(_REQUESTS, rng).format(text=text, keys=keys)
     return GeneratedDocument(

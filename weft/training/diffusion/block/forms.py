@@ -1,7 +1,7 @@
-"""A document whose keys stand and whose values are open, as a skeleton lays it out: to be learnt.
+"""A document with fixed keys and open values, as a skeleton lays it out, for training.
 
-A value of unknown length has more slots than it needs, and the model is to say where it ends. See
-`weft.decoding.diffusion.structure`, which the canvases here are alike to.
+A value of unknown length has spare slots, and the model predicts where it ends. The canvases follow
+`weft.decoding.diffusion.structure`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from weft.training.diffusion.block.layout import Ids, LayoutBuilder, NoisyCopy
 from weft.training.diffusion.block.value_generators import Value
 
 Spell: TypeAlias = Callable[[str], Sequence[int]]
-"""The tokens of a text alone."""
+"""Tokenizes a text without context."""
 _LATER: Final = -1
-"""Stands for a token that follows, which is known at the end only."""
+"""Stands for the first token of the next piece, which is set at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormLiteral:
-    """Stands there from the beginning."""
+    """Fixed text."""
 
     tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FormBlank:
-    """A value. While it is open it may have slots for more: there, `after` says that it is over."""
+    """A value. `after`: the token of its spare slots, which ends it."""
 
     tokens: tuple[int, ...]
     after: int
@@ -41,8 +41,8 @@ class FormBlank:
 
 @dataclass(frozen=True, slots=True)
 class FormChoice:
-    """One slot, `goal`, says what comes next. `tokens`: what stands there once it is decided. While
-    it is open, the text goes on with piece number `until`.
+    """A slot whose token, `goal`, decides what follows. `tokens`: its text once decided. While it
+    is open, the text continues with piece number `until`.
     """
 
     tokens: tuple[int, ...]
@@ -54,7 +54,7 @@ FormPiece: TypeAlias = "FormLiteral | FormBlank | FormChoice"
 
 
 class FormBuilder:
-    """Pieces as they come, neighbouring text as one literal."""
+    """Collects pieces, with neighbouring texts as one literal."""
 
     def __init__(self, spell: Spell) -> None:
         self._spell = spell
@@ -62,11 +62,11 @@ class FormBuilder:
         self._pieces: list[FormPiece] = []
 
     def text(self, text: str) -> None:
-        """What stands there."""
+        """Append fixed text."""
         self._text += text
 
     def value(self, value: Value, schema: JsonSchema) -> None:
-        """What is open, as a skeleton lays it out that knows `schema` of it."""
+        """Append a value, open as in a skeleton for `schema`."""
         if isinstance(value, list):
             self._list(value)
         elif isinstance(value, str):
@@ -77,7 +77,7 @@ class FormBuilder:
             self._one(dump_json(value), schema)
 
     def finished(self) -> list[FormPiece]:
-        """All pieces. A blank, or a fork that is nothing, is over where what follows it begins."""
+        """All pieces. Blanks and empty choices end with the first token of the next piece."""
         self._flush()
         out: list[FormPiece] = []
         for piece in reversed(self._pieces):
@@ -99,7 +99,7 @@ class FormBuilder:
         self._put(FormChoice(tokens, tokens[0], len(self._pieces) + 1))
 
     def _list(self, items: list[str]) -> None:
-        """Of strings, one at least: behind each, one slot says whether another one comes."""
+        """One or more strings: after each, one slot decides whether another follows."""
         self.text("[")
         self._flush()
         quote, comma, opening = (tuple(self._spell(text)) for text in ('"', ",", ' "'))
@@ -126,11 +126,11 @@ class FormBuilder:
 
 _ROOM: Final = StructureOptions().open_tokens
 _NOTHING: Final = -1
-"""An open slot shows it, a decided one asks for it."""
+"""The token of an open slot, and the goal of a decided one."""
 
 
 class DocumentForm:
-    """`pieces` in their order; `tokens` when all is decided."""
+    """A document as `pieces` in order; `tokens` when all is decided."""
 
     def __init__(self, pieces: Sequence[FormPiece]) -> None:
         self.pieces = tuple(pieces)
@@ -140,7 +140,7 @@ class DocumentForm:
     def of(
         cls, fields: Mapping[str, Value], schemas: Mapping[str, JsonSchema], spell: Spell
     ) -> DocumentForm:
-        """A document with its keys in their order, and what the schema of each says."""
+        """A document with its keys in order, and the schemas of their values."""
         draft = FormBuilder(spell)
         for number, (key, value) in enumerate(fields.items()):
             draft.text(f"{', ' if number else '{'}{dump_json(key)}: ")
@@ -151,9 +151,9 @@ class DocumentForm:
     def opened(
         self, begin: int, width: int, rng: np.random.Generator, level: float
     ) -> OpenFormSlots:
-        """At most `width` slots from token number `begin` on, all of which before are decided.
+        """At most `width` slots from token number `begin` on, after decided ones.
 
-        level   the share of tokens that are not decided yet
+        level   the share of undecided tokens
         """
         out = OpenFormSlots([], [])
         for token, goal in self._slots(begin, rng, level):
@@ -166,7 +166,7 @@ class DocumentForm:
     def _slots(
         self, begin: int, rng: np.random.Generator, level: float
     ) -> Iterator[tuple[int, int]]:
-        """What each slot shows and what it asks for, one of which is `_NOTHING`."""
+        """The token and the goal of each slot, one of which is `_NOTHING`."""
         at = number = 0
         while number < len(self.pieces):
             piece = self.pieces[number]
@@ -194,7 +194,7 @@ class DocumentForm:
 
 @dataclass(frozen=True, slots=True)
 class OpenFormSlots:
-    """`ids`: what slots show; `goals`: what they ask for. One of the two is -1."""
+    """`ids`: tokens of slots; `goals`: what they should predict. One of the two is -1."""
 
     ids: list[int]
     goals: list[int]
@@ -204,22 +204,22 @@ def copy_form(
     form: DocumentForm,
     tokens: Ids,
     answer: int,
-    laying: LayoutBuilder,
+    builder: LayoutBuilder,
     rng: np.random.Generator,
     level: float | None = None,
 ) -> NoisyCopy:
-    """The blocks of a text whose tokens from `answer` on are those of `form`, each at a moment of
-    its own: everything before it is decided, nothing after it is there.
+    """Noisy blocks of a text whose tokens from `answer` on are those of `form`. In each of them all
+    earlier blocks are decided, and later ones are missing.
 
-    level   of all blocks; else one for each, a third of them with everything open
+    level   of all blocks; else one for each, a third of them fully open
     """
-    first = laying.first(answer)
+    first = builder.first(answer)
     slots, ids = list(range(first, answer)), tokens[first:answer].tolist()
     goals = [_NOTHING] * len(ids)
-    for start in range(first, answer + len(form.tokens), laying.block):
-        drawn = 1.0 if rng.integers(3) == 0 else float(rng.uniform())
-        begin, stop = max(start, answer), start + laying.block
-        share = drawn if level is None else level
+    for start in range(first, answer + len(form.tokens), builder.block):
+        random_level = 1.0 if rng.integers(3) == 0 else float(rng.uniform())
+        begin, stop = max(start, answer), start + builder.block
+        share = random_level if level is None else level
         opened = form.opened(begin - answer, stop - begin, rng, share)
         slots += range(begin, begin + len(opened.ids))
         ids += opened.ids
@@ -227,7 +227,7 @@ def copy_form(
     wanted = np.array(goals, dtype=np.int64)
     return NoisyCopy(
         np.array(slots, dtype=np.int64),
-        np.array([laying.mask if token == _NOTHING else token for token in ids], dtype=np.int64),
+        np.array([builder.mask if token == _NOTHING else token for token in ids], dtype=np.int64),
         wanted != _NOTHING,
         wanted,
         np.ones(len(wanted)),
@@ -235,7 +235,7 @@ def copy_form(
 
 
 def _spare(piece: FormBlank, rng: np.random.Generator) -> int:
-    """Slots that a value has beyond its tokens."""
+    """Number of spare slots of a value."""
     most = max(0, _ROOM - len(piece.tokens))
     match int(rng.integers(4)):
         case 0:

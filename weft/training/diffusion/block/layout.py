@@ -1,8 +1,7 @@
-"""How a text is laid out to learn all its blocks in one pass: its tokens, then copies with open
-slots.
+"""The layout of a text that trains all its blocks in one pass: its tokens, then noisy copies.
 
-The layout of BD3-LM (arXiv 2503.09573) without the rows that nobody reads: prompts are never
-copied, and the last block is only seen by itself.
+The layout of BD3-LM (arXiv 2503.09573) without unread rows: prompts are not copied, and the last
+block is not among the clean rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Bits = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotNoise:
-    """Which slots of a text are open, and how much each of them counts: both [slots]."""
+    """The open slots of a text, and the weight of each: both [slots]."""
 
     hidden: Bits
     weights: NDArray[np.float64]
@@ -27,12 +26,12 @@ class SlotNoise:
 
 @dataclass(frozen=True, slots=True)
 class NoiseSampler:
-    """How noise is drawn: every block has a level of its own, the share of its slots that is open.
+    """Samples noise: every block has its own level, the share of its slots that is open.
 
-    complement  a second noise opens the other slots, so that each is learnt once for each draw
+    complement  a second noise opens the other slots, so that each is trained once per sample
                 (Fast-dLLM v2, arXiv 2509.26328)
-    weighted    a slot counts by one over the level, as the bound on the likelihood has it (LLaDA,
-                arXiv 2502.09992); levels are from 0.1 to 0.9 then. Else all count alike
+    weighted    a slot has weight 1 / level, as in the likelihood bound (LLaDA, arXiv 2502.09992),
+                with levels from 0.1 to 0.9; else all weights are equal
     """
 
     complement: bool = True
@@ -46,7 +45,7 @@ class NoiseSampler:
         rng: np.random.Generator,
         level: float | None = None,
     ) -> list[SlotNoise]:
-        """Of a text of whole blocks whose slots from `answer` on are learnt. `level`: of all."""
+        """Noise for whole blocks whose slots from `answer` on are trained. `level`: of all."""
         ours = np.arange(slots) >= answer
         low, high = (0.1, 0.9) if self.weighted else (0.0, 1.0)
         levels = rng.uniform(low, high, slots)[np.arange(slots) // block]
@@ -61,14 +60,13 @@ class NoiseSampler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyCopy:
-    """Blocks of a text as they might stand while they are written. [rows] each, of every block the
-    first slots in their order.
+    """Blocks of a text at moments of their denoising. All [rows]: the first slots of every block.
 
-    slots    which slots of the text they are
+    slots    their slots in the text
     ids      tokens, or the mask
-    open     whether the slot is learnt
-    goals    the tokens that should stand there, where it is
-    weights  how much it counts
+    open     whether the slot is trained
+    goals    the right tokens of trained slots
+    weights  their weights
     """
 
     slots: Ids
@@ -82,28 +80,28 @@ class NoisyCopy:
 class TrainingLayout:
     """One text as rows. Row i reads `ids[i]` at position `slots[i]`.
 
-    ids      [rows] tokens, or the mask
-    slots    [rows] which slots of the text they are
-    sees     [rows, rows]
-    asked    [goals] the rows that predict
-    goals    [goals] the tokens that they should predict
-    weights  [goals]
+    ids         [rows] tokens, or the mask
+    slots       [rows] their slots in the text
+    sees        [rows, rows]
+    predictors  [goals] the rows that predict
+    goals       [goals] the right tokens
+    weights     [goals]
     """
 
     ids: Ids
     slots: Ids
     sees: Bits
-    asked: Ids
+    predictors: Ids
     goals: Ids
     weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutBuilder:
-    """How: blocks of `block` slots, counted from slot 0; an open slot holds `mask`.
+    """Lays out texts in blocks of `block` slots, counted from slot 0; open slots have `mask`.
 
     A text is filled up to the end of its last block with `end`. `shifted`: a row predicts the slot
-    after its own, as it did before it learnt to fill blocks.
+    after its own, as a causal model does.
     """
 
     block: int
@@ -112,13 +110,13 @@ class LayoutBuilder:
     shifted: bool = True
 
     def slots(self, tokens: Ids) -> Ids:
-        """A text [tokens] as whole blocks [slots]; the rest of one that was cut off is left out."""
+        """A text [tokens] as whole blocks [slots]; the rest of a truncated one is dropped."""
         if tokens[-1] != self.end:
             return tokens[: len(tokens) // self.block * self.block]
         return np.concatenate([tokens, np.full(-len(tokens) % self.block, self.end)])
 
     def first(self, answer: int) -> int:
-        """Where the block begins in which slot `answer` is."""
+        """The first slot of the block of slot `answer`."""
         return answer // self.block * self.block
 
     def noisy(self, tokens: Ids, answer: int, noise: SlotNoise) -> NoisyCopy:
@@ -129,14 +127,14 @@ class LayoutBuilder:
         return NoisyCopy(np.arange(first, len(tokens)), ids, opened, copied, noise.weights[first:])
 
     def layout(self, tokens: Ids, copies: Sequence[NoisyCopy]) -> TrainingLayout:
-        """Whole blocks `tokens` with `copies` of the last of them."""
-        clean = len(tokens) - self.block  # the last block: nothing comes after it
+        """The layout of whole blocks `tokens` with `copies` of the last of them."""
+        clean = len(tokens) - self.block  # no block sees the last one
         ids, slots, number = [tokens[:clean]], [np.arange(clean)], [np.zeros(clean, np.int64)]
-        asked, goals, weights = [], [], []
+        predictors, goals, weights = [], [], []
         rows = clean
         for at, copy in enumerate(copies, 1):
             learnt = np.flatnonzero(copy.open)
-            asked.append(self._predictors(copy.slots[learnt], rows + learnt))
+            predictors.append(self._predictors(copy.slots[learnt], rows + learnt))
             goals.append(copy.goals[learnt])
             weights.append(copy.weights[learnt])
             ids.append(copy.ids)
@@ -148,16 +146,16 @@ class LayoutBuilder:
             np.concatenate(ids),
             positions,
             self._sees(positions, np.concatenate(number)),
-            np.concatenate(asked),
+            np.concatenate(predictors),
             np.concatenate(goals),
             np.concatenate(weights),
         )
 
     def _predictors(self, slots: Ids, rows: Ids) -> Ids:
-        """The rows that predict `slots` of a copy, which are `rows` themselves."""
+        """The rows that predict `slots` of a copy, whose own rows are `rows`."""
         if not self.shifted:
             return rows
-        # the slot before a block's first one is a decided one, among the clean rows
+        # the slot before a block is decided, among the clean rows
         return np.where(slots % self.block == 0, slots - 1, rows - 1)
 
     def _sees(self, slots: Ids, copy: Ids) -> Bits:

@@ -1,6 +1,6 @@
-"""What a frozen model learns beside its weights: a product of two thin maps for each of its maps.
+"""Low-rank updates of a frozen model: a product of two thin matrices for each linear layer.
 
-LoRA (arXiv 2106.09685) on all linear maps but the head, and an embedding for the mask.
+LoRA (arXiv 2106.09685) on all linear layers but the head, and an embedding for the mask.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LoraLayer(nn.Module):  # type: ignore[misc]
-    """Adds to what a linear map makes; nothing before the first lesson."""
+    """Adds a low-rank update to the output of a linear layer; zero at first."""
 
     def __init__(self, of: nn.Linear, rank: int, scale: float) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class LoraLayer(nn.Module):  # type: ignore[misc]
 
 
 class LoraModel(nn.Module):  # type: ignore[misc]
-    """All that is learnt beside `model`, which it changes by hooks. The mask is read as `mask_id`
-    and begins as the mean of all embeddings; as its own, where the model `fills` already.
+    """All trained parameters of `model`, which they change by hooks. The mask, `mask_id`, has a new
+    embedding, at first the mean of all, or its own where the model already `fills` masks.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class LoraModel(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.alpha = alpha
         self.mask_id = mask_id
-        found = [(name, of) for name, of in model.named_modules() if type(of) is nn.Linear]
+        linears = [(name, of) for name, of in model.named_modules() if type(of) is nn.Linear]
         head = model.get_output_embeddings()
-        self._names = [name for name, of in found if of is not head]
+        self._names = [name for name, of in linears if of is not head]
         self.maps = nn.ModuleList(
-            LoraLayer(of, rank, alpha / rank) for _, of in found if of is not head
+            LoraLayer(of, rank, alpha / rank) for _, of in linears if of is not head
         )
         embedding = model.get_input_embeddings()
         rows = embedding.weight.detach()[mask_id : mask_id + 1] if fills else embedding.weight
@@ -58,12 +58,12 @@ class LoraModel(nn.Module):  # type: ignore[misc]
         self._hook = embedding.register_forward_hook(self._read_mask)
 
     def detach_hooks(self) -> None:
-        """Leave the model as it was."""
+        """Restore the model."""
         for hook in (self._hook, *(one.hook for one in self.maps)):
             hook.remove()
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """By the names that an adapter's file has for them."""
+        """The tensors of an adapter file, by name."""
         for name, learnt in zip(self._names, self.maps, strict=True):
             yield name + adapter_file.DOWN, learnt.down.detach().half()
             yield name + adapter_file.UP, learnt.up.detach().half()

@@ -1,4 +1,4 @@
-"""What a trained model's folder says of it, as `weft.decoding.diffusion.models` reads it."""
+"""The config of a trained model's folder, as `weft.decoding.diffusion.models` reads it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _TEXT_FILES: Final = ("tokenizer.json", "tokenizer_config.json", "chat_template.
 
 
 def write_adapter_config(
-    folder: Path, model_type: str, told: Mapping[str, object], base: Fingerprint
+    folder: Path, model_type: str, details: Mapping[str, object], base: Fingerprint
 ) -> None:
-    """Of a folder with thin maps for the model `base`, as `told`. Raises: `OSError`."""
-    own = {**told, "adapter": ADAPTER, "target": asdict(base)}
+    """Write the config of an adapter folder for `base`, with `details`. Raises: `OSError`."""
+    own = {**details, "adapter": ADAPTER, "target": asdict(base)}
     write_config(folder, {"model_type": model_type, OWN: own})
 
 
-def write_model_config(folder: Path, base: Path, told: Mapping[str, object]) -> None:
-    """Of a folder with all weights, whose config is there; it gets the texts' files of `base`.
+def write_model_config(folder: Path, base: Path, details: Mapping[str, object]) -> None:
+    """Add `details` to the config of a folder with all weights, and the text files of `base`.
 
     Raises: `OSError`.
     """
     for name in _TEXT_FILES:
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
-    write_config(folder, {**json.loads((folder / CONFIG).read_text("utf-8")), OWN: dict(told)})
+    write_config(folder, {**json.loads((folder / CONFIG).read_text("utf-8")), OWN: dict(details)})

@@ -1,4 +1,4 @@
-"""What the narrow documents are about: words to draw from, and words that nobody has seen."""
+"""Random values of generated documents: listed words, and invented ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DrawValue = Callable[[np.random.Generator], Value]
 
 @dataclass(frozen=True, slots=True)
 class ValueGenerator:
-    """Values that are drawn, and the JSON Schema that they fit."""
+    """A random value, and its JSON Schema."""
 
     draw: DrawValue
     schema: JsonSchema
@@ -53,12 +53,12 @@ _VOWELS: Final = _listed("a e i o u")
 
 
 def draw_one(words: tuple[str, ...] | list[str], rng: np.random.Generator) -> str:
-    """Any of them."""
+    """A random one of `words`."""
     return words[int(rng.integers(len(words)))]
 
 
 def invented(rng: np.random.Generator) -> str:
-    """A name that is none: what is to be learnt is to copy, not to know."""
+    """An invented name, so that the model learns to copy, not to recall."""
     syllables = [draw_one(_ONSETS, rng) + draw_one(_VOWELS, rng) for _ in range(rng.integers(2, 4))]
     return "".join(syllables).capitalize()
 
@@ -78,7 +78,7 @@ def among(words: list[str], *, closed: bool = False) -> ValueGenerator:
 
 
 def whole(low: int, high: int) -> ValueGenerator:
-    """A whole number, both ends included, which the schema does not tell."""
+    """A whole number, both bounds included, without bounds in the schema."""
     return ValueGenerator(lambda rng: int(rng.integers(low, high + 1)), {"type": "integer"})
 
 
@@ -89,7 +89,7 @@ def bounded(low: int, high: int) -> ValueGenerator:
 
 
 def several(words: list[str]) -> ValueGenerator:
-    """Two or three different ones."""
+    """Two or three different ones of `words`."""
 
     def draw(rng: np.random.Generator) -> Value:
         count = int(rng.integers(2, 4))
@@ -99,12 +99,12 @@ def several(words: list[str]) -> ValueGenerator:
 
 
 def _price(rng: np.random.Generator) -> Value:
-    """With cents that JSON does not shorten."""
+    """A price with one decimal, which JSON keeps."""
     return int(rng.integers(1, 200)) + int(rng.integers(1, 10)) / 10
 
 
 def _date(rng: np.random.Generator) -> Value:
-    """As ISO 8601 has it."""
+    """A date in ISO 8601."""
     year, month, day = rng.integers([2020, 1, 1], [2030, 13, 29])
     return f"{year}-{month:02d}-{day:02d}"
 

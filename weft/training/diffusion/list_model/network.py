@@ -19,9 +19,9 @@ from weft.decoding.diffusion.models.folder import FORMAT, OWN
 from weft.decoding.diffusion.oracle import vocabulary as words
 
 _SPECIAL: Final = 4
-"""The first ids are no words: padding, end, separator, mask."""
+"""The first ids are not words: padding, end, separator, mask."""
 _SPACE: Final = "Ġ"
-"""How byte-level tokenizers write the space that a word begins with."""
+"""The space before a word in byte-level tokenizers."""
 _TEMPLATE: Final = (
     "{% for message in messages %}{% if message.role == 'user' %}"
     " {{ message.content | trim | replace(' |', '<sep>') }}<sep>"
@@ -31,7 +31,7 @@ _TEMPLATE: Final = (
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Reads words of the list languages, between single spaces, and no others."""
+    """A tokenizer of the words of the list languages, separated by single spaces."""
     spelling = {
         token if number < _SPECIAL else _SPACE + token: number
         for number, token in enumerate(words.TOKENS)
@@ -56,13 +56,13 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Beside the weights of a list model. Raises: `OSError`."""
+    """Write the tokenizer of a list model to `folder`. Raises: `OSError`."""
     tokenizer().save_pretrained(folder)
 
 
 Variant = Literal["full", "block", "ar"]
 VARIANTS: Final[tuple[Variant, ...]] = ("full", "block", "ar")
-"""All slots see all; blocks see themselves and those before; the autoregressive twin."""
+"""Full attention, block-causal attention, and the autoregressive baseline."""
 BLOCK: Final = 4
 _HINT: Final = "name the folder of a list model of the same size"
 _WEIGHTS: Final = "model.safetensors"
@@ -72,11 +72,11 @@ _WIDEST: Final = 4096
 _MOST_LAYERS: Final = 64
 _POSITIONS: Final = 256
 _SPREAD: Final = 0.05
-"""Standard deviation of the first weights: more than usual, the model being small."""
+"""Standard deviation of initial weights: larger than usual, because the model is small."""
 
 
 def check_size(width: int, layers: int) -> None:
-    """Raises: `InputError` for a model that cannot be, or that no list asks for."""
+    """Raises: `InputError` for a size that is invalid, or too large."""
     if not 32 <= width <= _WIDEST or width % 32:
         raise InputError(
             f"there is no list model of width {width}", hint=f"take a multiple of 32, to {_WIDEST}"
@@ -88,7 +88,7 @@ def check_size(width: int, layers: int) -> None:
 
 
 def new(width: int, layers: int, seed: int) -> LlamaForCausalLM:
-    """A model that has learnt nothing. `width` is a multiple of 32, the size of its heads."""
+    """An untrained model. `width` is a multiple of 32, the size of its heads."""
     config = LlamaConfig(
         vocab_size=words.SIZE,
         hidden_size=width,
@@ -108,9 +108,9 @@ def new(width: int, layers: int, seed: int) -> LlamaForCausalLM:
 
 
 def begin_with(model: LlamaForCausalLM, folder: Path) -> None:
-    """Give a new model the weights of one that was saved.
+    """Load the weights of a saved model into a new one.
 
-    Raises: `InputError` where there are none, or of another shape.
+    Raises: `InputError` for missing weights, or those of another shape.
     """
     tensors = _weights(folder)
     for name, parameter in model.named_parameters():
@@ -121,7 +121,7 @@ def begin_with(model: LlamaForCausalLM, folder: Path) -> None:
 
 
 def beginning_with(folder: Path) -> LlamaForCausalLM:
-    """A model as it was saved. Raises: `InputError` for a folder that holds none."""
+    """A saved model. Raises: `InputError` for a folder without one."""
     tensors = _weights(folder)
     embedded = tensors.get(_EMBEDDING)
     if embedded is None or embedded.ndim != 2 or not 0 < embedded.shape[1] <= _WIDEST:

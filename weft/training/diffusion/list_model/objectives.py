@@ -1,8 +1,8 @@
-"""What the three list models learn: masked slots from the rest, in a block, or the next token.
+"""Objectives of the three list models: masked slots, masked slots of a block, or the next token.
 
-Masked diffusion (LLaDA, arXiv 2502.09992) in its uniformly weighted form: the mean of -log p over
-masked slots, in expectation over answers. What stands in a slot is the average of all valid answers
-that agree with what is read, so that drawing one of them adds no noise. Half of the texts are read
+Masked diffusion (LLaDA, arXiv 2502.09992) with uniform weights: the mean of -log p over masked
+slots, in expectation over answers. The goal of a slot is the average of all valid answers that
+agree with the visible slots, so that sampling an answer adds no noise. Half of the texts are read
 with all slots of their answers masked, as decoding begins; the others twice, with some masked and
 then the rest (complementary masks, Fast-dLLM v2, arXiv 2509.26328).
 """
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 def hidden(
     model: LlamaForCausalLM, ids: torch.Tensor, wanted: torch.Tensor, sees: torch.Tensor | None
 ) -> torch.Tensor:
-    """[wanted slots, width]: what the head reads there, with gradients.
+    """[wanted slots, width]: the input of the head there, with gradients.
 
-    ids, wanted: [texts, slots]. sees: [slots, slots], True where a slot sees another; None: all see
-    all.
+    ids, wanted: [texts, slots]. sees: [slots, slots] bool; None: full attention.
     """
     base, config = model.model, model.config
     turns = _turns(base.rotary_emb.inv_freq, ids.shape[1])
@@ -41,10 +40,10 @@ def hidden(
     eps: float = config.rms_norm_eps
     for layer in base.layers:
         read = _normed(states, layer.input_layernorm.weight, eps)
-        found = _attention(layer.self_attn, read, turns, sees)
-        if layer is base.layers[-1]:  # from here on, slots do without each other
-            states, found = states[wanted], found[wanted]
-        states = states + layer.self_attn.o_proj(found)
+        attended = _attention(layer.self_attn, read, turns, sees)
+        if layer is base.layers[-1]:  # from here on, slots are independent
+            states, attended = states[wanted], attended[wanted]
+        states = states + layer.self_attn.o_proj(attended)
         read = _normed(states, layer.post_attention_layernorm.weight, eps)
         both = torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight])
         gate, up = linear(read, both).chunk(2, dim=-1)
@@ -53,7 +52,7 @@ def hidden(
 
 
 def block_causal(slots: int, block: int) -> torch.Tensor:
-    """[slots, slots]: a slot sees its block and those before. Blocks of one are causal."""
+    """[slots, slots]: a slot sees its block and earlier ones. Blocks of one are causal."""
     blocks = torch.arange(slots) // block
     return blocks[:, None] >= blocks
 
@@ -80,17 +79,17 @@ def _attention(
     turns: tuple[torch.Tensor, torch.Tensor],
     sees: torch.Tensor | None,
 ) -> torch.Tensor:
-    """[texts, slots, width], before the heads are mixed."""
+    """[texts, slots, width], before the output projection."""
     texts, slots, width = read.shape
     three = (attention.q_proj, attention.k_proj, attention.v_proj)
     weights = torch.cat([projection.weight for projection in three])
     apart = linear(read, weights).view(texts, slots, 3, -1, attention.head_dim)
     query, key, value = apart.permute(2, 0, 3, 1, 4).float()
     with torch.autocast(read.device.type, enabled=False):
-        found = scaled_dot_product_attention(
+        attended = scaled_dot_product_attention(
             _turned(query, turns), _turned(key, turns), value, sees
         )
-    return found.transpose(1, 2).reshape(texts, slots, width)
+    return attended.transpose(1, 2).reshape(texts, slots, width)
 
 
 Bits = NDArray[np.bool_]
@@ -99,10 +98,10 @@ Bits = NDArray[np.bool_]
 def expected_tokens(
     question: ListQuestion, answer: NDArray[np.int64], decided: Bits
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-    """The tokens that may stand there, [tokens], and how likely each is, [slots, tokens].
+    """The possible tokens, [tokens], and their probabilities by slot, [slots, tokens].
 
     answer   [slots] a valid one
-    decided  [slots] which of it are known
+    decided  [slots] which of its slots are known
 
     None for an operation with one valid answer.
     """
@@ -128,8 +127,8 @@ def _hot(same: ListQuestion) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=1024)
 def _average(same: ListQuestion) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = _hot(same).mean(axis=0, dtype=np.float32)
-    return found
+    average: NDArray[np.float32] = _hot(same).mean(axis=0, dtype=np.float32)
+    return average
 
 
 _END_MASK_RATES: Final = (0.0, 1.0)
@@ -138,9 +137,7 @@ and together."""
 
 
 class MaskedObjective:
-    """Learns what stands in masked slots. `block` 0: all slots see all; else block-causal, and of
-    each text one block is learnt, with those before it whole.
-    """
+    """Trains on masked slots. `block` 0: full attention; else on one block of each text."""
 
     def __init__(self, model: LlamaForCausalLM, block: int = 0) -> None:
         self.module: torch.nn.Module = model
@@ -148,11 +145,11 @@ class MaskedObjective:
         self.block = block
 
     def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
-        """The mean over masked slots."""
+        """The mean loss of masked slots."""
         ours = batch.answer | batch.end
-        seen = torch.ones_like(ours)
+        visible = torch.ones_like(ours)
         if self.block:
-            now, seen = _one_block(ours, self.block, rng)
+            now, visible = _one_block(ours, self.block, rng)
             ours = ours & now
         some = ours & _some(batch, rng)
         half = len(ours) // 2
@@ -162,12 +159,12 @@ class MaskedObjective:
         sees = block_causal(ids.shape[1], self.block) if self.block else None
         with mixed_precision(ids.device):
             logits = self._model.lm_head(hidden(self._model, ids, masked, sees))
-        goals = _goals(batch, texts, masked, seen[texts] & ~masked)
+        goals = _goals(batch, texts, masked, visible[texts] & ~masked)
         return cross_entropy(logits.float(), goals)
 
 
 class CausalObjective:
-    """Learns the next token of answers: the autoregressive twin."""
+    """Trains on the next token of answers: the autoregressive baseline."""
 
     block = 1
 
@@ -176,7 +173,7 @@ class CausalObjective:
         self._model = model
 
     def loss(self, batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
-        """The mean over the tokens of answers and the EOS after them."""
+        """The mean loss of answer tokens and the EOS after them."""
         read = batch.tokens[:, :-1]
         learnt = batch.answer | batch.end
         with mixed_precision(read.device):
@@ -192,24 +189,23 @@ class CausalObjective:
 def _goals(
     batch: ListBatch, texts: torch.Tensor, learnt: torch.Tensor, known: torch.Tensor
 ) -> torch.Tensor:
-    """[learnt slots, vocabulary]: what stands there, on average over all answers that agree with
-    what is known.
+    """[learnt slots, vocabulary]: the average of all answers that agree with the known slots.
 
-    texts          [rows]: which text each row is of
+    texts          [rows]: the text of each row
     learnt, known  [rows, slots]
     """
     tokens = batch.tokens[texts][learnt]
     goals = torch.nn.functional.one_hot(tokens, words.SIZE).float()
     first = 0
     for text, row, sure in zip(texts.tolist(), learnt.numpy(), known.numpy(), strict=True):
-        mine = batch.answer[text].numpy()
-        wanted = row[mine]
+        inside = batch.answer[text].numpy()
+        wanted = row[inside]
         count = int(wanted.sum())
         if count:
-            answer = batch.tokens[text].numpy()[mine]
-            found = expected_tokens(batch.questions[text], answer, sure[mine])
-            if found is not None:
-                alphabet, shares = found
+            answer = batch.tokens[text].numpy()[inside]
+            expected = expected_tokens(batch.questions[text], answer, sure[inside])
+            if expected is not None:
+                alphabet, shares = expected
                 goals[first : first + count] = 0.0
                 goals[first : first + count, torch.from_numpy(alphabet)] = torch.from_numpy(
                     shares[wanted]
@@ -219,7 +215,7 @@ def _goals(
 
 
 def _some(batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
-    """[texts, slots]: each at a rate of its text; the EOS after an answer at one of their own."""
+    """[texts, slots]: masked at a random rate of each text; EOS at a rate of their own."""
     texts, slots = batch.tokens.shape
     rates = rng.random((texts, 2))
     ends = rng.integers(4, size=texts)
@@ -231,7 +227,7 @@ def _some(batch: ListBatch, rng: np.random.Generator) -> torch.Tensor:
 def _one_block(
     ours: torch.Tensor, block: int, rng: np.random.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """[texts, slots] each: of each text a block that has slots of `ours`; it and those before."""
+    """[texts, slots] each: a random block with slots of `ours`; that block and earlier ones."""
     slots = ours.shape[1]
     first = ours.to(torch.int8).argmax(dim=1).numpy() // block
     last = (slots - 1) // block

@@ -1,6 +1,6 @@
-"""Batches of questions and answers, made on the fly. All texts of a batch fill the same slots.
+"""Batches of generated questions and answers, whose texts all fill the same slots.
 
-What an answer leaves of its canvas is filled with EOS, so no batch needs padding.
+The rest of a canvas is filled with EOS, so batches need no padding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HELD_OUT_EVERY: Final = 10
 
 
 def is_held_out(question: ListQuestion) -> bool:
-    """Whether no training sees a question about these items, in whatever order. A tenth are."""
+    """Whether the question has held-out items, in any order. A tenth of all sets of items are."""
     text = " ".join(str(item) for item in sorted(question.items))
     return zlib.crc32(text.encode("ascii")) % _HELD_OUT_EVERY == 0
 
@@ -32,7 +32,7 @@ def is_held_out(question: ListQuestion) -> bool:
 def draw_question(
     operation: str, n: int, rng: np.random.Generator, *, unseen: bool = False
 ) -> ListQuestion:
-    """A question of those that are learnt from; with `unseen`, of those held out.
+    """A random question for training; with `unseen`, a held-out one.
 
     Raises: as `random_question`.
     """
@@ -43,17 +43,14 @@ def draw_question(
 
 
 def draw_answer(question: ListQuestion, rng: np.random.Generator) -> tuple[int, ...]:
-    """One of its valid answers, all equally likely."""
+    """A random valid answer, uniformly."""
     codes = patterns(canonical_question(question))
     alphabet = LANGUAGES[question.operation].alphabet(question)
     return tuple(alphabet[code] for code in codes[rng.integers(len(codes))])
 
 
 def canonical_question(question: ListQuestion) -> ListQuestion:
-    """The question that stands for all whose answers are built in the same way.
-
-    It differs in the names only, where their order or kind does not matter.
-    """
+    """The representative of all questions with the same answer patterns."""
     items = question.items
     if question.operation == "sort":
         order = np.argsort(np.argsort(items))
@@ -71,14 +68,14 @@ def canonical_question(question: ListQuestion) -> ListQuestion:
 
 @lru_cache(maxsize=4096)
 def patterns(question: ListQuestion) -> NDArray[np.int64]:
-    """[answers, tokens]: codes into the alphabet."""
+    """[answers, tokens]: answers as codes of the alphabet."""
     return np.array(list(LANGUAGES[question.operation].patterns(question)), dtype=np.int64)
 
 
 LONGEST: Final = 40
-"""Slots of the longest canvas that is learnt: question, answer and what is left of it."""
+"""Slots of the longest canvas: question, answer and rest."""
 _EMPTY: Final = (0.35, 0.3, *(0.04,) * 5, *(0.01,) * 10)
-"""How often a canvas has 0, 1, 2.. slots more than the answer needs, before division."""
+"""Unnormalised weights of canvases with 0, 1, 2.. spare slots."""
 _SIZES: Final = {3: 1.0, 4: 1.0, 5: 1.0, 6: 2.0}
 _OFTEN: Final = {
     "copy": 0.5,
@@ -95,12 +92,12 @@ _OFTEN: Final = {
     "parity": 0.5,
     "words_to_sentence": 2.0,
 }
-"""What is hard to learn is asked more often: above all which items are left over."""
+"""Weights of operations, higher for hard ones, above all those about leftover items."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionMix:
-    """How often an operation is asked, and about how many items: numbers before division."""
+    """Unnormalised weights of operations, and of numbers of items."""
 
     operations: Mapping[str, float] = field(
         default_factory=lambda: {name: _OFTEN.get(name, 1.0) for name in LANGUAGES}
@@ -110,10 +107,10 @@ class QuestionMix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListBatch:
-    """Questions with answers, side by side.
+    """Questions with answers.
 
     tokens  [texts, slots]: ids
-    answer  [texts, slots]: whether the slot is of the answer, the EOS after it not included
+    answer  [texts, slots]: whether the slot belongs to the answer, without the EOS after it
     end     [texts, slots]: whether it is one of the EOS after the answer
     """
 
@@ -124,12 +121,12 @@ class ListBatch:
 
     @property
     def learnt_tokens(self) -> int:
-        """Those of answers, and the EOS after them."""
+        """Number of answer tokens, and of the EOS after them."""
         return int((self.answer | self.end).sum())
 
 
 class ListSource:
-    """Draws texts of a mix of operations; those held out are never drawn."""
+    """A `BatchSource` of a mix of operations, without held-out questions."""
 
     def __init__(self, mix: QuestionMix | None = None) -> None:
         shapes = _shapes(mix or QuestionMix())
@@ -137,13 +134,13 @@ class ListSource:
         weights = np.array([weight for *_, weight in shapes])
         fills = np.array([prompt + answer for _, _, prompt, answer, _ in shapes])
         empty = np.array(_EMPTY)
-        self._weights = np.zeros((LONGEST + 1, len(shapes)))  # of a shape in a canvas of so many
+        self._weights = np.zeros((LONGEST + 1, len(shapes)))  # of a shape by slots of the canvas
         for at, (fill, weight) in enumerate(zip(fills, weights, strict=True)):
             room = empty[: LONGEST + 1 - fill]
             self._weights[fill : fill + len(room), at] = weight * room
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> ListBatch:
-        """`texts` of them in canvases of equal length, of at most `longest` slots."""
+        """`texts` texts in canvases of equal length, of at most `longest` slots."""
         weights = self._weights[: longest + 1]
         sums = weights.sum(axis=1)
         slots = int(rng.choice(len(sums), p=sums / sums.sum()))
@@ -167,8 +164,8 @@ class ListSource:
 
 
 def _shapes(mix: QuestionMix) -> list[tuple[str, int, int, int, float]]:
-    """Operation, items, slots of the prompt, of the answer, and how often."""
-    found = []
+    """Operation, items, slots of the prompt, of the answer, and weight."""
+    shapes = []
     rng = np.random.default_rng(0)
     for name, often in mix.operations.items():
         language = LANGUAGES[name]
@@ -177,5 +174,5 @@ def _shapes(mix: QuestionMix) -> list[tuple[str, int, int, int, float]]:
                 question = random_question(name, n, rng)
                 prompt, answer = len(question.prompt), language.length(question)
                 if prompt + answer <= LONGEST:
-                    found.append((name, n, prompt, answer, often * weight))
-    return found
+                    shapes.append((name, n, prompt, answer, often * weight))
+    return shapes

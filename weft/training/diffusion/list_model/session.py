@@ -1,6 +1,6 @@
-"""A whole training of a list model: texts made on the fly, steps, a folder, what it can do.
+"""The training of a list model: generated texts, steps, a folder, an evaluation.
 
-It is examined on questions about items that no training sees, in whole passes.
+It is evaluated on questions about held-out items, in whole passes.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListPredictor:
-    """A model with what its slots see: `block` 0 is all of them. `causal`: the next token is read
-    off the slot before it.
-    """
+    """A list model. `block` 0: full attention. `causal`: a slot predicts the next one."""
 
     model: LlamaForCausalLM
     block: int = 0
@@ -64,47 +62,46 @@ class ListPredictor:
         sees = block_causal(ids.shape[1], block) if block else None
         at = wanted.roll(-1, dims=1) if self.causal else wanted
         with torch.no_grad():
-            found: torch.Tensor = self.model.lm_head(hidden(self.model, ids, at, sees)).float()
-        found[:, [words.MASK, words.PAD]] = -torch.inf
-        return found
+            logits: torch.Tensor = self.model.lm_head(hidden(self.model, ids, at, sees)).float()
+        logits[:, [words.MASK, words.PAD]] = -torch.inf
+        return logits
 
 
 def questions(operation: str, n: int, count: int, seed: int = 0) -> list[ListQuestion]:
-    """`count` of those that are held out."""
+    """`count` held-out questions."""
     rng = np.random.default_rng([seed, n])
     return [draw_question(operation, n, rng, unseen=True) for _ in range(count)]
 
 
 def validity(
     reader: ListPredictor,
-    asked: list[ListQuestion],
+    examples: list[ListQuestion],
     passes: int,
     rng: np.random.Generator | None = None,
 ) -> float:
     """The share of valid answers to questions of one form.
 
-    passes: in how many an answer is written; 0: one token a pass, in random order for a model that
-    fills slots, the next one for a causal model. rng: draws the job, and tokens as they are
-    predicted; None: the likeliest tokens.
+    passes: in which an answer is written; 0: one token a pass, in random order, or from left to
+    right with a causal model. rng: for the order, and for sampling; None: the likeliest tokens.
     """
-    answers = _answers(reader, asked, passes, rng)
-    right = [valid(question, row) for question, row in zip(asked, answers.tolist(), strict=True)]
+    answers = _answers(reader, examples, passes, rng)
+    right = [valid(question, row) for question, row in zip(examples, answers.tolist(), strict=True)]
     return float(np.mean(right))
 
 
 def _answers(
     reader: ListPredictor,
-    asked: list[ListQuestion],
+    examples: list[ListQuestion],
     passes: int,
     rng: np.random.Generator | None,
 ) -> NDArray[np.int64]:
     """[questions, tokens of an answer], on a canvas with one slot more, which is an EOS."""
-    first = len(asked[0].prompt)
-    length = LANGUAGES[asked[0].operation].length(asked[0])
-    ids = torch.full((len(asked), first + length + 1), words.MASK)
-    for row, question in zip(ids, asked, strict=True):
+    first = len(examples[0].prompt)
+    length = LANGUAGES[examples[0].operation].length(examples[0])
+    ids = torch.full((len(examples), first + length + 1), words.MASK)
+    for row, question in zip(ids, examples, strict=True):
         row[:first] = torch.tensor(question.prompt)
-    order = np.tile(np.arange(first, first + length), (len(asked), 1))
+    order = np.tile(np.arange(first, first + length), (len(examples), 1))
     if not reader.causal and not reader.block:
         order = (rng or np.random.default_rng(0)).permuted(order, axis=1)
     for slots in np.array_split(order, passes or length, axis=1):
@@ -136,9 +133,9 @@ def _train(
     model = network.new(settings["width"], settings["layers"], schedule.seed)
     if job.model is not None:
         network.begin_with(model, job.model)
-    lesson = _lesson(model, variant)
+    objective = _objective(model, variant)
     trainer = Trainer[ListBatch](
-        lesson, ListSource(), schedule, job.out / CHECKPOINT, optimiser=_optimiser
+        objective, ListSource(), schedule, job.out / CHECKPOINT, optimiser=_optimiser
     )
     if resume:
         trainer.resume()
@@ -147,7 +144,7 @@ def _train(
         return None
     count = settings["examined"]
     listener.on_news(EvaluationStarted(count * len(LANGUAGES)))
-    reader = ListPredictor(model, lesson.block, variant == "ar")
+    reader = ListPredictor(model, objective.block, variant == "ar")
     lines = []
     for line in _examined(reader, count, schedule.seed) if count else ():
         if listener.stop():
@@ -165,7 +162,9 @@ def _variant(name: str | None) -> network.Variant:
     raise InputError(f"there is no list model {name!r}", hint=f"--variant is one of {there}")
 
 
-def _lesson(model: LlamaForCausalLM, variant: network.Variant) -> MaskedObjective | CausalObjective:
+def _objective(
+    model: LlamaForCausalLM, variant: network.Variant
+) -> MaskedObjective | CausalObjective:
     if variant == "ar":
         return CausalObjective(model)
     return MaskedObjective(model, network.BLOCK if variant == "block" else 0)
@@ -174,22 +173,22 @@ def _lesson(model: LlamaForCausalLM, variant: network.Variant) -> MaskedObjectiv
 def _optimiser(
     learnt: Mapping[str, torch.nn.Parameter], schedule: Schedule
 ) -> torch.optim.Optimizer:
-    """Muon for what stands between embeddings and head."""
+    """Muon for the weights between embeddings and head."""
     inner = {name: p for name, p in learnt.items() if p.ndim == 2 and ".layers." in name}
     others = [p for name, p in learnt.items() if name not in inner]
     return Muon(inner.values(), others, schedule.rate, schedule.decay)
 
 
 def _examined(reader: ListPredictor, count: int, seed: int) -> Iterator[str]:
-    """A line for each operation."""
+    """The result of each operation, as a line of text."""
     for name in LANGUAGES:
         n = min(_ITEMS, LANGUAGES[name].longest)
-        asked = questions(name, n, count, seed)
+        examples = questions(name, n, count, seed)
         rng = None if name in DETERMINISTIC else np.random.default_rng(seed)
-        one_by_one = validity(reader, asked, 0, rng)
+        one_by_one = validity(reader, examples, 0, rng)
         line = f"{name} of {n}: {one_by_one:.1%} valid one by one"
         if not reader.causal:
-            line += f", {validity(reader, asked, 1, rng):.1%} in one step"
+            line += f", {validity(reader, examples, 1, rng):.1%} in one step"
             if name in ONE_STEP:
                 line += f" ({one_step(name, n):.1%} if predictions were true)"
         yield line

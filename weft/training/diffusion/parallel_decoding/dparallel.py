@@ -1,8 +1,8 @@
-"""dParallel: a model learns to be certain of many slots at once (arXiv 2509.26488).
+"""dParallel: trains a model to be certain of many slots at once (arXiv 2509.26488).
 
-Of each text one block is learnt, with those before it whole and those after it masked: the cross
+Of each text one block is trained, with earlier blocks whole and later ones masked: the cross
 entropy of its masked slots, and of its other slots with these masked instead; and, where the
-likeliest token is right already, the entropy of a sharpened prediction, so that it gets surer.
+likeliest token is right already, the entropy of a sharpened prediction, to raise certainty.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
 
 
 _ALPHA: Final = 2.0
-"""Of the rank: by how much more thin maps count than they are scaled for."""
+"""Alpha of LoRA, as a multiple of the rank."""
 _PRESET: Final = "dparallel"
 
 
 class DiffusionStudent:
-    """The job's model. `rank` 0: all weights are learnt.
+    """The job's model in training. `rank` 0: all weights are trained.
 
-    Raises: `InputError` for a model that cannot be read, or whose sight no training here has.
+    Raises: `InputError` for an unreadable model, or one with unsupported attention.
     """
 
     def __init__(self, job: DiffusionTrainingJob, rank: int) -> None:
@@ -92,7 +92,7 @@ class DiffusionStudent:
 
     @property
     def mask(self) -> int:
-        """What an undecided slot holds."""
+        """The mask, which undecided slots contain."""
         assert self.traits.mask_id is not None
         return self.traits.mask_id
 
@@ -106,34 +106,34 @@ class DiffusionStudent:
         """[wanted slots, vocabulary], aligned, with gradients.
 
         ids, wanted  [texts, slots]
-        sees         [slots, slots] bool: which others a slot sees
+        sees         [slots, slots] bool: visibility
         """
-        # a shifted model predicts a slot where the one before it is read
+        # a shifted model predicts a slot at the one before it
         rows = wanted.roll(-1, dims=1) if self.traits.shifted else wanted
         with mixed_precision(self.device):
             output = self._model.base_model(
                 input_ids=ids, attention_mask=sees.expand(len(ids), 1, -1, -1), use_cache=False
             )
-            found: torch.Tensor = self._model.get_output_embeddings()(
+            logits: torch.Tensor = self._model.get_output_embeddings()(
                 output.last_hidden_state[rows]
             )
-        return found.float()[:, : self.traits.vocabulary]
+        return logits.float()[:, : self.traits.vocabulary]
 
     def save(self, folder: Path) -> None:
-        """Write a whole model in half precision, in weft's own format. Raises: `OSError`."""
+        """Write the whole model in half precision, in weft's own format. Raises: `OSError`."""
         if self._maps is not None:
-            beside = folder / f".{model_config.ADAPTER}"
-            adapter_file.write(beside, dict(self._maps.tensors()), self._maps.alpha)
+            partial = folder / f".{model_config.ADAPTER}"
+            adapter_file.write(partial, dict(self._maps.tensors()), self._maps.alpha)
             try:
                 self._maps.detach_hooks()
-                adapter_file.merge(self._model, beside)
+                adapter_file.merge(self._model, partial)
             finally:
-                beside.unlink(missing_ok=True)
+                partial.unlink(missing_ok=True)
         with no_progress_bars():
-            self._model.cpu().half().save_pretrained(folder)  # nothing is learnt after it
-        model_config.write_model_config(folder, self._loaded.folder, self._told())
+            self._model.cpu().half().save_pretrained(folder)  # the last use of the model
+        model_config.write_model_config(folder, self._loaded.folder, self._config())
 
-    def _told(self) -> dict[str, object]:
+    def _config(self) -> dict[str, object]:
         traits = self.traits
         return {
             "format": FORMAT,
@@ -149,31 +149,31 @@ class DiffusionStudent:
 
 _SHARPENED: Final = 0.5
 _CERTAINTY: Final = 2.0
-"""What entropy counts, beside cross entropy."""
+"""Weight of the entropy, relative to cross entropy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelfGeneratedBatch:
-    """Texts of equal length side by side. ids [texts, slots]; answer: where each answer begins."""
+    """Texts of equal length. ids [texts, slots]; answer: the first slot of each answer."""
 
     ids: torch.Tensor
     answer: torch.Tensor
 
     @property
     def learnt_tokens(self) -> int:
-        """Slots of answers."""
+        """Number of answer slots."""
         return int((self.ids.shape[1] - self.answer).sum())
 
 
 class SelfGeneratedSource:
-    """Draws from `texts`, once they are given; those of a batch are equally long."""
+    """A `BatchSource` of texts set later; those of a batch have equal length."""
 
     def __init__(self) -> None:
         self._by_length: list[list[SelfGeneratedText]] = []
         self._shares = np.zeros(0)
 
     def give(self, texts: Sequence[SelfGeneratedText]) -> None:
-        """Raises: `InputError` for none."""
+        """Set the texts. Raises: `InputError` for none."""
         if not texts:
             raise InputError("there are no texts to learn from")
         by_length: dict[int, list[SelfGeneratedText]] = defaultdict(list)
@@ -192,9 +192,8 @@ class SelfGeneratedSource:
 
 
 class CertaintyObjective:
-    """`block` slots are learnt at once, counted from the answer's first; `own`: of a model whose
-    slots see no later block, which are counted from slot 0 and are these blocks. Of a block, a
-    share from `least` to all is masked.
+    """Trains one block of `block` slots of each text, counted from the answer's first; with `own`,
+    the model's own blocks, counted from slot 0. Of a block, a share from `least` to all is masked.
     """
 
     def __init__(self, student: DiffusionStudent, block: int, own: bool, least: float) -> None:
@@ -203,7 +202,7 @@ class CertaintyObjective:
         self._block, self._own, self._least = block, own, least
 
     def loss(self, batch: SelfGeneratedBatch, rng: np.random.Generator) -> torch.Tensor:
-        """Cross entropies of both masks, each over its slots, and twice the entropy."""
+        """The cross entropies of both masks, plus the weighted entropy."""
         slots = batch.ids.shape[1]
         at = torch.arange(slots)
         starts = torch.zeros_like(batch.answer) if self._own else batch.answer
@@ -236,21 +235,21 @@ class CertaintyObjective:
         return losses + _CERTAINTY * entropy
 
     def _sees(self, slots: int) -> torch.Tensor:
-        """[slots, slots]: a slot sees all, or its block and those before."""
+        """[slots, slots]: full attention, or a slot's block and earlier ones."""
         blocks = torch.arange(slots) // (self._block if self._own else slots)
         return blocks[:, None] >= blocks
 
     def _chosen(
         self, batch: SelfGeneratedBatch, blocks: torch.Tensor, rng: np.random.Generator
     ) -> torch.Tensor:
-        """[texts, 1]: a block of each answer."""
+        """[texts, 1]: a random block of each answer."""
         first = blocks.gather(1, batch.answer[:, None])
         count = blocks[:, -1:] - first + 1
         share = torch.from_numpy(rng.random((len(blocks), 1)))
         return first + (share * count).long()
 
     def _some(self, inside: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-        """[texts, slots]: a share of those `inside`, one at least."""
+        """[texts, slots]: a random share of those `inside`, at least one."""
         texts, slots = inside.shape
         count = inside.sum(dim=1, keepdim=True).numpy()
         share = self._least + (1.0 - self._least) * rng.random((texts, 1))
@@ -279,21 +278,21 @@ def _train(
     own = adapter.traits.block
     student = DiffusionStudent(job, settings["rank"])
     block = own or settings["block"]
-    lesson = CertaintyObjective(student, block, own > 0, settings["least_masked"] / _ALL)
+    objective = CertaintyObjective(student, block, own > 0, settings["least_masked"] / _ALL)
     source = SelfGeneratedSource()
-    trainer = Trainer[SelfGeneratedBatch](lesson, source, schedule, job.out / CHECKPOINT)
+    trainer = Trainer[SelfGeneratedBatch](objective, source, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
-    asked = prompts.drawn(settings["texts"], slots, np.random.default_rng(schedule.seed))
+    selected = prompts.drawn(settings["texts"], slots, np.random.default_rng(schedule.seed))
     texts = write_texts(
         adapter,
-        asked,
+        selected,
         slots,
-        lambda done: listener.on_news(TextsWritten(done, len(asked))),
+        lambda done: listener.on_news(TextsWritten(done, len(selected))),
         listener.stop,
     )
     if texts is None:
-        trainer.keep()  # texts are the same when they are written again
+        trainer.keep()  # the same texts can be written again
         return None
     source.give(texts)
     losses = run_steps(trainer, listener)
@@ -305,7 +304,7 @@ def _train(
     after = load_teacher(replace(job, model=job.out))
     lines = _compared(adapter, after, unseen, slots, listener)
     if lines is None:
-        (job.out / CONFIG).unlink()  # it is measured when it is gone on with
+        (job.out / CONFIG).unlink()  # not complete: a resumed training measures it
         return None
     return finish(KIND.name, job, schedule.steps, losses, lines)
 
@@ -313,35 +312,35 @@ def _train(
 def _compared(
     before: ModelAdapter,
     after: ModelAdapter,
-    asked: list[Prompt],
+    prompts: list[Prompt],
     slots: int,
     listener: TrainingListener,
 ) -> list[str] | None:
-    """Lines on answers to prompts that were not learnt from; None when `listener.stop` said so."""
-    found = []
+    """Results on held-out prompts as lines of text; None when `listener.stop` returned true."""
+    rates = []
     for adapter in (before, after):
         tokens = passes = same = 0
-        for first in range(0, len(asked), _AT_ONCE):
-            some = asked[first : first + _AT_ONCE]
+        for first in range(0, len(prompts), _AT_ONCE):
+            some = prompts[first : first + _AT_ONCE]
             one_by_one = write_texts(before, some, slots, lambda _done: None, listener.stop)
             if one_by_one is None:
                 return None
             rows = denoising_rows(adapter, some, slots, [EntropyThresholdPolicy()] * len(some))
             denoise_all(rows, adapter)
             for row, text in zip(rows, one_by_one, strict=True):
-                kept = row.kept
-                tokens += len(kept)
+                written = row.kept
+                tokens += len(written)
                 passes += row.counters.forwards
-                same += int((kept == text.answer[: len(kept)]).sum())
-        found.append((tokens / max(passes, 1), same / max(tokens, 1)))
-    if not asked:
+                same += int((written == text.answer[: len(written)]).sum())
+        rates.append((tokens / max(passes, 1), same / max(tokens, 1)))
+    if not prompts:
         return []
-    (rate, agreed), (faster, agrees) = found
-    texts = f"{len(asked)} texts that were not learnt from"
-    told = "slots as the model that was learnt from writes them one by one"
+    (rate, agreed), (faster, agrees) = rates
+    texts = f"{len(prompts)} texts that were not learnt from"
+    same_slots = "slots as the model that was learnt from writes them one by one"
     return [
         f"{texts}: {rate:.2f} tokens a pass before, {faster:.2f} after",
-        f"{told}: {agreed:.0%} before, {agrees:.0%} after",
+        f"{same_slots}: {agreed:.0%} before, {agrees:.0%} after",
     ]
 
 
@@ -353,6 +352,6 @@ KIND: Final = DiffusionTrainerSpec(
     _train,
     frozenset({"model", "data", "device"}),
 )
-"""block: of a model that has no blocks of its own. slots: of an answer; 0: 16 of a list model's,
-else 64. rank: of the thin maps beside the weights; 0 learns all weights.
+"""block: of a model without blocks. slots: of an answer; 0: 16 for a list model, else 64. rank: of
+the low-rank updates; 0 trains all weights.
 """

@@ -1,7 +1,7 @@
-"""Learn2PD: a filter that tells which predictions are final (Bao et al., arXiv 2509.25188).
+"""Training of Learn2PD's filter of final predictions (Bao et al., arXiv 2509.25188).
 
-A text is written again, as greedily as can be right: in each pass all slots whose likeliest token
-is that of the first writing are decided, and how sure the model was of them is noted.
+A text is replayed with the greediest right decisions: each pass decides all slots whose likeliest
+token is that of the text, and records the confidence of every slot.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _AT_ONCE: Final = 48
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilterExamples:
-    """Passes over windows, each as the filter sees it.
+    """Passes over windows, as inputs and goals of the filter.
 
-    confidences [looks, slots] of the likeliest tokens, one where nothing is open
+    confidences [looks, slots] of the likeliest tokens, 1 where no slot is open
     right       [looks, slots] whether that token is the final one
     open        [looks, slots] whether the slot is judged
     """
@@ -67,17 +67,17 @@ class FilterExamples:
 
     @property
     def learnt_tokens(self) -> int:
-        """Slots that are judged."""
+        """Number of judged slots."""
         return int(self.open.sum())
 
     def at(self, which: NDArray[np.int64]) -> FilterExamples:
-        """Some of them."""
+        """The examples `which`."""
         return FilterExamples(self.confidences[which], self.right[which], self.open[which])
 
 
 @dataclass(slots=True)
 class FilterExampleRecorder:
-    """Where looks are gathered."""
+    """Collects examples."""
 
     slots: int
     rows: list[tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]] = field(
@@ -86,17 +86,17 @@ class FilterExampleRecorder:
 
     @property
     def looks(self) -> FilterExamples:
-        """All of them, in order."""
+        """All examples, in order."""
         parts = zip(*self.rows, strict=True)
         return FilterExamples(*(np.array(part) for part in parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayPolicy:
-    """A commit policy that knows the outcome: `text` [slots of the canvas]."""
+    """A commit policy that replays `text` [slots of the canvas], and records each pass."""
 
     text: Ids
-    noted: FilterExampleRecorder
+    recorder: FilterExampleRecorder
     needs: frozenset[Need] = frozenset()
 
     def begin(self, _canvas: Canvas, _traits: ModelTraits) -> _ReplaySession:
@@ -108,27 +108,27 @@ class ReplayPolicy:
 
 class _ReplaySession:
     def __init__(self, settings: ReplayPolicy) -> None:
-        self._text, self._noted = settings.text, settings.noted
+        self._text, self._recorder = settings.text, settings.recorder
 
     def propose(self, stats: Stats, _drawn: SampledTokens, canvas: Canvas) -> Action:
         right = stats.open & (stats.top_ids[:, 0] == self._text[stats.slots])
-        self._note(stats, right, canvas)
+        self._record(stats, right, canvas)
         chosen = right
-        if not right.any():  # otherwise it would look at the same canvas for ever
+        if not right.any():  # else the canvas would never change
             chosen = np.zeros_like(right)
             chosen[rank_rows(stats.confidence, stats.open)[:1]] = True
         slots = stats.slots[chosen]
         return Action(commit=SlotTokens.of(slots, self._text[slots]))
 
-    def _note(self, stats: Stats, right: NDArray[np.bool_], canvas: Canvas) -> None:
-        size = self._noted.slots
+    def _record(self, stats: Stats, right: NDArray[np.bool_], canvas: Canvas) -> None:
+        size = self._recorder.slots
         places = stats.slots - canvas.window.start
         inside = places < size
-        found = np.zeros((2, size), dtype=np.bool_)
-        found[0, places[inside]] = right[inside]
-        found[1, places[inside]] = stats.open[inside]
+        judged = np.zeros((2, size), dtype=np.bool_)
+        judged[0, places[inside]] = right[inside]
+        judged[1, places[inside]] = stats.open[inside]
         sure = confidences(stats, canvas, size).astype(np.float32)
-        self._noted.rows.append((sure, found[0], found[1]))
+        self._recorder.rows.append((sure, judged[0], judged[1]))
 
 
 def replay_texts(
@@ -138,11 +138,11 @@ def replay_texts(
     on_text: Callable[[int], None],
     stop: Callable[[], bool],
 ) -> FilterExamples | None:
-    """Looks of `slots` each at all texts; None when `stop` said so."""
-    noted = FilterExampleRecorder(slots)
+    """Examples with `slots` slots of all texts; None when `stop` returned true."""
+    recorder = FilterExampleRecorder(slots)
     for first in range(0, len(texts), _AT_ONCE):
         some = texts[first : first + _AT_ONCE]
-        policies = [ReplayPolicy(text.ids, noted) for text in some]
+        policies = [ReplayPolicy(text.ids, recorder) for text in some]
         rows = denoising_rows(
             adapter, [text.prompt for text in some], len(some[0].answer), policies
         )
@@ -150,7 +150,7 @@ def replay_texts(
         on_text(first + len(some))
         if stop():
             return None
-    return noted.looks
+    return recorder.looks
 
 
 _HELD_OUT_EVERY: Final = 10
@@ -158,17 +158,17 @@ _THRESHOLDS: Final = (0.9, 0.96)
 
 
 class FilterObjective:
-    """Learns whether predictions are final: binary cross entropy over open slots."""
+    """Trains the filter: binary cross entropy over open slots."""
 
     def __init__(self, slots: int, hidden: int, seed: int) -> None:
         torch.manual_seed(seed)
         self.module = torch.nn.Sequential(
             torch.nn.Linear(slots, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, slots)
         )
-        """So small that it is taught on the CPU, wherever the model computes."""
+        """So small that it is trained on the CPU, whatever the model's device."""
 
     def loss(self, batch: FilterExamples, rng: np.random.Generator) -> torch.Tensor:  # noqa: ARG002
-        """The mean over open slots."""
+        """The mean loss of open slots."""
         odds = self.module(torch.from_numpy(batch.confidences))
         judged = torch.from_numpy(batch.open)
         right = torch.from_numpy(batch.right).float()
@@ -176,19 +176,19 @@ class FilterObjective:
 
     @property
     def finality(self) -> FinalityFilter:
-        """The filter as it is now."""
+        """The current filter."""
         inward, _, outward = self.module
         parts = (inward.weight, inward.bias, outward.weight, outward.bias)
         return FinalityFilter(*(part.detach().numpy().copy() for part in parts))
 
 
 class FilterExampleSource:
-    """Draws from `looks`, once they are there."""
+    """A `BatchSource` of `looks`, which are set later."""
 
     looks: FilterExamples
 
     def draw(self, rng: np.random.Generator, texts: int, longest: int) -> FilterExamples:  # noqa: ARG002
-        """`texts` of them; all, where there are fewer."""
+        """`texts` random examples; all, if there are fewer."""
         if texts >= len(self.looks):
             return self.looks
         return self.looks.at(rng.choice(len(self.looks), texts, replace=False))
@@ -207,46 +207,50 @@ def _train(
     prompts = prompts_of(job, adapter.traits)
     room = settings["slots"] or prompts.slots
     slots = adapter.traits.block or room
-    lesson = FilterObjective(slots, settings["hidden"], schedule.seed)
+    objective = FilterObjective(slots, settings["hidden"], schedule.seed)
     source = FilterExampleSource()
-    trainer = Trainer[FilterExamples](lesson, source, schedule, job.out / CHECKPOINT)
+    trainer = Trainer[FilterExamples](objective, source, schedule, job.out / CHECKPOINT)
     if resume:
         trainer.resume()
-    asked = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
-    looks = _looks(adapter, asked, room, slots, listener)
+    selected = prompts.drawn(settings["texts"], room, np.random.default_rng(schedule.seed))
+    looks = _looks(adapter, selected, room, slots, listener)
     if looks is None:
-        trainer.keep()  # looks are the same when they are made again
+        trainer.keep()  # the same examples can be made again
         return None
     if len(looks) < _HELD_OUT_EVERY:
         raise InputError(
             f"{len(looks)} looks at predictions are too few to learn from",
             hint=f"write more texts: --set texts={KIND.settings['texts']}",
         )
-    held = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
-    source.looks = looks.at(np.flatnonzero(~held))
+    held_out = np.arange(len(looks)) % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
+    source.looks = looks.at(np.flatnonzero(~held_out))
     losses = run_steps(trainer, listener)
     if losses is None:
         return None
-    rest = looks.at(np.flatnonzero(held))
+    rest = looks.at(np.flatnonzero(held_out))
     listener.on_news(EvaluationStarted(len(rest)))
-    lines = list(_trusted(lesson.finality, rest))
-    told = {"looks": len(looks), "steps": schedule.steps}
-    learn2pd.save_filter(job.out, lesson.finality, adapter.traits.digest, told)
+    lines = list(_trusted(objective.finality, rest))
+    details = {"looks": len(looks), "steps": schedule.steps}
+    learn2pd.save_filter(job.out, objective.finality, adapter.traits.digest, details)
     return finish(KIND.name, job, schedule.steps, losses, lines)
 
 
 def _looks(
     adapter: ModelAdapter,
-    asked: Sequence[Prompt],
+    prompts: Sequence[Prompt],
     room: int,
     slots: int,
     listener: TrainingListener,
 ) -> FilterExamples | None:
-    """At answers with `room` slots, in windows of `slots`."""
-    count = len(asked)
+    """Examples of answers with `room` slots, in windows of `slots`."""
+    count = len(prompts)
     both = 2 * count
     texts = write_texts(
-        adapter, asked, room, lambda done: listener.on_news(TextsWritten(done, both)), listener.stop
+        adapter,
+        prompts,
+        room,
+        lambda done: listener.on_news(TextsWritten(done, both)),
+        listener.stop,
     )
     if texts is None:
         return None
@@ -260,7 +264,7 @@ def _looks(
 
 
 def _trusted(judge: FinalityFilter, looks: FilterExamples) -> Iterator[str]:
-    """A line for each threshold: how much it lets through, and how much of that is wrong."""
+    """The results of each threshold as a line of text: passed slots, and wrong ones."""
     odds = np.array([judge.final(row) for row in looks.confidences.astype(np.float64)])
     for threshold in _THRESHOLDS:
         passed = (odds > threshold) & looks.open
@@ -280,4 +284,4 @@ KIND: Final = DiffusionTrainerSpec(
     _train,
     frozenset({"model", "data", "device"}),
 )
-"""`slots` of an answer; 0: 16 of a list model's, else 64."""
+"""`slots` of an answer; 0: 16 for a list model, else 64."""

@@ -1,7 +1,7 @@
-"""What a diffusion model writes for prompts that may be learnt from, one token a pass.
+"""Texts that a diffusion model writes itself, one token a pass, to train it or its filter on.
 
-The surest slot first, the likeliest token: the teacher of what makes decoding faster. Prompts are
-list questions, made requests for JSON, or those of a file.
+Each pass writes the likeliest token of the surest slot. Prompts are list questions, generated
+requests for JSON, or those of a file.
 """
 
 from __future__ import annotations
@@ -43,48 +43,48 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelfGeneratedText:
-    """A prompt and what the model wrote after it, filled up with EOS: [prompt], [slots]."""
+    """A prompt and the model's answer, filled up with EOS: [prompt], [slots]."""
 
     prompt: tuple[int, ...]
     answer: Ids
 
     @property
     def ids(self) -> Ids:
-        """Both, [prompt + slots]."""
+        """Prompt and answer, [prompt + slots]."""
         return np.array([*self.prompt, *self.answer], dtype=np.int64)
 
 
 def load_teacher(job: DiffusionTrainingJob) -> NetworkAdapter:
-    """The job's model, where it is to be trained.
+    """The job's model on the device of the training.
 
-    Raises: `InputError` for a folder that cannot be read, or a model without a mask.
+    Raises: `InputError` for an unreadable folder, or a model without a mask.
     """
     assert job.model is not None
     options = NetworkOptions(dtype="float32", threads=job.threads, device=job.device)
     try:
-        found = load(job.model, options, find=job.find)
+        loaded = load(job.model, options, find=job.find)
     except CapabilityError as error:
         message = f"{job.model} is no diffusion model to learn from: {error.message}"
         raise InputError(message, hint=error.hint) from error
-    if found.traits.mask_id is None or not found.traits.end_ids:
+    if loaded.traits.mask_id is None or not loaded.traits.end_ids:
         raise InputError(
             f"{job.model} has no mask, or no token that ends a text",
             hint="such a model writes over noise, which neither of these trainings does",
         )
-    return NetworkAdapter(found.network, found.traits)
+    return NetworkAdapter(loaded.network, loaded.traits)
 
 
 def write_texts(
     adapter: ModelAdapter,
-    asked: Sequence[tuple[int, ...]],
+    prompts: Sequence[tuple[int, ...]],
     slots: int,
     on_text: Callable[[int], None],
     stop: Callable[[], bool],
 ) -> list[SelfGeneratedText] | None:
-    """An answer to each prompt; None when `stop` said so. `on_text` hears how many are there."""
+    """An answer to each prompt; None when `stop` returned true. `on_text` gets their number."""
     texts: list[SelfGeneratedText] = []
-    for first in range(0, len(asked), _AT_ONCE):
-        some = asked[first : first + _AT_ONCE]
+    for first in range(0, len(prompts), _AT_ONCE):
+        some = prompts[first : first + _AT_ONCE]
         rows = denoising_rows(
             adapter, some, slots, [FixedPacePolicy(EveryStep(1), "confidence")] * len(some)
         )
@@ -101,15 +101,13 @@ def write_texts(
 
 def denoising_rows(
     adapter: ModelAdapter,
-    asked: Sequence[tuple[int, ...]],
+    prompts: Sequence[tuple[int, ...]],
     slots: int,
     policies: Sequence[CommitPolicy],
 ) -> list[DenoisingRow]:
-    """A row for each prompt, with its policy; the window is all of the answer, where the model has
-    no blocks of its own.
-    """
+    """A row for each prompt with its policy; without blocks, the window is the answer."""
     rows = []
-    for number, (prompt, policy) in enumerate(zip(asked, policies, strict=True)):
+    for number, (prompt, policy) in enumerate(zip(prompts, policies, strict=True)):
         adapter.forget(number)
         canvas = Canvas(prompt, slots, fill_of(adapter.traits), row=number)
         config = policy_config(policy, adapter.traits)
@@ -118,34 +116,34 @@ def denoising_rows(
 
 
 def policy_config(policy: CommitPolicy, traits: ModelTraits) -> DecoderConfig:
-    """Nothing but the policy decides."""
+    """A decoder of `policy`, without other choices."""
     return DecoderConfig(policy, Blocks(), exact_cache(traits), FirstTerminator())
 
 
 Prompt = tuple[int, ...]
 _HELD_OUT: Final = 10**6
-"""Number of the first made request that nobody learns from, under every seed."""
+"""Number of the first generated request that no training uses, under any seed."""
 _HELD_OUT_EVERY: Final = 10
 
 
 class PromptSource(Protocol):
-    """Where prompts come from."""
+    """A source of prompts."""
 
     @property
     def slots(self) -> int:
-        """That an answer has, unless told otherwise."""
+        """The default number of slots of an answer."""
 
     def drawn(self, count: int, slots: int, rng: np.random.Generator) -> list[Prompt]:
-        """`count` of them, or all where there are fewer, whose answers fit into so many slots."""
+        """`count` prompts, or all, if fewer, whose answers fit `slots` slots."""
 
     def held_out(self, count: int) -> list[Prompt]:
-        """At most `count` that are never drawn."""
+        """At most `count` prompts that `drawn` never returns."""
 
 
 def prompts_of(job: DiffusionTrainingJob, traits: ModelTraits) -> PromptSource:
-    """Those of the job's `data`; without, what suits its model.
+    """The prompts of the job's `data`, else those that suit its model.
 
-    Raises: `InputError` for a file that cannot be read, or a model without a tokenizer.
+    Raises: `InputError` for an unreadable file, or a model without a tokenizer.
     """
     if job.data is None and (traits.vocabulary, traits.mask_id) == (words.SIZE, words.MASK):
         return ListPromptSource()
@@ -153,13 +151,13 @@ def prompts_of(job: DiffusionTrainingJob, traits: ModelTraits) -> PromptSource:
     tokenizer = Tokenizer(traits.folder)
     if job.data is None:
         return GeneratedPromptSource(tokenizer.encode)
-    asked = [_unanswered(each) for each in read_prompts(Path(job.data))]
-    return FilePromptSource([tokenizer.encode(conversation) for conversation in asked])
+    conversations = [_unanswered(each) for each in read_prompts(Path(job.data))]
+    return FilePromptSource([tokenizer.encode(conversation) for conversation in conversations])
 
 
 @dataclass(frozen=True, slots=True)
 class ListPromptSource:
-    """Questions about lists, of all operations. Implements `PromptSource`."""
+    """A `PromptSource` of list questions of all operations."""
 
     slots: int = 16
 
@@ -180,18 +178,18 @@ class ListPromptSource:
             if LANGUAGES[name].shortest <= n <= LANGUAGES[name].longest
         ]
         weights = np.array([weight for *_, weight in forms])
-        found: list[Prompt] = []
-        while len(found) < count:
+        prompts: list[Prompt] = []
+        while len(prompts) < count:
             name, n, _ = forms[rng.choice(len(forms), p=weights / weights.sum())]
             question = draw_question(name, n, rng, unseen=unseen)
             if LANGUAGES[name].length(question) <= slots:
-                found.append(question.prompt)
-        return found
+                prompts.append(question.prompt)
+        return prompts
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPromptSource:
-    """Requests for short JSON documents, without end. Implements `PromptSource`."""
+    """A `PromptSource` of generated requests for short JSON documents."""
 
     encode: Callable[[Conversation], Prompt]
     slots: int = 64
@@ -208,7 +206,7 @@ class GeneratedPromptSource:
 
 @dataclass(frozen=True, slots=True)
 class FilePromptSource:
-    """Those of a file, of which every tenth is held out. Implements `PromptSource`."""
+    """A `PromptSource` of a file, of which every tenth prompt is held out."""
 
     prompts: Sequence[Prompt]
     slots: int = 64
@@ -223,7 +221,7 @@ class FilePromptSource:
 
 
 def _unanswered(conversation: Conversation) -> Conversation:
-    """Up to the last answer: the model writes its own."""
+    """The conversation without its last answer, which the model writes itself."""
     before = conversation[:-1] if conversation[-1][0] == "assistant" else conversation
     if not before:
         raise InputError("a conversation has an answer and no question")

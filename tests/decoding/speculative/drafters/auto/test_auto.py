@@ -70,7 +70,7 @@ def test_what_was_learnt_is_there_the_next_time(
     network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    monkeypatch.setattr(pass_costs, "_known", {})
+    monkeypatch.setattr(pass_costs, "_measured_costs", {})
     monkeypatch.setattr(pass_costs, "_WITHIN_S", 0.05)
     method = made("auto", network, {})
     written(network, method, SamplingParams(0.0))

@@ -259,7 +259,7 @@ def test_the_history_is_kept_and_read_again(tmp_path: Path) -> None:
             free=True,
         )
     ]
-    choice = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock(), kept=kept)
+    choice = AutoMethod(arms, CPU, AcceptanceHistory(), clock=FakeClock(), path=kept)
     replayed(choice, PROMPT, whole, CPU, FakeClock())
     choice.close()
     again = AcceptanceHistory()

@@ -24,7 +24,7 @@ def test_a_line_reads_on_from_where_it_differs(
     for more, ahead in steps:
         line.extend(more)
         text += more
-        held = line.held
+        held = line.cached
         first, unread = line.unread(ahead)
         whole = [*text, *ahead]
         assert unread == whole[first:]
@@ -32,8 +32,8 @@ def test_a_line_reads_on_from_where_it_differs(
         same = next((n for n, (a, b) in enumerate(zip(held, whole, strict=False)) if a != b), None)
         agreed = min(len(held), len(whole)) if same is None else same
         assert first == min(agreed, len(whole) - 1), "as far as it holds the text, and no further"
-        line.hold(first, unread)
-        assert list(line.held) == whole
+        line.mark_read(first, unread)
+        assert list(line.cached) == whole
 
 
 @given(st.integers(1, 5), st.data())
@@ -87,7 +87,7 @@ def test_a_tree_is_seen_along_its_paths_and_leaves_the_text() -> None:
     paths = [[], [0], [1], [0, 2], [1, 3]]
     for row, path in zip(rows, paths, strict=True):
         assert row.tolist() == paper.logits([3, 1, 2, *path]).astype("float32").tolist()
-    assert line.held == (3, 1, 2)
+    assert line.cached == (3, 1, 2)
     [row] = cache.read([(line, [1, 3])])
     assert row.tolist() == paper.logits([3, 1, 2, 1, 3]).astype("float32").tolist()
 

@@ -118,8 +118,8 @@ def test_the_cache_holds_what_a_fresh_reading_would(
         for chain, (_, accepted, bonus) in zip(chains, going_steps(going), strict=True):
             chain.line.extend([*chain.tokens[:accepted], bonus])
         for line in lines:
-            if line.held:
-                assert difference(network, line.slot, line.held) <= 1e-12
+            if line.cached:
+                assert difference(network, line.slot, line.cached) <= 1e-12
 
 
 def going_steps(

@@ -262,8 +262,8 @@ def test_a_miss_ends_a_draft_without_end() -> None:
     assert paper.inside.wait(60)
     drafter.extend([(plain(SamplingParams(0.0), 0)[0] + 1) % WORDS])
     paper.let_on.set()
-    assert own._under_way is not None
-    own._under_way.result(60)
+    assert own._running is not None
+    own._running.result(60)
     assert len(paper.passes) == 2, "the pass that was under way is the last"
     own.propose([(drafter, 16)])
     own.close()
@@ -283,8 +283,8 @@ def test_a_failure_beside_the_target_is_told_at_the_next_step(
     for step in decoding:
         text += step
         assert (decoding.speculation.fallback is not None) == failed
-        if own._under_way is not None:  # how many passes a round has is the scheduler's choice
-            failed = own._under_way.exception(60) is not None
+        if own._running is not None:  # how many passes a round has is the scheduler's choice
+            failed = own._running.exception(60) is not None
     own.close()
     assert failed
     assert len(paper.passes) == paper.fails_at

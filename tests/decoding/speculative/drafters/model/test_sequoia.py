@@ -36,7 +36,7 @@ def method(
     paper: Paper, sizes: TreeSizes | None = None, *, sample: bool = False, kept: Path | None = None
 ) -> SequoiaMethod:
     sizes = sizes or TreeSizes(10, 4)
-    return SequoiaMethod(paper, DraftCache(paper, WORDS), WORDS, sizes, sample=sample, kept=kept)
+    return SequoiaMethod(paper, DraftCache(paper, WORDS), WORDS, sizes, sample=sample, path=kept)
 
 
 @given(shapings, st.integers(0, 2**32), st.sampled_from([0.0, 1.0, 9.0]), st.integers(0, 12))

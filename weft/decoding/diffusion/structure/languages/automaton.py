@@ -1,4 +1,4 @@
-"""Automata over bytes, with one counter: built with choices, made deterministic and small.
+"""Finite automata over bytes, with one counter: nondeterministic, deterministic and minimal.
 
 Characters are ranges of code points, as UTF-8 or as UTF-8 inside a JSON string.
 """
@@ -21,12 +21,12 @@ START: Final = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteAutomaton:
-    """State 0 is dead, state 1 begins.
+    """A deterministic automaton. State 0 is dead, state 1 is the start.
 
     table    [states, 256] the next state
     counts   [states, 256] what reading the byte there adds to the counter
     accepts  [states]; a text is in the language when it ends there with a count of `least` to
-             `most`, and None is no bound
+             `most`; None: no bound
     """
 
     table: NDArray[np.int32]
@@ -37,7 +37,7 @@ class ByteAutomaton:
 
     @property
     def states(self) -> int:
-        """The dead one included."""
+        """Number of states, including the dead one."""
         return len(self.table)
 
     def reads(self, text: bytes) -> bool:
@@ -49,7 +49,7 @@ class ByteAutomaton:
         return bool(self.accepts[state]) and self._counted(count)
 
     def counting(self, least: int, most: int | None) -> ByteAutomaton:
-        """The same with a count of `least` to `most`."""
+        """The same automaton with a count of `least` to `most`."""
         return ByteAutomaton(self.table, self.counts, self.accepts, least, most)
 
     def _counted(self, count: int) -> bool:
@@ -59,10 +59,10 @@ class ByteAutomaton:
 def trimmed(
     table: NDArray[np.int32], counts: NDArray[np.int32], accepts: NDArray[np.bool_]
 ) -> ByteAutomaton:
-    """The smallest automaton of the same language. State 0 has to be dead, state 1 the start; the
-    columns may stand for groups of bytes.
+    """The minimal automaton of the same language. State 0 must be dead, state 1 the start; columns
+    may stand for groups of bytes.
 
-    States that lead nowhere become the dead one, then equal states are merged (Moore).
+    States without a path to acceptance become dead, then equal states are merged (Moore).
     """
     live = accepts.copy()
     while True:
@@ -74,8 +74,8 @@ def trimmed(
     counts = np.where(table != DEAD, counts, 0)
     kinds = accepts.astype(np.int64)
     while True:
-        seen = np.concatenate([kinds[:, None], kinds[table], counts], axis=1)
-        _, refined = np.unique(seen, axis=0, return_inverse=True)
+        signatures = np.concatenate([kinds[:, None], kinds[table], counts], axis=1)
+        _, refined = np.unique(signatures, axis=0, return_inverse=True)
         refined = refined.reshape(-1)
         if refined.max() == kinds.max():
             break
@@ -89,7 +89,7 @@ def _renumbered(
     accepts: NDArray[np.bool_],
     kinds: NDArray[np.int64],
 ) -> ByteAutomaton:
-    """One state for each kind; the start stays 1 although it may be of the dead kind."""
+    """One state for each kind; the start stays 1 even if it is dead."""
     _, firsts = np.unique(kinds, return_index=True)
     order = [DEAD, START]
     order += [int(first) for first in firsts if kinds[first] not in (kinds[DEAD], kinds[START])]
@@ -121,7 +121,7 @@ _ESCAPES: Final = {
 
 
 def merge_ranges(ranges: list[CharRange]) -> tuple[CharRange, ...]:
-    """Ascending, without overlaps and surrogates."""
+    """The ranges ascending, without overlaps and surrogates."""
     out: list[CharRange] = []
     for low, high in sorted(part for one in ranges for part in _without_surrogates(one)):
         if out and low <= out[-1][1] + 1:
@@ -132,7 +132,7 @@ def merge_ranges(ranges: list[CharRange]) -> tuple[CharRange, ...]:
 
 
 def complement(ranges: tuple[CharRange, ...]) -> tuple[CharRange, ...]:
-    """All other characters. `ranges` as `merge_ranges` makes them."""
+    """All other characters. `ranges` must come from `merge_ranges`."""
     rest, begin = [], 0
     for low, high in ranges:
         if begin < low:
@@ -153,7 +153,7 @@ def utf8_ranges(ranges: tuple[CharRange, ...]) -> Iterator[ByteRanges]:
 
 
 def json_string_ranges(ranges: tuple[CharRange, ...]) -> Iterator[ByteRanges]:
-    """The same inside a JSON string: escaped where it has to be; other controls are left out."""
+    """The same inside a JSON string: escaped where necessary, without other controls."""
     cut = [(low, high) for low, high in ranges]
     for code, escape in _ESCAPES.items():
         if any(low <= code <= high for low, high in ranges):
@@ -175,7 +175,7 @@ def _without(one: CharRange, code: int) -> list[CharRange]:
 
 
 def _aligned(low: int, high: int) -> Iterator[ByteRanges]:
-    """Of characters of one encoded length: cut until each byte ranges on its own."""
+    """Byte ranges of characters of one encoded length, cut until bytes vary independently."""
     for shift in (6, 12, 18):
         mask = (1 << shift) - 1
         if low & ~mask == high & ~mask:
@@ -196,7 +196,7 @@ _MOST_CHOICES: Final = 60_000
 
 
 class Nfa:
-    """`start` begins; `edges` of a state are (first byte, last byte, count, state)."""
+    """A nondeterministic automaton; edges of a state are (first byte, last byte, count, state)."""
 
     def __init__(self) -> None:
         self.edges: list[list[tuple[int, int, int, int]]] = []
@@ -212,11 +212,11 @@ class Nfa:
         return len(self.edges) - 1
 
     def skip(self, at: int, to: int) -> None:
-        """From `at` to `to` by nothing."""
+        """Add an empty edge from `at` to `to`."""
         self._free[at].append(to)
 
     def read(self, at: int, path: ByteRanges, to: int, count: int = 0) -> None:
-        """From `at` to `to` by bytes in the ranges of `path`, the first of which adds `count`."""
+        """Add a path of byte ranges from `at` to `to`; its first byte adds `count`."""
         for low, high in path[:-1]:
             between = self.state()
             self.edges[at].append((low, high, count, between))
@@ -224,7 +224,7 @@ class Nfa:
         self.edges[at].append((*path[-1], count, to))
 
     def deterministic(self, end: int) -> ByteAutomaton:
-        """The automaton that accepts in `end` (subset construction).
+        """The deterministic automaton that accepts in `end` (subset construction).
 
         Raises: `NotASkeleton` when it is too large.
         """
@@ -267,10 +267,10 @@ class Nfa:
         return self._reached(reached), count
 
     def _reached(self, states: set[int]) -> frozenset[int]:
-        left, found = list(states), set(states)
+        left, closure = list(states), set(states)
         while left:
             for to in self._free[left.pop()]:
-                if to not in found:
-                    found.add(to)
+                if to not in closure:
+                    closure.add(to)
                     left.append(to)
-        return frozenset(found)
+        return frozenset(closure)

@@ -1,4 +1,4 @@
-"""What cannot be laid out as a skeleton."""
+"""The error for schemas that cannot be laid out as a skeleton."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from weft.core.errors import CapabilityError
 
 
 class NotASkeleton(CapabilityError):
-    """A schema or grammar, or a part of it, that has to be written from left to right."""
+    """A schema or grammar, or a part of it, that must be written from left to right."""

@@ -1,9 +1,9 @@
 r"""Regular languages of characters: trees of patterns, bounded numbers, regular expressions.
 
-Expressions are the common ground of ECMA 262 and Python, searched as they are. What has no place in
-a regular language, or is not understood, is refused. Classes like `\w` are read as their ASCII
-part: what is written fits either reading. (Libraries for regex automata know neither the counter of
-string lengths nor the escapes of JSON strings.)
+Expressions are the common subset of ECMA 262 and Python, with search semantics. Expressions that
+are not regular or not supported are refused. Classes like `\w` are their ASCII part, so that the
+text fits either reading. (Libraries for regex automata have neither the counter of string lengths
+nor JSON escapes.)
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Encoding = Callable[[tuple[CharRange, ...]], Iterator[ByteRanges]]
 
 
 class Pattern(Protocol):
-    """A language."""
+    """A regular language of characters."""
 
     def lay(self, nfa: Nfa, at: int, encoding: Encoding) -> int:
-        """Add it to `nfa` behind state `at`; the state where it ends. Raises: `NotASkeleton`."""
+        """Add it to `nfa` after state `at`; returns its end state. Raises: `NotASkeleton`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CharacterClass:
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """One after the other."""
+    """The parts one after the other."""
 
     parts: tuple[Pattern, ...]
 
@@ -64,7 +64,7 @@ class Concatenation:
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
-    """Any one of them."""
+    """One of the parts."""
 
     parts: tuple[Pattern, ...]
 
@@ -79,7 +79,7 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`least` to `most` times; None: any number."""
+    """`part` repeated `least` to `most` times; None: any number."""
 
     part: Pattern
     least: int = 0
@@ -109,9 +109,9 @@ def literal(text: str) -> Concatenation:
 
 
 def compile_pattern(pattern: Pattern, *, in_string: bool = False) -> ByteAutomaton:
-    """Of what `pattern` describes; `in_string`: as it is written inside a JSON string.
+    """The automaton of `pattern`; `in_string`: as text inside a JSON string.
 
-    Raises: `NotASkeleton` when it is too large, or describes nothing.
+    Raises: `NotASkeleton` when it is too large, or has an empty language.
     """
     nfa = Nfa()
     end = pattern.lay(nfa, nfa.start, json_string_ranges if in_string else utf8_ranges)
@@ -128,7 +128,7 @@ _FRACTION: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class NumberBounds:
-    """Where numbers lie. None: no bound. `open_*`: the bound itself is outside."""
+    """The range of numbers. None: no bound. `open_*`: without the bound itself."""
 
     least: Fraction | None = None
     most: Fraction | None = None
@@ -144,7 +144,7 @@ class NumberPattern:
     whole: bool = True
 
     def lay(self, nfa: Nfa, at: int, _encoding: Encoding) -> int:
-        """Numbers are ASCII in any encoding. Raises: `NotASkeleton` where there are none."""
+        """See `Pattern`: numbers are ASCII in any encoding. Raises: `NotASkeleton` for none."""
         places = self._places()
         low, high = self._scaled(places)
         if low > high:
@@ -159,7 +159,7 @@ class NumberPattern:
         return end
 
     def _places(self) -> int:
-        """Digits behind the point."""
+        """Decimal places."""
         if self.whole:
             return 0
         return max(0, min(_FRACTION, _DIGITS - self._longest()))
@@ -173,7 +173,7 @@ class NumberPattern:
         return longest
 
     def _scaled(self, places: int) -> tuple[int, int]:
-        """Both ends in units of the last place."""
+        """Both bounds in units of the last place."""
         unit = 10**places
         free = 10 ** (max(_DIGITS - places, self._longest() + 1) + places) - 1
         low, high = -free, free
@@ -188,27 +188,27 @@ class NumberPattern:
 
 
 class _DigitBuilder:
-    """Lays numbers without sign, `places` of whose digits stand behind the point."""
+    """Adds unsigned numbers with `places` decimal places."""
 
     def __init__(self, nfa: Nfa, end: int, places: int) -> None:
         self._nfa, self._end, self._places = nfa, end, places
 
     def between(self, at: int, low: int, high: int) -> None:
-        """From `at` to the end by any of `low` to `high`, in units of the last place."""
+        """Add paths from `at` to the end for `low` to `high`, in units of the last place."""
         for length in range(self._places + 1, max(len(str(high)), self._places + 1) + 1):
             least = 0 if length == self._places + 1 else 10 ** (length - 1)
             begin, last = max(low, least), min(high, 10**length - 1)
             if begin <= last:
                 self._low, self._high = str(begin).zfill(length), str(last).zfill(length)
-                self._known: dict[tuple[int, bool, bool], int] = {}
+                self._states: dict[tuple[int, bool, bool], int] = {}
                 self._nfa.skip(at, self._rest(0, True, True))
 
     def _rest(self, index: int, tight_low: bool, tight_high: bool) -> int:
         """The state before digit `index`, with all digits so far on the lower or upper bound."""
         key = (index, tight_low, tight_high)
-        if key in self._known:
-            return self._known[key]
-        state = self._known[key] = self._nfa.state()
+        if key in self._states:
+            return self._states[key]
+        state = self._states[key] = self._nfa.state()
         before_point = len(self._low) - self._places
         if index >= before_point and not (tight_low and self._low[index:].strip("0")):
             self._nfa.skip(state, self._end)
@@ -239,12 +239,12 @@ _MOST_REPEATS: Final = 1000
 
 
 def parse_regex(pattern: str) -> Pattern:
-    """The texts in which `pattern` is found. Raises: `NotASkeleton`."""
+    """The language of texts in which `pattern` is found. Raises: `NotASkeleton`."""
     return _RegexParser(pattern).whole()
 
 
 class _RegexParser:
-    """Reads one expression from left to right."""
+    """Recursive-descent parser of one expression."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -267,7 +267,7 @@ class _RegexParser:
         parts = [inside] if begins else [anything, inside]
         return Concatenation(tuple(parts if ends else [*parts, anything]))
 
-    def _either(self) -> Pattern:
+    def _alternation(self) -> Pattern:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._refused()
@@ -289,7 +289,7 @@ class _RegexParser:
             case "(":
                 if self._next("?") and not self._next(":"):
                     raise self._refused()
-                inside = self._either()
+                inside = self._alternation()
                 self._expect(")")
                 return inside
             case "[":
@@ -334,12 +334,12 @@ class _RegexParser:
     def _class(self) -> tuple[CharRange, ...]:
         negated = self._next("^")
         ranges: list[CharRange] = []
-        known = True
+        certain = True
         first = True
         while first or not self._next("]"):
             first = False
             low, exact = self._member()
-            known = known and exact
+            certain = certain and exact
             if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("]", ""):
                 self._at += 1
                 high, also = self._member()
@@ -347,23 +347,23 @@ class _RegexParser:
                     raise self._refused()
                 low = ((low[0][0], high[0][1]),)
             ranges.extend(low)
-        found = merge_ranges(ranges)
+        characters = merge_ranges(ranges)
         if not negated:
-            return found
-        outside = complement(found)
-        # what a class like \w leaves out beyond ASCII depends on who reads it
-        return outside if known else _within_ascii(outside)
+            return characters
+        outside = complement(characters)
+        # what a class like \w excludes beyond ASCII depends on the engine
+        return outside if certain else _within_ascii(outside)
 
     def _member(self) -> tuple[tuple[CharRange, ...], bool]:
         char = self._take()
         if char == "\\":
             return self._escape()
-        if char == "[":  # nested sets mean different things in different engines
+        if char == "[":  # nested sets differ between engines
             raise self._refused()
         return ((ord(char), ord(char)),), True
 
     def _escape(self) -> tuple[tuple[CharRange, ...], bool]:
-        """The characters of an escape, and whether all readers agree on them."""
+        """The characters of an escape, and whether all engines agree on them."""
         char = self._take()
         if char.lower() in _CLASSES:
             inside = _CLASSES[char.lower()]

@@ -1,7 +1,7 @@
 """An automaton over bytes as one over the tokens of a model.
 
 Tokens that lead from every state to the same state with the same count are one class: a vocabulary
-of 50,000 becomes some dozens. Tokens that write nothing, or are never written, are left out.
+of 50,000 becomes some dozens. Tokens without bytes and banned tokens are left out.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from weft.decoding.diffusion.structure.languages.automaton import DEAD, START, B
 from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 
 _LONGEST_BYTES: Final = 16
-_KEPT: Final = 4096
+_CACHED: Final = 4096
 
 
 class TokenizerVocabulary(Protocol):
-    """A vocabulary, as a tokenizer tells it."""
+    """A vocabulary as its tokenizer defines it."""
 
     @property
     def size(self) -> int:
         """The width of the model's logits."""
 
     def bytes_of(self, token: int) -> bytes:
-        """What a token writes; special tokens write nothing."""
+        """The bytes of a token; special tokens have none."""
 
     def encode_plain(self, text: str) -> Sequence[int]:
         """The tokens of a text, none of them special. Raises: `ModelRequestError`."""
 
 
 class TokenVocabulary:
-    """Made once for each model: it reads every token.
+    """The bytes of all tokens of a model; made once for each model.
 
     bytes     [tokens, longest] padded with 0
-    lengths   [tokens]; 0: never part of a value, as is a token of more than 16 bytes
+    lengths   [tokens]; 0: never part of a value, as tokens of more than 16 bytes are
     """
 
     def __init__(
@@ -53,41 +53,40 @@ class TokenVocabulary:
         silent = banned | end_ids
         written = [b"" if n in silent else words.bytes_of(n) for n in range(words.size)]
         self._written = written
-        kept = [word if len(word) <= _LONGEST_BYTES else b"" for word in written]
-        self.lengths = np.array([len(word) for word in kept], dtype=np.int64)
+        usable = [word if len(word) <= _LONGEST_BYTES else b"" for word in written]
+        self.lengths = np.array([len(word) for word in usable], dtype=np.int64)
         width = int(self.lengths.max(initial=1))
-        joined = b"".join(word.ljust(width, b"\0") for word in kept)
+        joined = b"".join(word.ljust(width, b"\0") for word in usable)
         self.bytes: NDArray[np.uint8] = np.frombuffer(joined, dtype=np.uint8).reshape(-1, width)
         self._by_bytes: dict[bytes, int] = {}
         for token, word in enumerate(written):
             self._by_bytes.setdefault(word, token)
         self._longest = max(map(len, written), default=1)
-        self._spelt: dict[str, tuple[int, ...]] = {}
+        self._spellings: dict[str, tuple[int, ...]] = {}
 
     def written(self, token: int) -> bytes:
-        """What a token writes."""
+        """The bytes of a token."""
         return self._written[token]
 
     def beginning_with(self, first: int) -> NDArray[np.bool_]:
         """[size]: tokens whose first byte is `first`."""
-        found: NDArray[np.bool_] = (self.bytes[:, 0] == first) & (self.lengths > 0)
-        return found
+        return np.asarray((self.bytes[:, 0] == first) & (self.lengths > 0), dtype=np.bool_)
 
     def spell(self, text: str) -> tuple[int, ...]:
-        """Tokens that write exactly `text`: the tokenizer's own where it is faithful.
+        """Tokens whose bytes are exactly `text`: the tokenizer's, if it is faithful.
 
-        Raises: `NotASkeleton` when no tokens do.
+        Raises: `NotASkeleton` when there are none.
         """
-        found = self._spelt.get(text)
-        if found is None:
-            found = self._own(text) or self._longest_first(text)
-            if len(self._spelt) >= _KEPT:
-                self._spelt.clear()
-            self._spelt[text] = found
-        return found
+        tokens = self._spellings.get(text)
+        if tokens is None:
+            tokens = self._own(text) or self._longest_first(text)
+            if len(self._spellings) >= _CACHED:
+                self._spellings.clear()
+            self._spellings[text] = tokens
+        return tokens
 
     def _own(self, text: str) -> tuple[int, ...]:
-        """Empty where the tokenizer adds, drops or changes something, or uses a silent token."""
+        """The tokenizer's tokens; empty where it changes the text or uses a silent token."""
         try:
             tokens = tuple(self._words.encode_plain(text))
         except ModelRequestError:
@@ -109,19 +108,19 @@ class TokenVocabulary:
 
 
 Reached = NDArray[np.bool_]
-"""[states, counts] what may have been read so far; the last count stands for more where there is
-no upper bound."""
+"""[states, counts] that may have been reached; without an upper bound, the last count stands for
+all above it."""
 
 _Along: TypeAlias = tuple[tuple[int, NDArray[np.intp], NDArray[np.int32]], ...]
 
 
 class TokenAutomaton:
-    """The language as tokens see it.
+    """A language over tokens.
 
     class_of   [tokens]; class 0 leads nowhere from any state
-    least      the fewest tokens of a word
-    longest    the most, as far as `most_tokens`
-    stopping   [classes] those that never go on where a word is complete
+    least      minimum tokens of a word
+    longest    maximum tokens of a word, up to `most_tokens`
+    stopping   [classes] that never continue a complete word
 
     Raises: `NotASkeleton` when no word has at most `most_tokens` tokens.
     """
@@ -136,7 +135,7 @@ class TokenAutomaton:
         self._counts = top + 1
         self._least_count = automaton.least
         next_states, added, which = _words(automaton, lexicon)
-        # beyond the bound all counts are alike
+        # beyond the bound all counts are equal
         most_added = top + 1 if self._bounded else top
         classes, self._next, self._added = _classes(next_states, np.minimum(added, most_added))
         self.class_of: NDArray[np.int64] = classes[which]
@@ -149,20 +148,20 @@ class TokenAutomaton:
 
     @property
     def start(self) -> Reached:
-        """Before the first token."""
+        """The state before the first token."""
         reached = np.zeros((self._states, self._counts), dtype=np.bool_)
         reached[START, 0] = True
         return reached
 
     @property
     def ended(self) -> Reached:
-        """Where a word is complete."""
+        """The states in which a word is complete."""
         fine = np.arange(self._counts) >= self._least_count
         done: Reached = self.accepts[:, None] & fine
         return done
 
     def after_any(self, reached: Reached) -> Reached:
-        """After one token of any kind."""
+        """The states after any one token."""
         out = np.zeros_like(reached)
         flat = reached.astype(np.float32)
         for count, step in self._steps.items():
@@ -170,7 +169,7 @@ class TokenAutomaton:
         return out
 
     def after(self, reached: Reached, token: int) -> Reached:
-        """After `token`."""
+        """The states after `token`."""
         out = np.zeros_like(reached)
         for count, states, nexts in self._along(token):
             moved = self._moved(reached, count)
@@ -179,14 +178,14 @@ class TokenAutomaton:
         return out
 
     def before_any(self, done: Reached) -> Reached:
-        """From where one token of any kind leads into `done`."""
+        """The states from which some token leads into `done`."""
         out = np.zeros_like(done)
         for count, step in self._steps.items():
             np.logical_or(out, step @ self._moved_back(done, count).astype(np.float32) > 0, out=out)
         return out
 
     def before(self, done: Reached, token: int) -> Reached:
-        """From where `token` leads into `done`."""
+        """The states from which `token` leads into `done`."""
         out = np.zeros_like(done)
         for count, states, nexts in self._along(token):
             out[states] = self._moved_back(done, count)[nexts]
@@ -204,7 +203,7 @@ class TokenAutomaton:
         return np.asarray(fine.any(axis=1), dtype=np.bool_)
 
     def begins_within(self, tokens: int) -> NDArray[np.bool_]:
-        """[classes]: those that begin a word of one to `tokens` tokens."""
+        """[classes]: those that can begin a word of one to `tokens` tokens."""
         if tokens not in self._beginnings:
             done = self.ended
             for _ in range(tokens - 1):
@@ -213,7 +212,7 @@ class TokenAutomaton:
         return self._beginnings[tokens]
 
     def _moved(self, reached: Reached, count: int) -> Reached:
-        """Counts grown by `count`; those above the bound are lost, or stay at the top."""
+        """Shift counts by `count`; those above the top are dropped, or stay there if unbounded."""
         out = np.zeros_like(reached)
         out[:, count:] = reached[:, : max(0, self._counts - count)]
         if not self._bounded and count:
@@ -222,14 +221,14 @@ class TokenAutomaton:
 
     def _moved_back(self, done: Reached, count: int) -> Reached:
         out = np.zeros_like(done)
-        kept = max(0, self._counts - count)
-        out[:, :kept] = done[:, count:]
+        split = max(0, self._counts - count)
+        out[:, :split] = done[:, count:]
         if not self._bounded:
-            out[:, kept:] = done[:, -1:]
+            out[:, split:] = done[:, -1:]
         return out
 
     def _along(self, token: int) -> _Along:
-        """By what `token` counts: states that it leads on from, and where to."""
+        """For each count: the states that `token` leads on from, and their successors."""
         kind = int(self.class_of[token])
         if kind not in self._alongs:
             live = np.flatnonzero(self._next[kind])
@@ -241,7 +240,7 @@ class TokenAutomaton:
         return self._alongs[kind]
 
     def _by_count(self) -> dict[int, NDArray[np.float32]]:
-        """[states, states] for each count: whether some token leads from the one to the other."""
+        """[states, states] for each count: whether some token leads from one to the other."""
         steps: dict[int, NDArray[np.float32]] = {}
         states = np.broadcast_to(np.arange(self._states), self._next.shape)
         live = self._next != DEAD
@@ -254,25 +253,24 @@ class TokenAutomaton:
 
     def _lengths(self, most_tokens: int) -> tuple[int, int]:
         reached, ended = self.start, self.ended
-        found = []
+        lengths = []
         for length in range(most_tokens + 1):
             if (reached & ended).any():
-                found.append(length)
+                lengths.append(length)
             reached = self.after_any(reached)
             if not reached.any():
                 break
-        if not found:
+        if not lengths:
             raise NotASkeleton(f"no value of it has at most {most_tokens} tokens")
-        return found[0], found[-1]
+        return lengths[0], lengths[-1]
 
 
 def _words(
     automaton: ByteAutomaton, lexicon: TokenVocabulary
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.intp]]:
-    """[words, states]: where each word leads from each state, and what it counts; the word of each
-    token.
+    """[words, states]: the successor of each state, and the count; then the word of each token.
 
-    Bytes that do the same everywhere are one symbol; tokens of the same symbols are one word.
+    Bytes with the same effect everywhere are one symbol; tokens of the same symbols are one word.
     """
     columns = np.concatenate([automaton.table, automaton.counts]).T
     _, symbol, symbols = np.unique(columns, axis=0, return_index=True, return_inverse=True)
@@ -300,7 +298,7 @@ def _words(
 def _classes(
     next_states: NDArray[np.int32], added: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The class of each word, then [classes, states] where it leads and what it counts."""
+    """The class of each word, then [classes, states]: the successor and the count."""
     dead = (np.zeros_like(next_states[0]).tobytes(), np.zeros_like(added[0]).tobytes())
     numbers = {dead: 0}
     firsts = [-1]
@@ -310,10 +308,10 @@ def _classes(
         if number == len(firsts):
             firsts.append(word)
         class_of[word] = number
-    kept = np.array(firsts[1:], dtype=np.int64)
+    representatives = np.array(firsts[1:], dtype=np.int64)
     zero = np.zeros((1, next_states.shape[1]), dtype=np.int32)
     return (
         class_of,
-        np.concatenate([zero, next_states[kept]]),
-        np.concatenate([zero, added[kept]]),
+        np.concatenate([zero, next_states[representatives]]),
+        np.concatenate([zero, added[representatives]]),
     )

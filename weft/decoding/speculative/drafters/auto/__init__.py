@@ -1,6 +1,6 @@
-"""`decode: auto`: which drafter, and how much of its draft, step by step, from what was measured.
+"""`decode: auto`: chooses the drafter and the size of its draft for each step, by measurements.
 
 Selection by measured history after MetaInf (arXiv 2508.09194), goodput after TurboSpec (arXiv
-2406.14066). Drafters that cost next to nothing are followed along the text whether they are used or
-not, so what they would have been worth is known without a pass of the target.
+2406.14066). Cheap drafters draft along the text whether they are used or not, so that their
+acceptance is known without a pass of the target.
 """

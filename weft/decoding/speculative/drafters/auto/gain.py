@@ -1,6 +1,6 @@
-"""What a draft gains: tokens over time of a step, what trying costs, what steps really take.
+"""The gain of a draft, the budget for exploration, and the measured time of steps.
 
-Goodput (TurboSpec, arXiv 2406.14066), of a whole step and level by level of trees.
+Goodput (TurboSpec, arXiv 2406.14066), of whole steps and level by level of trees.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ from weft.decoding.speculative.draft import DraftTree
 from weft.decoding.speculative.drafters.auto.history import AcceptanceRates
 
 RelativeCost = Callable[[int], float]
-"""What a pass over so many tokens takes, in passes over one."""
+"""The cost of a pass over so many tokens, in passes over one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedGain:
-    """A draft level by level: what each is expected to add in tokens, and how many nodes it has.
-
-    `cost` is what making a level takes, in passes.
-    """
+    """The expected gain of a draft by level: tokens, nodes, and `cost` of making it, in passes."""
 
     gains: tuple[float, ...] = ()
     nodes: tuple[int, ...] = ()
@@ -36,36 +33,34 @@ class ExpectedGain:
 
     @classmethod
     def of(cls, tree: DraftTree, chances: AcceptanceRates) -> ExpectedGain:
-        """A tree that is there already, its levels as likely as `chances` say."""
+        """Of a finished draft, with levels as likely as `chances` say."""
         levels = np.bincount(tree.depths)[1 : chances.depths + 1]
         return cls(tuple(chances.reached(len(levels))), tuple(int(count) for count in levels))
 
     def best(self, rows: int, cost: RelativeCost) -> tuple[float, int]:
-        """Tokens over time when one of `rows` sequences drafts and the others do not: at the best
-        depth, and which that is.
-        """
+        """The highest rate of tokens when one of `rows` sequences drafts, and its depth."""
         tokens, size = float(rows), rows
-        found = (tokens / cost(size), 0)
+        best = (tokens / cost(size), 0)
         for depth, (gain, nodes) in enumerate(zip(self.gains, self.nodes, strict=True), 1):
             tokens += gain
             size += nodes
-            found = max(found, (tokens / (cost(size) + self.cost * depth), depth))
-        return found
+            best = max(best, (tokens / (cost(size) + self.cost * depth), depth))
+        return best
 
 
 NO_GAIN = ExpectedGain()
 
 
 def share_out(offers: Sequence[ExpectedGain], cost: RelativeCost, margin: float) -> list[int]:
-    """How deep each of the sequences of a step drafts, so that most tokens come in the time.
+    """The depth of each sequence's draft that gives a step the highest rate of tokens.
 
-    Levels are added in the order of what they gain for a node. What does not beat the step without
-    drafts by the factor `margin` is left: times are measured, and chances estimated.
+    Levels are added by their gain for each node. Levels that do not beat the step without drafts by
+    the factor `margin` are left out: times are measured, and chances estimated.
     """
     waiting = [(_density(offer, 0), row, 0) for row, offer in enumerate(offers) if offer.gains]
     heapq.heapify(waiting)
     tokens, size = float(len(offers)), len(offers)
-    best, kept = margin * tokens / cost(size), 0
+    best, count = margin * tokens / cost(size), 0
     taken: list[int] = []
     while waiting:
         _, row, level = heapq.heappop(waiting)
@@ -74,14 +69,14 @@ def share_out(offers: Sequence[ExpectedGain], cost: RelativeCost, margin: float)
         size += offer.nodes[level]
         taken.append(row)
         if tokens / cost(size) > best:
-            best, kept = tokens / cost(size), len(taken)
+            best, count = tokens / cost(size), len(taken)
         if level + 1 < len(offer.gains):
             heapq.heappush(waiting, (_density(offer, level + 1), row, level + 1))
-    return [taken[:kept].count(row) for row in range(len(offers))]
+    return [taken[:count].count(row) for row in range(len(offers))]
 
 
 def _density(offer: ExpectedGain, level: int) -> float:
-    """Less is better."""
+    """The sort key of a level: lower is better."""
     return -offer.gains[level] / offer.nodes[level]
 
 
@@ -89,12 +84,11 @@ _MOST_SAVED: Final = 20.0
 
 
 class ExplorationBudget:
-    """When a drafter that has to be paid for may be tried out: the optimism of upper confidence
-    bounds (Auer et al., 2002) under a budget.
+    """When a paid drafter may be tried: the optimism of upper confidence bounds (Auer et al., 2002)
+    with a budget.
 
-    `share` of all time, counted in passes of the target, may be spent on drafts that do not pay.
-
-    Begins with nothing, so the share holds from the first step on.
+    `share` of all time, counted in passes of the target, may be spent on drafts that do not pay. It
+    starts empty, so that the share holds from the first step on.
     """
 
     def __init__(self, share: float = 0.01) -> None:
@@ -103,20 +97,20 @@ class ExplorationBudget:
         self._steps = 0
 
     def passed(self, passes: float = 1.0) -> None:
-        """A step of one sequence that took about so long."""
+        """Note a step of one sequence that took about `passes`."""
         self._steps += 1
         self._saved = min(self._saved + self._share * passes, _MOST_SAVED)
 
     def bonus(self, tested: float) -> float:
-        """How much better than its mean the chance of a drafter may be, after so many tests."""
+        """The optimistic addition to a chance after so many tests."""
         return math.sqrt(math.log(1.0 + self._steps) / (2.0 * (tested + 1.0)))
 
     def affords(self, passes: float) -> bool:
-        """Whether that can be spent now."""
+        """Whether `passes` can be spent now."""
         return passes <= self._saved
 
     def spend(self, passes: float) -> None:
-        """What a trial has taken, be it more than was thought: the next comes later then."""
+        """Subtract the cost of a trial, even beyond the budget: the next one comes later."""
         self._saved -= passes
 
 
@@ -128,10 +122,9 @@ _PLAIN_OF: Final = 8
 
 
 class StepTimes:
-    """Compares steps that read drafts with steps of as many rows that read none.
+    """Compares steps with drafts to steps of as many rows without.
 
-    Medians, because other things happen between two proposals now and then: a prompt is read, or
-    nobody asks for anything.
+    By medians, because a prompt or an idle time may fall between two proposals.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -144,11 +137,11 @@ class StepTimes:
         )
 
     def proposed(self, rows: int, expected: float) -> None:
-        """Drafts were proposed: the step is expected to take so many plain ones of its rows."""
+        """Note proposed drafts: `expected` is the cost of the step, in plain steps of its rows."""
         self._since = (self._clock.now(), rows, expected)
 
     def begins(self, rows: int) -> None:
-        """The next proposal is asked for: the step of the last one is over."""
+        """Note the request for the next proposal: the step of the last one is over."""
         if self._since is None or self._since[1] != rows:
             return
         begun, _, expected = self._since
@@ -160,20 +153,17 @@ class StepTimes:
             self._plain[rows].append(seconds)
 
     def lacks(self, rows: int) -> bool:
-        """Whether a step without drafts is due, because too few were seen to compare with.
-
-        One of eight steps, and only until there are enough.
-        """
+        """Whether a plain step is due for comparison: one of eight, until there are enough."""
         few = len(self._plain[rows])
         return few < _ENOUGH and self._drafted[rows] >= _PLAIN_OF * (few + 1)
 
     def steepness(self, rows: int) -> float:
-        """How much dearer drafts are than was thought, as a factor; 1 until that is known."""
+        """The measured cost of drafts as a factor of the expected one; 1 until it is known."""
         plain, drafting = self._plain[rows], self._drafting[rows]
         if len(plain) < _ENOUGH or len(drafting) < _ENOUGH:
             return 1.0
         one = median(plain)
         if one <= 0.0:
             return 1.0
-        found = median((seconds / one - 1.0) / (over - 1.0) for seconds, over in drafting)
-        return min(max(found, _LEAST), _MOST)
+        factor = median((seconds / one - 1.0) / (over - 1.0) for seconds, over in drafting)
+        return min(max(factor, _LEAST), _MOST)

@@ -1,7 +1,7 @@
-"""How likely drafts are right, depth by depth, by group of requests; kept between processes.
+"""Acceptance rates of drafts by depth and group of requests, kept between processes.
 
-Shrunk towards what is known of others like it: what few tests say of one sequence counts little
-against many tests of its kind, and more with each.
+Rates shrink towards those of the wider group: few tests of one sequence count little against many
+of its group, and more with each test.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Final
 
 
 class AcceptanceCounts:
-    """Tests of each of `depths`, and how many held: about the last `memory` of them.
+    """Tests at each of `depths` and how many succeeded: about the last `memory` of them.
 
-    `tested` and `held` are [depths]. What was known before counts as `weight` tests.
+    `tested` and `accepted` are [depths]. The prior counts as `weight` tests.
     """
 
     def __init__(self, depths: int, *, memory: float, weight: float = 4.0) -> None:
         self.tested = [0.0] * depths
-        self.held = [0.0] * depths
+        self.accepted = [0.0] * depths
         self._weight = weight
-        self._keeps = 1.0 - 1.0 / memory
+        self._decay = 1.0 - 1.0 / memory
 
     def chance(self, depth: int, before: float) -> float:
-        """That a token there is right; `before` is what was thought without these counts."""
-        return (self.held[depth] + self._weight * before) / (self.tested[depth] + self._weight)
+        """The rate at which tokens there are right; `before` is the prior."""
+        return (self.accepted[depth] + self._weight * before) / (self.tested[depth] + self._weight)
 
-    def add(self, depth: int, *, held: bool) -> None:
-        """A token at a depth was tested, those above it being right."""
-        self.tested[depth] = self.tested[depth] * self._keeps + 1.0
-        self.held[depth] = self.held[depth] * self._keeps + held
+    def add(self, depth: int, *, accepted: bool) -> None:
+        """Count a test of a token at `depth`, all above it being right."""
+        self.tested[depth] = self.tested[depth] * self._decay + 1.0
+        self.accepted[depth] = self.accepted[depth] * self._decay + accepted
 
 
 class AcceptanceRates:
-    """What `counts` say together, the widest group's first; `hope` where all of them are empty.
+    """The rates of all `counts`, the widest group first; `hope` where all of them are empty.
 
-    Where nothing was tested at a depth, it is thought of as `like` thinks of it, which is somewhat
-    alike; or else as of the one above it.
+    The prior at a depth is the rate of `like`, a similar drafter state, or else that of the depth
+    above.
     """
 
     def __init__(
@@ -53,61 +53,57 @@ class AcceptanceRates:
 
     @property
     def tests(self) -> float:
-        """Of the first token of a draft, in the widest group."""
+        """Tests of the first token of a draft, in the widest group."""
         return self._counts[0].tested[0]
 
     def each(self, depth: int) -> list[float]:
-        """Of the first `depth` depths: how likely a token is accepted, those above it being so."""
-        found, chance = [], self._hope
+        """The rates of the first `depth` depths: of a token, all above it being accepted."""
+        rates, chance = [], self._hope
         like = None if self._like is None else self._like.each(depth)
         for level in range(min(depth, self.depths)):
             chance = chance if like is None else like[level]
             for counts in self._counts:
                 chance = counts.chance(level, chance)
-            found.append(chance)
-        return found
+            rates.append(chance)
+        return rates
 
     def reached(self, depth: int, bonus: float = 0.0) -> list[float]:
         """For each of the first `depth` depths: how likely a draft is right down to there.
 
-        Their sum is what is expected to be accepted of a draft that deep. `bonus` is added to the
-        chance of every depth, to think better of it.
+        Their sum is the expected number of accepted tokens. `bonus` is added to every rate.
         """
         better = (min(chance + bonus, 1.0) for chance in self.each(depth))
         return list(accumulate(better, mul))
 
-    def test(self, depth: int, *, held: bool) -> None:
-        """See `AcceptanceCounts.add`; all of them learn."""
+    def test(self, depth: int, *, accepted: bool) -> None:
+        """See `AcceptanceCounts.add`; for all groups."""
         if depth < self.depths:
             for counts in self._counts:
-                counts.add(depth, held=held)
+                counts.add(depth, accepted=accepted)
 
     def observe(self, drafted: int, accepted: int) -> None:
-        """Of a draft `drafted` deep the first `accepted` were right; the one below was tested."""
+        """Count a draft `drafted` deep, of which the first `accepted` tokens were right."""
         for depth in range(min(drafted, accepted + 1)):
-            self.test(depth, held=depth < accepted)
+            self.test(depth, accepted=depth < accepted)
 
 
 DEPTHS: Final = 16
-"""As deep as drafts are followed."""
+"""The greatest depth that is counted."""
 WARMTHS: Final = 3
 _FORMAT: Final = 1
 _HOPE: Final = 0.1
 
 Key = tuple[str, str, int]
-"""A group of requests, a drafter, and how well it did just before."""
+"""A group of requests, a drafter, and its warmth."""
 
 
 def warmth(streak: int) -> int:
-    """A class of how many tokens in a row a drafter has just been right about: 0 up to 2."""
+    """A class of how many tokens in a row a drafter was right about: 0 to 2."""
     return 0 if streak == 0 else 1 if streak < 4 else 2
 
 
 class AcceptanceHistory:
-    """Counts by key; of more than `groups` the one that was used longest ago is forgotten.
-
-    Not safe from two threads at once.
-    """
+    """Counts by key, of the `groups` used last. Not thread-safe."""
 
     def __init__(self, groups: int = 256) -> None:
         self._most = groups
@@ -117,23 +113,22 @@ class AcceptanceHistory:
         return len(self._groups)
 
     def chances(self, scopes: Sequence[str], drafter: str) -> tuple[AcceptanceRates, ...]:
-        """By warmth, for one sequence of the groups `scopes`, the widest first: what it shows is
-        theirs too.
+        """The rates by warmth for one sequence of the groups `scopes`, the widest first, which it
+        also updates.
 
-        Of what nobody knows little is hoped: what costs nothing to find out needs no hope. A
-        drafter that does better than it did is thought to be as it was, until it shows.
+        The prior of an unknown drafter is low; that of a warmer class is the rate of the one below.
         """
-        found: list[AcceptanceRates] = []
+        rates: list[AcceptanceRates] = []
         for warm in range(WARMTHS):
-            known = [self._of(scope, drafter, warm) for scope in scopes]
+            groups = [self._of(scope, drafter, warm) for scope in scopes]
             own = AcceptanceCounts(DEPTHS, memory=24.0, weight=6.0)
-            found.append(AcceptanceRates((*known, own), _HOPE, found[-1] if found else None))
-        return tuple(found)
+            rates.append(AcceptanceRates((*groups, own), _HOPE, rates[-1] if rates else None))
+        return tuple(rates)
 
     def as_json(self) -> dict[str, object]:
-        """A JSON value that `restore` understands."""
+        """A JSON value for `restore`."""
         rows = [
-            [scope, drafter, warm, _rounded(counts.tested), _rounded(counts.held)]
+            [scope, drafter, warm, _rounded(counts.tested), _rounded(counts.accepted)]
             for scope, group in self._groups.items()
             for (drafter, warm), counts in group.items()
             if counts.tested[0] > 0.0
@@ -141,13 +136,13 @@ class AcceptanceHistory:
         return {"format": _FORMAT, "depths": DEPTHS, "counts": rows}
 
     def restore(self, value: object) -> bool:
-        """Take over what `as_json` gave, whoever wrote it; whether it is such a value."""
+        """Load a value of `as_json` from any process; false for other values."""
         rows = _parsed(value)
         if rows is None:
             return False
-        for (scope, drafter, warm), tested, held in rows:
+        for (scope, drafter, warm), tested, accepted in rows:
             counts = self._of(scope, drafter, warm)
-            counts.tested, counts.held = tested, held
+            counts.tested, counts.accepted = tested, accepted
         return True
 
     def _of(self, scope: str, drafter: str, warm: int) -> AcceptanceCounts:
@@ -170,18 +165,18 @@ def _parsed(value: object) -> list[tuple[Key, list[float], list[float]]] | None:
     rows = value.get("counts")
     if value.get("depths") != DEPTHS or not isinstance(rows, list):
         return None
-    parsed = [found for row in rows if (found := _row(row)) is not None]
+    parsed = [entry for row in rows if (entry := _row(row)) is not None]
     return parsed if len(parsed) == len(rows) else None
 
 
 def _row(row: object) -> tuple[Key, list[float], list[float]] | None:
     match row:
-        case [str(scope), str(drafter), int(warm), list(tested), list(held)]:
-            numbers = [*tested, *held]
-            fine = len(tested) == len(held) == DEPTHS and 0 <= warm < WARMTHS
+        case [str(scope), str(drafter), int(warm), list(tested), list(accepted)]:
+            numbers = [*tested, *accepted]
+            fine = len(tested) == len(accepted) == DEPTHS and 0 <= warm < WARMTHS
             fine = fine and all(_count(number) for number in numbers)
-            if fine and all(h <= t + 0.01 for t, h in zip(tested, held, strict=True)):
-                return (scope, drafter, warm), tested, held
+            if fine and all(h <= t + 0.01 for t, h in zip(tested, accepted, strict=True)):
+                return (scope, drafter, warm), tested, accepted
     return None
 
 

@@ -1,6 +1,6 @@
 """The method that chooses among methods, for every sequence at every step (`decode: auto`).
 
-None of them is one of the choices. What was learnt is kept in a file, and read when it is made.
+It may also choose none. The history is read from a file at the start, and saved to it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _LAST: Final = 9
 
 
 class Arm:
-    """`free`: its drafts take next to nothing beside a pass, so they may be made to be looked at.
+    """A method to choose. `free`: its drafts cost next to nothing, so they may serve observation.
 
-    Of the others it is measured: `level_s`, the seconds that a level of a draft takes, and
-    `nodes`, how many each level of the last one had.
+    Others are measured: `level_s`, the seconds of a level of a draft, and `nodes`, the number of
+    nodes in each level of the last one.
     """
 
     def __init__(self, method: SpeculativeMethod, *, free: bool, longest: int = 8) -> None:
@@ -58,13 +58,13 @@ class Arm:
 
     @property
     def level_s(self) -> float | None:
-        """None: it has not drafted yet. A median, as the first draft of a text takes longer."""
+        """None before the first draft. A median, as the first draft of a text takes longer."""
         return median(self._seconds) if self._seconds else None
 
     def timed(
         self, asks: Sequence[ProposalRequest], clock: Clock
     ) -> tuple[Sequence[DraftProposal | BaseException], float]:
-        """Drafts for some sequences of the method, and the seconds that they took."""
+        """Drafts for some sequences of the method, and their seconds."""
         before = clock.now()
         drafts = propose_all(self.method, asks)
         seconds = clock.now() - before
@@ -76,15 +76,15 @@ class Arm:
         levels = sum(int(np.max(each)) for each in depths)
         self._seconds.append(seconds / max(levels, 1))
         largest = np.bincount(max(depths, key=len))[1:] if depths else ()
-        # what is below was not asked for this time
+        # deeper levels were not requested this time
         self.nodes = (*(int(count) for count in largest), *self.nodes[len(largest) :])
 
 
 MARGIN: Final = 1.04
-"""By what a draft has to be expected to beat none, as what is measured is never exact."""
+"""The factor by which a draft must be expected to beat none, as measurements are inexact."""
 _TRIED_DEPTH: Final = 4
 _UNSEEN: Final = 1.0
-"""What a first draft is thought to take, in passes: it reads the prompt, too."""
+"""The assumed cost of a first draft, in passes: it reads the prompt, too."""
 _SAVED_EVERY: Final = 32
 _NODES: Final = 64
 _CONTEXT_STEP: Final = 256
@@ -92,10 +92,10 @@ _CONTEXT_STEP: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """For one sequence: a draft that is there, or the arm that shall make one of so many levels.
+    """For one sequence: a finished draft, or the arm that makes one of `levels`.
 
-    `tried`: it is made to learn, and read whatever is expected of it; `price` is what reading it
-    takes and what else could have been gained, in passes.
+    `tried`: made to learn, and read whatever is expected of it; `price` is the cost of reading it,
+    including the gain forgone, in passes.
     """
 
     draft: DraftProposal | BaseException = NO_DRAFT
@@ -107,10 +107,10 @@ class StepPlan:
 
 
 class AutoMethod:
-    """Implements `SpeculativeMethod`. `costs` are the target's; `kept` is the file of the history.
+    """Implements `SpeculativeMethod`. `costs` are the target's; `path` is the file of the history.
 
-    All arms must go with `ExactMatch`, and read no rows beside their drafts: then the text, and how
-    far any draft would have been right, is the same whatever is chosen.
+    All arms must use `ExactMatch` and no auxiliary rows: then neither the text nor the acceptance
+    of any draft depends on the choices.
     """
 
     name = "auto"
@@ -123,13 +123,13 @@ class AutoMethod:
         history: AcceptanceHistory,
         *,
         clock: Clock | None = None,
-        kept: Path | None = None,
+        path: Path | None = None,
     ) -> None:
         self._arms = {arm.name: arm for arm in arms}
         self._costs = costs
         self._history = history
         self._clock = clock or SystemClock()
-        self._kept = kept
+        self._path = path
         self._exploring = ExplorationBudget()
         self._pulse = StepTimes(self._clock)
         self._curves: dict[int, RelativeCost] = {}
@@ -137,11 +137,11 @@ class AutoMethod:
 
     @property
     def nodes(self) -> int:
-        """As much as is worth it: that is chosen with the draft, not before."""
+        """The most of any draft; the size is chosen with the draft."""
         return _NODES
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> AutoDrafter:
-        """The drafter of a new sequence, whose label and temperature say what it is like."""
+        """The drafter of a new sequence, with the features of its request."""
         begun_arms = {name: arm.method.begin(request) for name, arm in self._arms.items()}
         free = {name: each for name, each in begun_arms.items() if self._arms[name].free}
         paid = {name: each for name, each in begun_arms.items() if name not in free}
@@ -183,12 +183,12 @@ class AutoMethod:
             arm.method.close()
 
     def save(self) -> None:
-        """Write the history to its file. Where that cannot be, it is lost with the process."""
-        if self._kept is not None:
-            user_cache.write(self._kept, self._history.as_json())
+        """Write the history to its file; errors are ignored."""
+        if self._path is not None:
+            user_cache.write(self._path, self._history.as_json())
 
     def _cost(self, rows: int, tokens: int) -> RelativeCost:
-        """By the measured curve, as much steeper or flatter as the clock says of late."""
+        """The measured curve, scaled by the recently measured steepness."""
         context = -(-tokens // _CONTEXT_STEP) * _CONTEXT_STEP
         if context not in self._curves:
             self._curves[context] = self._costs.curve(context)
@@ -197,16 +197,16 @@ class AutoMethod:
         return lambda size: plain + steepness * (curve(size) - plain)
 
     def _plan(self, row: AutoDrafter, most: int, rows: int, cost: RelativeCost) -> StepPlan:
-        """The best that is expected for one sequence, were it the only one to draft."""
+        """The best plan for one sequence, as if no other drafted."""
         self._exploring.passed()
-        best, found = MARGIN * rows / cost(rows), StepPlan()
+        best, chosen = MARGIN * rows / cost(rows), StepPlan()
         if most < 1:
-            return found
+            return chosen
         for name, arm in self._arms.items():
             if arm.free:
                 try:
                     draft = row.offered(name).clipped(most)
-                except Exception as error:  # noqa: BLE001 - told to who asked
+                except Exception as error:  # noqa: BLE001 - returned to the caller
                     return StepPlan(error)
                 offer = ExpectedGain.of(draft.tree, row.shadows[name].chances)
                 plan = StepPlan(draft, offer)
@@ -218,16 +218,16 @@ class AutoMethod:
                 plan = StepPlan(arm=arm, levels=levels)
             pays, _ = offer.best(rows, cost)
             if pays > best:
-                best, found = pays, plan
-        return self._trial(row, most, rows, cost, best, found.arm) or found
+                best, chosen = pays, plan
+        return self._trial(row, most, rows, cost, best, chosen.arm) or chosen
 
     def _expected(self, row: AutoDrafter, arm: Arm, most: int, bonus: float = 0.0) -> ExpectedGain:
-        """What a paid arm may offer, before it is asked."""
+        """The expected gain of a paid arm, before it drafts."""
         chances = row.shadows[arm.name].chances
         nodes = arm.nodes[: min(most, chances.depths)]
         gains = chances.reached(len(nodes), bonus)
         second = self._costs.second(row.tokens)
-        # what was never measured is thought cheap: the first trial tells
+        # an unmeasured arm counts as cheap: its first trial measures it
         return ExpectedGain(tuple(gains), nodes, (arm.level_s or 0.0) / second)
 
     def _trial(
@@ -239,7 +239,7 @@ class AutoMethod:
         best: float,
         chosen: Arm | None,
     ) -> StepPlan | None:
-        """A paid arm that may be better than the best, if finding out can be paid for."""
+        """A paid arm that may be better than the best, if the budget covers a trial."""
         for name, arm in self._arms.items():
             if arm.free or arm is chosen:
                 continue
@@ -254,12 +254,12 @@ class AutoMethod:
         return None
 
     def _make(self, rows: Sequence[AutoDrafter], plans: list[StepPlan]) -> None:
-        """Let the paid arms that were chosen draft, each for all of its sequences at once."""
-        asked: dict[str, list[int]] = defaultdict(list)
+        """Draft with the chosen paid arms, each for all of its sequences at once."""
+        by_arm: dict[str, list[int]] = defaultdict(list)
         for number, plan in enumerate(plans):
             if plan.arm is not None:
-                asked[plan.arm.name].append(number)
-        for name, numbers in asked.items():
+                by_arm[plan.arm.name].append(number)
+        for name, numbers in by_arm.items():
             arm = self._arms[name]
             asks = [(rows[n].drafters[name], sum(arm.nodes[: plans[n].levels])) for n in numbers]
             drafts, seconds = arm.timed(asks, self._clock)
@@ -275,18 +275,18 @@ class AutoMethod:
                 else:
                     chances = row.shadows[name].chances
                     if not draft.tree.tokens:
-                        chances.observe(1, 0)  # as good as a wrong one, at the same price
+                        chances.observe(1, 0)  # counts as a wrong one, at the same price
                     offer = ExpectedGain.of(draft.tree, chances)
                     plans[number] = replace(plan, draft=draft, offer=offer)
 
     def _settled(
         self, row: AutoDrafter, plan: StepPlan, depth: int, price: RelativeCost
     ) -> DraftProposal | BaseException:
-        """What is read of a draft: no more than the sequence may lose, at the `price` of nodes."""
+        """The part of a draft to read: within the sequence's budget, at the `price` of nodes."""
         if isinstance(plan.draft, BaseException):
             return plan.draft
         if plan.arm is not None:
-            # it was paid for: what would have come of the rest is as good to know
+            # it was paid for: observe all of it
             row.shadows[plan.arm.name].follow(plan.draft.tree)
         if plan.tried:
             return plan.draft

@@ -1,7 +1,7 @@
-"""`decode: auto`: chooses, step by step, whether to draft at all, with which drafter, how much.
+"""`decode: auto`: chooses, step by step, whether to draft, with which drafter, and how much.
 
-`among=lookup+suffix+eagle` names what it chooses from. Trained heads have to be named, as their
-weights are read, and the target's states looked at, even if they turn out not to pay.
+`among=lookup+suffix+eagle` names the drafters to choose from. Trained heads must be named, because
+they cost loading and observation of the target's states even if they turn out not to pay.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ if TYPE_CHECKING:
     from weft.decoding.network.network import Network
 
 FREE: Final = ("lookup", "suffix", "hybrid")
-"""They look at tokens only: a draft takes thousandths of a pass."""
+"""They use tokens only: a draft takes thousandths of a pass."""
 PAID: Final = ("eagle", "medusa", "draft_model", "self_draft", "sequoia")
-"""Their drafts take a model's time; none of them reads rows beside its drafts."""
+"""Their drafts need a model's passes; none of them reads auxiliary rows."""
 USUAL: Final = ("lookup", "suffix")
 ASSUMED: Final = PassCosts({1: {1: 0.03, 2: 0.036, 4: 0.045, 8: 0.066, 16: 0.105, 64: 0.4}})
-"""Where nothing is measured, so that every run chooses alike: a small model on one core."""
+"""The costs without measurement, for reproducible choices: a small model on one core."""
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
     arms = [_arm(name, network, options) for name in _named(options)] or _usual(network, options)
     name = Fingerprint.of(network).digest[:32]
-    keeps = switch(options, "remember", default=True)
-    kept = user_cache.folder() / f"choices-{name}.json" if keeps else None
+    remembers = switch(options, "remember", default=True)
+    path = user_cache.folder() / f"choices-{name}.json" if remembers else None
     if not switch(options, "measured", default=True):
-        return AutoMethod(arms, ASSUMED, _history(kept), clock=FakeClock(), kept=kept)
-    return AutoMethod(arms, costs_of(network), _history(kept), kept=kept)
+        return AutoMethod(arms, ASSUMED, _history(path), clock=FakeClock(), path=path)
+    return AutoMethod(arms, costs_of(network), _history(path), path=path)
 
 
 def _named(options: Options) -> Sequence[str]:
-    """The arms that were asked for, joined by `+`; none: the usual ones."""
+    """The arms named by the option, joined by `+`; empty: the default ones."""
     names = (text(options, "among") or "").split("+")
-    known = (*FREE, *PAID)
+    available = (*FREE, *PAID)
     for name in filter(None, names):
-        if name not in known:
-            raise SpecError(f"auto cannot choose {name!r}", hint=f"among: {', '.join(known)}")
+        if name not in available:
+            raise SpecError(f"auto cannot choose {name!r}", hint=f"among: {', '.join(available)}")
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _arm(name: str, network: Network, options: Options) -> Arm:
     preset = presets.preset(name)
-    given = {key: options[key] for key in ("model",) if key in options and key in preset.options}
-    method = preset.make(network, given)
+    own = {key: options[key] for key in ("model",) if key in options and key in preset.options}
+    method = preset.make(network, own)
     if not isinstance(method.acceptor, ExactMatch):
         raise SpecError(f"auto cannot choose {name!r} with its rule", hint="leave out `sample`")
     return Arm(method, free=name in FREE)
@@ -71,16 +71,16 @@ def _usual(network: Network, options: Options) -> list[Arm]:
     return arms
 
 
-def _history(kept: Path | None) -> AcceptanceHistory:
-    """What was learnt here before; else what weft comes with."""
+def _history(path: Path | None) -> AcceptanceHistory:
+    """The history of this machine, else the one shipped with weft."""
     history = AcceptanceHistory()
-    if kept is not None and history.restore(user_cache.read(kept)):
+    if path is not None and history.restore(user_cache.read(path)):
         return history
     return shipped()
 
 
 def shipped() -> AcceptanceHistory:
-    """What was measured of the drafters when weft was made, by kind of request."""
+    """The history shipped with weft: measurements by kind of request."""
     history = AcceptanceHistory()
     measured = files("weft.decoding.speculative.drafters.auto").joinpath("measured.json")
     history.restore(json.loads(measured.read_text("utf-8")))

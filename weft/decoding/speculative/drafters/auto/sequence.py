@@ -1,4 +1,4 @@
-"""One sequence of `decode: auto`: what it is like, what its drafts are worth and may lose."""
+"""One sequence of `decode: auto`: its features, followed drafts and loss budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_LABEL: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RequestFeatures:
-    """`overlap`: see `overlap`. `label`: the node of the program; empty when nobody said."""
+    """`overlap`: see `overlap`. `label`: the node of the program; may be empty."""
 
     prompt_tokens: int
     overlap: float
@@ -42,7 +42,7 @@ class RequestFeatures:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The groups of requests that this one belongs to, from all to those most like it."""
+        """The groups that the request belongs to, from all requests to the most similar ones."""
         size = sum(self.prompt_tokens >= edge for edge in _LENGTHS)
         repeats = sum(self.overlap >= edge for edge in _OVERLAPS)
         heat = (self.temperature > 0.0) + (self.temperature > _WARM)
@@ -51,7 +51,7 @@ class RequestFeatures:
 
 
 def overlap(tokens: Sequence[int]) -> float:
-    """The share of a prompt's runs of three tokens that occur in it before; 0 for a short one."""
+    """The share of a prompt's runs of three tokens that repeat an earlier one."""
     runs = list(zip(*(tokens[shift:] for shift in range(_NGRAM)), strict=False))
     return 1.0 - len(set(runs)) / len(runs) if runs else 0.0
 
@@ -62,30 +62,30 @@ _MOST: Final = 4.0
 
 
 class LossBudget:
-    """Counts in plain steps of the sequence: `START` may be lost, and `SHARE` of all steps.
+    """A budget in plain steps of the sequence: `START`, and `SHARE` of each step, may be lost.
 
-    What drafts cost is taken from `room`, what they were right about is put in; but little of what
-    was won is risked again. By the costs that it is told, a text of n steps takes no more than
-    (1 + `SHARE`) * n + `START` of them.
+    Drafts are paid from `room`; accepted tokens add to it, up to a limit. By the given costs, a
+    text of n steps takes at most (1 + `SHARE`) * n + `START` steps.
     """
 
     def __init__(self) -> None:
         self.room = START
 
     def step(self, saved: int) -> None:
-        """One pass has been made; it wrote so many tokens beside the target's own."""
+        """Note a pass that wrote `saved` tokens besides the target's own."""
         self.room = min(self.room + SHARE + saved, _MOST)
 
     def spend(self, steps: float) -> None:
-        """A pass takes so much longer for what is drafted."""
+        """Pay for the longer pass of a draft."""
         self.room -= steps
 
 
 class ShadowDraft:
-    """A drafter's drafts followed along a text: how far they would have been accepted.
+    """Follows a drafter's drafts along a text to see how far they would have been accepted.
 
-    Exact where the rule is `ExactMatch`, because then the text does not depend on what is drafted.
-    One draft at a time, as the drafter's own steps would be; `chances` learn, by warmth."""
+    Exact with `ExactMatch`, because then the text does not depend on drafts. It follows one draft
+    at a time, as real steps would, and updates `chances` by warmth.
+    """
 
     def __init__(self, chances: Sequence[AcceptanceRates]) -> None:
         assert len(chances) == WARMTHS
@@ -103,25 +103,25 @@ class ShadowDraft:
 
     @property
     def chances(self) -> AcceptanceRates:
-        """Of a draft that is made now."""
+        """The rates of a draft made now."""
         return self._by_warmth[warmth(self._streak)]
 
     def follow(self, tree: DraftTree) -> None:
-        """From the last token on; what was followed before is given up."""
+        """Follow a draft from the last token on, instead of the one before."""
         self._tree, self._node, self._right = tree, ROOT, 0
         self._deepest = int(np.max(tree.depths))
 
     def extend(self, token: int) -> None:
-        """The text goes on with `token`."""
+        """Append `token` to the text."""
         if not self.following:
             self._streak = 0
             return
         children = self._tree.children(self._node)
-        found = next((child for child in children if self._tree.tokens[child] == token), None)
+        match = next((child for child in children if self._tree.tokens[child] == token), None)
         if children:
-            self._learn(held=found is not None)
-        if found is not None:
-            self._node = found
+            self._learn(accepted=match is not None)
+        if match is not None:
+            self._node = match
             self._right += 1
             self._streak += 1
             return
@@ -129,22 +129,22 @@ class ShadowDraft:
             self._streak = 0
         self._deepest = 0
 
-    def _learn(self, *, held: bool) -> None:
-        """One more token of the draft was tested; and of what was left of it at each token before.
+    def _learn(self, *, accepted: bool) -> None:
+        """Count a test of the followed draft, and of its remainder at each token passed.
 
-        A drafter that is asked again there goes on as it did, nearly always: so every place of a
-        text tells of a draft from there, with the warmth that it would have begun with.
+        A drafter would nearly always repeat the remainder there, so every position of a text tests
+        a draft, with the warmth that it would have begun with.
         """
         before = self._streak - self._right
         for at in range(self._right + 1):
-            self._by_warmth[warmth(before + at)].test(self._right - at, held=held)
+            self._by_warmth[warmth(before + at)].test(self._right - at, accepted=accepted)
 
 
 class AutoDrafter:
-    """Implements `Drafter` and `TargetObserver`; the method chooses, this remembers.
+    """Implements `Drafter` and `TargetObserver`: the state of one sequence for `AutoMethod`.
 
-    `free` and `paid` drafters by name. The free ones are followed by their shadows all the time,
-    the paid ones when they draft.
+    `free` and `paid` drafters by name. Shadows follow the free ones all the time, the paid ones
+    when they draft.
     """
 
     name = "auto"
@@ -154,7 +154,7 @@ class AutoDrafter:
         free: Mapping[str, Drafter],
         paid: Mapping[str, Drafter],
         history: AcceptanceHistory,
-        asked: DraftRequest,
+        request: DraftRequest,
     ) -> None:
         self.drafters = {**free, **paid}
         self.shadows: dict[str, ShadowDraft] = {}
@@ -162,9 +162,9 @@ class AutoDrafter:
         self.ledger = LossBudget()
         self._free = dict(free)
         self._history = history
-        self._asked = asked
+        self._request = request
         self._fresh: dict[str, DraftProposal] = {}
-        """What free drafters proposed after the last token."""
+        """Proposals of free drafters after the last token."""
         self._watching = [
             each for each in self.drafters.values() if isinstance(each, TargetObserver)
         ]
@@ -173,9 +173,9 @@ class AutoDrafter:
     def taps(self) -> tuple[int, ...]:
         return tuple(sorted({layer for each in self._watching for layer in each.taps}))
 
-    def see(self, seen: TargetOutputs) -> None:
+    def see(self, outputs: TargetOutputs) -> None:
         for drafter in self._watching:
-            drafter.see(seen)
+            drafter.see(outputs)
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.tokens += len(tokens)
@@ -192,19 +192,19 @@ class AutoDrafter:
             self._follow_free(name, drafter, tokens)
 
     def propose(self, most: int) -> DraftProposal | DraftTree:
-        """Chooses nothing: that takes all sequences of a step, so it is the method's."""
+        """Proposes nothing: `AutoMethod` chooses for all sequences of a step together."""
         del most
         return DraftProposal()
 
     def offered(self, name: str) -> DraftProposal:
-        """What a free drafter proposes now."""
+        """The current proposal of a free drafter."""
         if name not in self._fresh:
             self._fresh[name] = proposal_of(self._free[name], DEPTHS)
         return self._fresh[name]
 
     def _begin(self, prompt: Sequence[int]) -> None:
-        heat = self._asked.sampling.temperature
-        features = RequestFeatures(len(prompt), overlap(prompt), heat, self._asked.label)
+        heat = self._request.sampling.temperature
+        features = RequestFeatures(len(prompt), overlap(prompt), heat, self._request.label)
         for name, drafter in self.drafters.items():
             drafter.extend(prompt)
             self.shadows[name] = ShadowDraft(self._history.chances(features.scopes, name))
@@ -216,7 +216,7 @@ class AutoDrafter:
             self.shadows[name].extend(token)
 
     def _follow_free(self, name: str, drafter: Drafter, tokens: Sequence[int]) -> None:
-        """As if it drafted at every step: a draft ends, the next one begins where it ended."""
+        """Drafts at every step: the next draft begins where the last one ended."""
         shadow = self.shadows[name]
         for at, token in enumerate(tokens, 1):
             shadow.extend(token)

@@ -1,1 +1,1 @@
-"""Drafters that run a draft model beside the target."""
+"""Drafters that run a draft model next to the target."""

@@ -1,8 +1,8 @@
-"""Continuous speculation, PipeInfer's (arXiv 2407.11798), with a target that is one piece.
+"""Continuous speculation of PipeInfer (arXiv 2407.11798), with the target on one device.
 
 A draft model drafts on until it is unsure, and the target waits for no draft. PipeInfer's other
-half, a target in stages on devices of their own with runs that are called off on their way, is
-nothing that a model on one device has; it is measured in `evals.speculative.pipeinfer`.
+half, a target in pipeline stages with runs that are cancelled early, is measured in
+`evals.speculative.pipeinfer`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from weft.decoding.speculative.speculation import MOST_NODES
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceCutoff:
-    """How probable a drafted token must be to its model, that drafting goes on after it.
+    """The probability of a drafted token from which drafting continues.
 
-    `accept` for the first batch of tokens, `recovery` more for each that is ahead of the text, and
-    `decay` less for each miss in a row. At 1 or more nothing is drafted any more.
+    `accept` for the first batch of tokens, `recovery` more for each batch ahead of the text, and
+    `decay` less for each miss in a row. At 1 or more drafting stops.
     """
 
     accept: float = 0.001
@@ -37,10 +37,10 @@ class ConfidenceCutoff:
 
 
 class ContinuousPacing:
-    """Implements `Pacing`: the target waits for no draft, and the draft ends only by the cut-off.
+    """Implements `Pacing`: the target waits for no draft, and drafts end only by the cut-off.
 
-    A round ends with the target's pass; what was drafted until then is proposed. Where that is
-    nothing, the target reads the newest token alone. A miss ends the round's draft at once.
+    A round ends with the target's pass; the tokens drafted until then are proposed. If there are
+    none, the target reads the newest token alone. A miss ends the round's draft at once.
     """
 
     waits = False

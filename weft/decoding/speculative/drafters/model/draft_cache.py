@@ -1,6 +1,6 @@
-"""A draft model and the sequences it reads: every pass reads for all of them.
+"""A draft model with the sequences it reads, all of them in the same passes.
 
-A model of its own, or the target's first layers.
+The model is a separate one, or the target's first layers.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from weft.decoding.vocabularies import check_sizes, check_tokens
 
 
 class WorkRecorder(Protocol):
-    """Puts down work as it happens."""
+    """Records work on a timeline as it happens."""
 
     def working(self, who: str, tokens: int) -> AbstractContextManager[int]:
-        """`who` works on `tokens` within the block; yields what `discard` wants to know."""
+        """Record that `who` works on `tokens` within the block; yields a stamp for `discard`."""
 
     def discard(self, stamp: int, tokens: int = 1) -> None:
-        """So many tokens of that work came to nothing."""
+        """Record that so many tokens of that work were discarded."""
 
 
 class DraftSequence:
-    """The text of a sequence, and the tokens whose keys a slot holds, from column 0.
+    """The text of a sequence, and the tokens whose keys its slot contains, from column 0.
 
-    After a draft the slot is ahead of the text, and after the text went on it may be behind, or
-    hold other tokens. Either is put right by reading on from the first column where they differ:
-    what is held of a draft that was accepted stays, and the rest is written over. The last token
-    of a draft was never read, so a draft that is accepted whole leaves two tokens to be read.
+    After a draft the slot is ahead of the text; after new text it may be behind or contain other
+    tokens. Reading from the first difference repairs both: keys of accepted tokens stay, the rest
+    is overwritten. The last token of a draft was never read, so a draft that is accepted whole
+    leaves two tokens to read.
     """
 
     def __init__(self, slot: int) -> None:
@@ -50,68 +50,65 @@ class DraftSequence:
         self.largest = -1
         """The largest token of the text."""
         self._text: list[int] = []
-        self._held: list[int] = []
+        self._cached: list[int] = []
         self._agreed = 0
 
     def __len__(self) -> int:
         return len(self._text)
 
     @property
-    def held(self) -> tuple[int, ...]:
-        """The tokens whose keys the slot holds."""
-        return tuple(self._held)
+    def cached(self) -> tuple[int, ...]:
+        """The tokens whose keys the slot contains."""
+        return tuple(self._cached)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """The text goes on."""
+        """Append tokens to the text."""
         self._text += tokens
         self.largest = max(self.largest, *tokens) if tokens else self.largest
 
     def unread(self, ahead: Sequence[int] = ()) -> tuple[int, list[int]]:
-        """What must be read to tell what follows the text and `ahead`: first column, and tokens.
-
-        That is one token at least, the last one.
-        """
-        while self._agreed < min(len(self._text), len(self._held)):
-            if self._text[self._agreed] != self._held[self._agreed]:
+        """The first column and the tokens to read, to predict after the text and `ahead`."""
+        while self._agreed < min(len(self._text), len(self._cached)):
+            if self._text[self._agreed] != self._cached[self._agreed]:
                 break
             self._agreed += 1
         wanted = [*self._text[self._agreed :], *ahead]
         same = 0
-        for held, token in zip(self._held[self._agreed :], wanted, strict=False):
-            if held != token:
+        for cached, token in zip(self._cached[self._agreed :], wanted, strict=False):
+            if cached != token:
                 break
             same += 1
         first = min(self._agreed + same, len(self._text) + len(ahead) - 1)
         return first, [*self._text[first:], *ahead[max(0, first - len(self._text)) :]]
 
-    def hold(self, first: int, tokens: Sequence[int]) -> None:
-        """What `unread` told was read, or the first of it; what stood there before is gone."""
-        assert first <= len(self._held)
-        self._held[first:] = tokens
+    def mark_read(self, first: int, tokens: Sequence[int]) -> None:
+        """Note that tokens of `unread` were read from column `first` on."""
+        assert first <= len(self._cached)
+        self._cached[first:] = tokens
 
 
 Piece = tuple[DraftSequence, int, list[int]]
-"""A line, the first column that is to be read, and the tokens for it and those after it."""
+"""A sequence, the first column to read, and the tokens from there on."""
 
 PIECE: Final = 512
-"""Tokens of one sequence a pass: a long prompt shall not need memory for the square of it."""
+"""Tokens of one sequence in a pass: memory grows with the square of it."""
 
 
 class DraftNetwork(Protocol):
-    """What is needed of a network; `Network` is one."""
+    """The part of `Network` that drafting uses."""
 
     vocabulary_size: int
     context_tokens: int
 
     def forward(self, spans: Sequence[Span]) -> dict[int, SpanOutput]:
-        """Read the spans into their slots; what came of it by slot."""
+        """Read the spans into their slots; the outputs by slot."""
 
 
 class DraftCache:
-    """Hands out lines, each with a slot of `network`, and reads for them.
+    """A cache of `network` for draft sequences, each in a slot.
 
-    `vocabulary` is the target's size: of a larger draft vocabulary the rest is padding. Not safe to
-    use from two threads at once. Passes are put on `timeline`, if there is one, as `who`.
+    `vocabulary` is the target's size; further draft tokens are padding. Not thread-safe. Passes are
+    recorded on `timeline`, if there is one, as `who`.
     """
 
     def __init__(
@@ -123,7 +120,7 @@ class DraftCache:
     ) -> None:
         self.vocabulary = min(vocabulary, network.vocabulary_size)
         self.forwards = 0
-        """Passes so far; one for many sequences counts once."""
+        """Passes so far, each over all sequences that take part."""
         self.stamp = -1
         """The last pass on the timeline."""
         self.timeline = timeline
@@ -133,25 +130,25 @@ class DraftCache:
         self._lines = 0
 
     def open(self) -> DraftSequence:
-        """A line of its own for a new sequence."""
+        """A new sequence in a slot of its own."""
         if self._free:
             return DraftSequence(heappop(self._free))
         self._lines += 1
         return DraftSequence(self._lines - 1)
 
     def close(self, line: DraftSequence) -> None:
-        """The sequence has ended: its slot goes to the next."""
+        """End a sequence and free its slot."""
         heappush(self._free, line.slot)
 
     def fits(self, line: DraftSequence, ahead: int) -> bool:
-        """Whether the model can read the text of a line and `ahead` tokens more."""
-        known = line.largest < self._network.vocabulary_size
-        return known and len(line) > 0 and len(line) + ahead <= self._network.context_tokens
+        """Whether the model can read the text of a sequence and `ahead` tokens more."""
+        in_vocabulary = line.largest < self._network.vocabulary_size
+        return in_vocabulary and len(line) > 0 and len(line) + ahead <= self._network.context_tokens
 
     def read(
         self, asks: Sequence[tuple[DraftSequence, Sequence[int]]]
     ) -> list[NDArray[np.float32]]:
-        """Logits [vocabulary] of what follows each line and the tokens ahead of it."""
+        """Logits [vocabulary] after each sequence and the tokens ahead of it."""
         pieces = self._shortened([(line, *line.unread(ahead)) for line, ahead in asks])
         spans = [
             Span(line.slot, range(first, first + len(tokens)), tokens, 1)
@@ -159,15 +156,15 @@ class DraftCache:
         ]
         readings = self._pass(spans)
         for line, first, tokens in pieces:
-            line.hold(first, tokens)
+            line.mark_read(first, tokens)
         return [readings[line.slot].logits[0, : self.vocabulary] for line, _ in asks]
 
     def read_trees(
         self, asks: Sequence[tuple[DraftSequence, DraftTree]]
     ) -> list[NDArray[np.float32]]:
-        """Logits [1 + nodes, vocabulary] of what follows each line and each node of its tree.
+        """Logits [1 + nodes, vocabulary] after each sequence and each node of its tree.
 
-        A line holds its text after that, and nothing of the tree.
+        Keys of the tree are dropped.
         """
         pieces = self._shortened([(line, *line.unread()) for line, _ in asks])
         spans = []
@@ -178,16 +175,16 @@ class DraftCache:
             spans.append(Span(line.slot, columns, read, 1 + len(tree), branches))
         readings = self._pass(spans)
         for line, first, tokens in pieces:
-            line.hold(first, tokens)
+            line.mark_read(first, tokens)
         return [readings[line.slot].logits[:, : self.vocabulary] for line, _ in asks]
 
     def _shortened(self, pieces: list[Piece]) -> list[Piece]:
-        """Read of every piece all but the last few tokens."""
+        """Read all pieces except for their last few tokens."""
         while long := [piece for piece in pieces if len(piece[2]) > PIECE]:
             read = [(line, first, tokens[:PIECE]) for line, first, tokens in long]
             self._pass([Span(p[0].slot, range(p[1], p[1] + PIECE), p[2], 0) for p in read])
             for line, first, tokens in read:
-                line.hold(first, tokens)
+                line.mark_read(first, tokens)
             pieces = [
                 (line, first + PIECE, tokens[PIECE:])
                 if len(tokens) > PIECE
@@ -209,11 +206,10 @@ TokenDistribution = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftedToken:
-    """A token, how probable the draft model finds it, and the distribution it was drawn from, if it
-    was.
+    """A drafted token, with its probability, and the distribution it was sampled from, if it was.
 
-    stamp: the pass it came of, on the timeline. runner_up: the next likeliest token, and how
-    probable that is; only known of tokens that were not drawn.
+    stamp: of its pass on the timeline. runner_up: the next likeliest token and its probability, for
+    tokens that were not sampled.
     """
 
     token: int
@@ -224,7 +220,7 @@ class DraftedToken:
 
 
 class DraftCacheMethod(BaseMethod):
-    """Implements the part of `SpeculativeMethod` that is the same for all who draft by a model."""
+    """Base of `SpeculativeMethod` implementations with a draft model."""
 
     def __init__(
         self, name: str, cache: DraftCache, nodes: int, acceptor: Acceptor | None = None
@@ -234,18 +230,18 @@ class DraftCacheMethod(BaseMethod):
 
     @property
     def forwards(self) -> int:
-        """Passes of the draft model so far; one for many rows counts once."""
+        """Passes of the draft model so far, each over all rows that take part."""
         return self.cache.forwards
 
     def discard(self, lost: Sequence[DraftedToken]) -> None:
-        """Put on the timeline that the work on these tokens came to nothing."""
+        """Record that the work on these tokens was discarded."""
         if self.cache.timeline is not None:
             for chosen in lost:
                 self.cache.timeline.discard(chosen.stamp)
 
 
 def load_draft_model(target: Network, folder: str) -> Network:
-    """Read the model of `folder` for where the target is, and as precise.
+    """Load the model of `folder` with the target's device and precision.
 
     Raises: `ModelNotFound` for a folder without a model; `CapabilityError` for a broken one, or
     one with other tokens than the target's.
@@ -272,9 +268,9 @@ def load_draft_model(target: Network, folder: str) -> Network:
 
 
 def own_layers(target: Network, layers: int) -> Network:
-    """The first `layers` of the target, with a cache of their own; 0: a third of them.
+    """The first `layers` of the target, with their own cache; 0: a third of them.
 
-    Raises: `SpecError` for as many as the target has, or more.
+    Raises: `SpecError` for as many as the target has or more.
     """
     wanted = layers or max(1, target.layers // 3)
     if not wanted < target.layers:
@@ -286,5 +282,5 @@ def own_layers(target: Network, layers: int) -> Network:
 
 
 def open_draft(target: Network, folder: str | None, layers: int) -> Network:
-    """The model of `folder`, or without one the target's first `layers`. Raises: as they do."""
+    """The model of `folder`, or else the target's first `layers`. Raises: as for either."""
     return load_draft_model(target, folder) if folder else own_layers(target, layers)

@@ -1,4 +1,4 @@
-"""Vanilla speculative decoding: a draft model writes chains, one pass a depth for all sequences.
+"""Vanilla speculative decoding: a draft model writes chains, one pass per depth for all sequences.
 
 Leviathan et al. (arXiv 2211.17192), Chen et al. (arXiv 2302.01318).
 """
@@ -47,14 +47,14 @@ from weft.decoding.speculative.speculation import MOST_NODES
 
 
 class TokenChoice(Protocol):
-    """Chooses for one sequence."""
+    """Chooses draft tokens for one sequence."""
 
     def choose(self, logits: NDArray[np.float32], position: int, stamp: int) -> DraftedToken:
-        """Of logits [vocabulary], for a position of the sequence."""
+        """A token from logits [vocabulary] at a position of the sequence."""
 
 
 class GreedyChoice:
-    """Implements `TokenChoice`: the largest logit, the lowest id of equals. Draws nothing."""
+    """Implements `TokenChoice`: the largest logit, the lowest id of equals. No sampling."""
 
     def choose(self, logits: NDArray[np.float32], _position: int, stamp: int) -> DraftedToken:
         weights = np.exp(logits.astype(np.float64) - logits.max())
@@ -73,11 +73,10 @@ class GreedyChoice:
 
 
 class SampledChoice:
-    """Implements `TokenChoice`: a draw of the shaped distribution, which the ratio test needs to
-    know.
+    """Implements `TokenChoice`: a sample, with the distribution that the ratio test needs.
 
-    Laws are of the target's size `vocabulary`. The numbers come of the request's `seed` and differ
-    from those that decide, as the test demands.
+    Distributions have the target's size `vocabulary`. The random numbers derive from the request's
+    `seed` and differ from those of the target, as the test requires.
     """
 
     def __init__(self, sampling: SamplingParams, seed: int, vocabulary: int) -> None:
@@ -95,11 +94,10 @@ class SampledChoice:
 
 @dataclass(slots=True, eq=False)
 class DraftChain:
-    """What may follow a line's text and the tokens `ahead` of it: at most `most` tokens.
+    """A chain of at most `most` tokens after the text of a sequence and the tokens `ahead` of it.
 
-    `goes_on` is asked before every further token, and knows what was chosen so far. A token that
-    was chosen stays: if what it is decided whether it stays, a draw would no longer have its
-    distribution.
+    `goes_on` decides before every further token, from those chosen so far. A chosen token stays:
+    rejecting one by its value would change the distribution of samples.
     """
 
     line: DraftSequence
@@ -111,12 +109,12 @@ class DraftChain:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """All beyond the text."""
+        """All tokens after the text."""
         return (*self.ahead, *(chosen.token for chosen in self.chosen))
 
     @property
     def tree(self) -> DraftTree:
-        """The chosen tokens as a draft; with their distributions if they were drawn."""
+        """The chosen tokens as a draft, with the distributions of samples."""
         tokens = [chosen.token for chosen in self.chosen]
         distributions = [
             chosen.distribution for chosen in self.chosen if chosen.distribution is not None
@@ -125,7 +123,7 @@ class DraftChain:
 
 
 def grow_chains(cache: DraftCache, chains: Sequence[DraftChain]) -> None:
-    """Draft until no chain goes on: as many passes as the longest of them has tokens."""
+    """Draft until all chains stop: as many passes as the longest of them has tokens."""
     while growing := [chain for chain in chains if _may_grow(cache, chain)]:
         logits = cache.read([(chain.line, chain.tokens) for chain in growing])
         for chain, row in zip(growing, logits, strict=True):
@@ -140,10 +138,7 @@ def _may_grow(cache: DraftCache, chain: DraftChain) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceStop:
-    """Goes on until a token was less probable than `least` to the draft model itself.
-
-    As in transformers' assisted generation.
-    """
+    """Stops below a probability of `least`, as in transformers' assisted generation."""
 
     least: float
 
@@ -159,27 +154,26 @@ class ModelDrafter(MethodDrafter):
         self.line = line
         self.choice = choice
         self.drafted: Sequence[DraftedToken] = ()
-        """What was drafted since the text last went on."""
+        """Drafted since the last `extend`."""
         self._discard = method.discard
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.line.extend(tokens)
-        held = 0
+        accepted = 0
         for chosen, token in zip(self.drafted, tokens, strict=False):
             if chosen.token != token:
                 break
-            held += 1
-        self._discard(self.drafted[held:])
+            accepted += 1
+        self._discard(self.drafted[accepted:])
         self.drafted = ()
 
 
 class DraftModelMethod(DraftCacheMethod):
     """Implements `SpeculativeMethod` (vanilla speculative decoding): chains of up to `most` tokens.
 
-    The drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, they are drawn
-    at the request's own temperature, keep their distributions and go with `RejectionSampling`. A
-    draft stops after a token that the draft model gave less than `confidence`. `vocabulary` is the
-    target's.
+    Drafts are the likeliest tokens, verified by `ExactMatch`; or, with `sample`, samples at the
+    request's temperature with their distributions, verified by `RejectionSampling`. A draft stops
+    after a token with a probability below `confidence`. `vocabulary` is the target's.
     """
 
     def __init__(
@@ -198,7 +192,7 @@ class DraftModelMethod(DraftCacheMethod):
         self._stop = ConfidenceStop(confidence)
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
-        """The drafter of a new sequence; what it draws depends on the request only."""
+        """The drafter of a new sequence; its samples depend on the request only."""
         choice: TokenChoice = GreedyChoice()
         if self._sample:
             choice = SampledChoice(request.sampling, request.seed, self._vocabulary)
@@ -222,7 +216,7 @@ class DraftModelMethod(DraftCacheMethod):
 
 OPTIONS = ("num_speculative_tokens", "sample", "confidence")
 CONFIDENCE = 0.4
-"""That of transformers' assisted generation."""
+"""The default of transformers' assisted generation."""
 
 
 def _draft_model(network: Network, options: Options) -> SpeculativeMethod:

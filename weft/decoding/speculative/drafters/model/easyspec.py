@@ -1,4 +1,4 @@
-"""EasySpec (arXiv 2502.02493): neighbouring attentions of a draft model run at once, on ranks."""
+"""EasySpec (arXiv 2502.02493): neighbouring attentions of a draft model in parallel, on ranks."""
 
 from __future__ import annotations
 
@@ -48,22 +48,20 @@ class EasySpecDrafter(MethodDrafter):
         self._tokens += tokens
 
     def job(self, most: int) -> DraftJob | None:
-        """What to read and draft; None where there is nothing to draft from, or no room."""
+        """The tokens to read and draft; None without text or room."""
         room = self._context_tokens - len(self._tokens)
-        first = min(self._read, len(self._tokens) - 1)  # asked again: the last is read again
+        first = min(self._read, len(self._tokens) - 1)  # at least the last token
         if first < 0 or min(most, room) < 1:
             return None
         return DraftJob(self.slot, first, tuple(self._tokens[first:]), min(most, room))
 
     def drafted(self) -> None:
-        """What was committed has been read, in exact order."""
+        """Note that committed tokens were read, in exact order."""
         self._read = len(self._tokens)
 
 
 class EasySpecMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: chains of up to `most` tokens, always the likeliest, by one
-    team of ranks for all sequences.
-    """
+    """Implements `SpeculativeMethod`: chains of up to `most` likeliest tokens, by a team."""
 
     def __init__(self, team: DraftTeam, most: int) -> None:
         super().__init__("easyspec", most)
@@ -87,13 +85,13 @@ class EasySpecMethod(BaseMethod):
         jobs = [drafter.job(most) for drafter, most in own]
         live = [job for job in jobs if job is not None]
         drafted = iter(self._team.draft(live) if live else [])
-        found = []
+        proposals = []
         for (drafter, _), job in zip(own, jobs, strict=True):
             if job is not None:
                 drafter.drafted()
             tree = DraftTree() if job is None else DraftTree.chain(next(drafted))
-            found.append(DraftProposal(tree, source=self.name))
-        return found
+            proposals.append(DraftProposal(tree, source=self.name))
+        return proposals
 
     def end(self, drafter: Drafter) -> None:
         if isinstance(drafter, EasySpecDrafter):
@@ -117,8 +115,8 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
 
 
 def _layout(network: Network, options: Options) -> ShardLayout:
-    given = text(options, "model")
-    path = network.path if given is None else Path(given).expanduser()
+    folder = text(options, "model")
+    path = network.path if folder is None else Path(folder).expanduser()
     if path is None:
         raise SpecError(
             "the target was read from no folder, so it cannot draft for itself",
@@ -129,7 +127,7 @@ def _layout(network: Network, options: Options) -> ShardLayout:
     check_tokens(network.path, path, network.vocabulary_size)
     like = network.embed([0])
     if like.dtype not in _DTYPES:
-        raise CapabilityError(f"layer-parallel drafting knows no {like.dtype}")
+        raise CapabilityError(f"layer-parallel drafting does not support {like.dtype}")
     return ShardLayout(
         path=path,
         ranks=whole(options, "ranks", 2, 1, _MOST_RANKS),

@@ -1,6 +1,6 @@
-"""LLMCad (arXiv 2309.04255): a small model grows a tree until it is unsure, the target verifies.
+"""LLMCad (arXiv 2309.04255): a small model grows a tree until it is unsure, the target verifies it.
 
-The threshold adjusts itself, and the draft goes on meanwhile.
+The threshold adapts, and drafting continues during verification.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _MOST: Final = 0.95
 class AdaptiveThreshold:
     """The target verifies once the probability of the whole draft is below `threshold`.
 
-    After a draft that was right the threshold is halved; else it is divided by the draft's
-    probability to the power of the share that was wrong, which raises it (arXiv 2309.04255).
+    After a fully accepted draft the threshold is halved; else it is divided by the draft's
+    probability to the power of the rejected share, which raises it (arXiv 2309.04255).
     """
 
     def __init__(self, threshold: float = 0.01) -> None:
         self.threshold = threshold
 
     def learn(self, probability: float, drafted: int, right: int) -> None:
-        """The target looked at `drafted` tokens of that joint probability; the first were right."""
+        """Learn from a draft of `drafted` tokens, of which the first `right` were accepted."""
         if not drafted:
             return
         if right == drafted:
@@ -72,17 +72,15 @@ class AdaptiveThreshold:
 
 
 _LEAST_PROBABILITY: Final = 1e-9
-"""Tokens less probable than that are never drafted."""
+"""Less probable tokens are never drafted."""
 
 
 class ConfidenceTree:
-    """A tree that grows where the draft model is surest: nodes by the probability of their whole
-    path, up to `most`.
+    """A tree that grows where the draft model is surest, up to `most` nodes.
 
-    `seeds` are a chain that was drafted before. After each reading of the tree those `width` tokens
-    are added, after whatever nodes, whose paths are likeliest, unless they are below `threshold`;
-    one is added even then, when there is none yet. With a width of 1 and no seeds the tree is that
-    of the likeliest paths of all; wider, it takes fewer readings.
+    `seeds` are a chain from an earlier draft. After each reading of the tree the `width` tokens
+    with the likeliest paths are added, except below `threshold`; the first token always is. With a
+    width of 1 and no seeds it is that of the likeliest paths; larger widths need fewer readings.
     """
 
     def __init__(
@@ -92,7 +90,7 @@ class ConfidenceTree:
         self._parents: list[int] = []
         self._paths: list[float] = []
         self._unread = ROOT
-        """The first node that was not read."""
+        """The first unread node."""
         self._waiting: list[tuple[float, int, int, DraftedToken]] = []
         self._offers = 0
         self._most = most
@@ -104,7 +102,7 @@ class ConfidenceTree:
 
     @property
     def tree(self) -> DraftTree:
-        """What has grown so far."""
+        """The tree so far."""
         return DraftTree(tuple(node.token for node in self._nodes), tuple(self._parents))
 
     @property
@@ -117,7 +115,7 @@ class ConfidenceTree:
         return max(self._paths[max(self._unread, 0) :], default=0.0) >= self._threshold
 
     def feed(self, logits: NDArray[np.float32], stamp: int) -> None:
-        """The tree was read: logits [1 + nodes, vocabulary] after the root and each node."""
+        """Add nodes by the logits [1 + nodes, vocabulary] after the root and each node."""
         before = len(self._nodes)
         for node in range(self._unread, before):
             self._offer(node, logits[node - ROOT], stamp)
@@ -158,7 +156,7 @@ class ConfidenceTree:
         self._paths.append(above * chosen.confidence)
 
     def _offer(self, node: int, logits: NDArray[np.float32], stamp: int) -> None:
-        """Let the likeliest tokens after a node wait to be added; as many as may be, at most."""
+        """Queue the likeliest tokens after a node as candidates."""
         weights = np.exp(logits.astype(np.float64) - logits.max())
         weights /= weights.sum()
         above = 1.0 if node == ROOT else self._paths[node]
@@ -173,21 +171,21 @@ class ConfidenceTree:
 
 
 class CascadeDrafter(PipelinedDrafter):
-    """Implements `Drafter`: one sequence, with a threshold of its own."""
+    """Implements `Drafter`: one sequence, with its own threshold."""
 
     def __init__(self, method: CascadeMethod, line: DraftSequence, threshold: float) -> None:
         super().__init__(method, line)
         self.fallback = AdaptiveThreshold(threshold)
         self.tree = DraftTree()
-        self.aside: dict[int, DraftedToken] = {}
+        self.side_nodes: dict[int, DraftedToken] = {}
         """Nodes of the tree that are not on its best path."""
 
 
 class CascadeMethod(PipelinedMethod):
-    """Implements `SpeculativeMethod`: the target reads a tree, whose best path is drafted on.
+    """Implements `SpeculativeMethod`: the target reads a tree, whose best path is drafted further.
 
-    Where the target goes down that path and on as drafted, the next tree begins with the rest of
-    that draft; else it is thrown away. Each pass of the draft model adds up to `width` nodes.
+    If the target takes that path and the tokens drafted after it, the next tree begins with the
+    rest of that draft; else it is discarded. Each pass of the draft model adds up to `width` nodes.
     """
 
     def __init__(
@@ -224,7 +222,7 @@ class CascadeMethod(PipelinedMethod):
         return [growth.tree for growth in growths]
 
     def _expect(self, drafter: PipelinedDrafter, growth: ConfidenceTree) -> None:
-        """From now on the best path of the tree is what the text is expected to go on with."""
+        """Set the best path of the tree as the expected text."""
         assert isinstance(drafter, CascadeDrafter)
         best = growth.best
         cut = drafter.ahead[len(best) :]  # more was drafted than may be offered
@@ -232,25 +230,25 @@ class CascadeMethod(PipelinedMethod):
         self.discard(cut)
         drafter.tree, drafter.ahead, drafter.offered = growth.tree, best, len(best)
         on_path = {id(chosen) for chosen in best}
-        drafter.aside = {n: c for n, c in enumerate(growth.nodes) if id(c) not in on_path}
+        drafter.side_nodes = {n: c for n, c in enumerate(growth.nodes) if id(c) not in on_path}
 
     def settled(self, drafter: PipelinedDrafter, settled: VerifyResult) -> None:
         if isinstance(drafter, CascadeDrafter) and settled.written:
             probability = prod(chosen.confidence for chosen in settled.offered)
             drafter.fallback.learn(probability, len(settled.offered), settled.accepted)
-            self._discard_aside(drafter, settled.written)
+            self._discard_side_nodes(drafter, settled.written)
 
-    def _discard_aside(self, drafter: CascadeDrafter, written: Sequence[int]) -> None:
-        """Put on the timeline which nodes beside the best path were in vain."""
+    def _discard_side_nodes(self, drafter: CascadeDrafter, written: Sequence[int]) -> None:
+        """Record that nodes off the accepted path were discarded."""
         node = ROOT
         for token in written:
-            found = [n for n in drafter.tree.children(node) if drafter.tree.tokens[n] == token]
-            if not found:
+            matches = [n for n in drafter.tree.children(node) if drafter.tree.tokens[n] == token]
+            if not matches:
                 break
-            node = found[0]
-            drafter.aside.pop(node, None)
-        self.discard(list(drafter.aside.values()))
-        drafter.tree, drafter.aside = DraftTree(), {}
+            node = matches[0]
+            drafter.side_nodes.pop(node, None)
+        self.discard(list(drafter.side_nodes.values()))
+        drafter.tree, drafter.side_nodes = DraftTree(), {}
 
     def _growth(self, drafter: PipelinedDrafter, most: int) -> ConfidenceTree:
         assert isinstance(drafter, CascadeDrafter)

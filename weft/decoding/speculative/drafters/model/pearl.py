@@ -1,6 +1,6 @@
-"""PEARL (arXiv 2408.11850): draft model and target at work at the same time.
+"""PEARL (arXiv 2408.11850): draft model and target work in parallel.
 
-As many tokens a round as fill the time of the target's pass.
+A round drafts as many tokens as fill the time of the target's pass.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from weft.decoding.speculative.speculation import MOST_NODES
 class PearlPacing:
     """Implements `Pacing`: both sides wait for each other at the end of a round.
 
-    Pre-verify: nothing is proposed, the target reads the last token, and its own next one is held
-    against the first that is drafted meanwhile. Post-verify: after a hit the rest of that draft is
-    read while the next one is written, of which the first token is tested in turn. So a round
-    that holds yields as many tokens as were drafted, and a draft lasts as long as it is right.
+    Pre-verify: nothing is proposed, the target reads the last token, and its next one is compared
+    with the first one drafted meanwhile. Post-verify: after a match the rest of that draft is read
+    while the next one is drafted, whose first token is compared in turn. So an accepted round
+    yields as many tokens as were drafted, and a draft lasts as long as it is right.
     """
 
     waits = True
@@ -72,7 +72,7 @@ def draft_cache(network: Network, options: Options) -> DraftCache:
 
 
 def worker(name: str, options: Options) -> DraftWorker:
-    """A thread; with `overlap` off none, for the same drafts one after the other."""
+    """A thread; without `overlap` the same work inline."""
     return (
         ThreadWorker(f"weft-{name}") if switch(options, "overlap", default=True) else InlineWorker()
     )

@@ -1,7 +1,7 @@
-"""Drafts that go on while the target verifies: PEARL (arXiv 2408.11850), continuously.
+"""Drafting during verification: PEARL (arXiv 2408.11850), continuously.
 
-A draft model works in a thread of its own from the assumption that all that is being verified will
-be accepted. What turns out otherwise is thrown away, and counted.
+A draft model works in its own thread, on the assumption that all tokens under verification will be
+accepted. Tokens of wrong assumptions are discarded and counted.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ from weft.decoding.speculative.drafters.model.draft_model import (
 class PipelinedDrafter(MethodDrafter):
     """Implements `Drafter`: one sequence of a pipelined method.
 
-    `ahead` is expected to follow the text: what is being verified, then what was drafted
-    meanwhile. Tokens of the text are kept back until the draft model is at rest: its line is not to
-    be touched while it reads.
+    `ahead` is expected to follow the text: tokens under verification, then those drafted meanwhile.
+    New text is buffered while the draft model reads the sequence.
     """
 
     def __init__(self, method: SpeculativeMethod, line: DraftSequence) -> None:
@@ -47,50 +46,49 @@ class PipelinedDrafter(MethodDrafter):
         self.line = line
         self.ahead: list[DraftedToken] = []
         self.growing: Sequence[DraftedToken] = ()
-        """What is being drafted behind that now, as far as it is."""
+        """Tokens being drafted after `ahead`, so far."""
         self.offered = 0
-        """How many of `ahead` are being verified."""
+        """How many of `ahead` are under verification."""
         self.missed = False
-        """Whether the text went on otherwise than expected: what is being drafted is in vain."""
+        """Whether the text differs from the expected one, so that the current draft is useless."""
         self.misses = 0
-        """Rounds in a row in which it was so."""
+        """Rounds in a row with a miss."""
         self.ended = False
-        self._news: list[int] = []
+        self._buffered: list[int] = []
 
     def extend(self, tokens: Sequence[int]) -> None:
-        seen = len(self._news)
-        self._news += tokens
-        known = [*self.ahead, *self.growing][seen : seen + len(tokens)]
-        expected = [chosen.token for chosen in known]
+        before = len(self._buffered)
+        self._buffered += tokens
+        drafted = [*self.ahead, *self.growing][before : before + len(tokens)]
+        expected = [chosen.token for chosen in drafted]
         self.missed |= expected != list(tokens[: len(expected)])
 
     def settle(self) -> VerifyResult:
-        """The draft model is at rest: compare what was expected with what was written.
+        """Compare expected and written tokens while the draft model is idle.
 
-        Where the sequence has ended, nothing is expected any more.
+        After the end of the sequence nothing is expected.
         """
-        held = 0
-        for chosen, token in zip(self.ahead, self._news, strict=False):
+        matched = 0
+        for chosen, token in zip(self.ahead, self._buffered, strict=False):
             if chosen.token != token:
                 break
-            held += 1
-        offered, rest = self.ahead[: self.offered], self.ahead[held:]
-        wrong = held < len(self._news) and bool(rest)
+            matched += 1
+        offered, rest = self.ahead[: self.offered], self.ahead[matched:]
+        wrong = matched < len(self._buffered) and bool(rest)
         lost = rest if wrong or self.ended else []
         self.ahead = [] if wrong or self.ended else rest
         self.misses = self.misses + 1 if wrong else 0
-        self.line.extend(self._news)
-        written, self._news = tuple(self._news), []
+        self.line.extend(self._buffered)
+        written, self._buffered = tuple(self._buffered), []
         self.offered, self.missed = 0, False
-        return VerifyResult(written, tuple(offered), min(held, len(offered)), tuple(lost))
+        return VerifyResult(written, tuple(offered), min(matched, len(offered)), tuple(lost))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerifyResult:
-    """What came of `offered`: its first `accepted` tokens were written, of all that was `written`.
+    """The result of a round: the first `accepted` tokens of `offered` were `written`, with others.
 
-    `lost` are the expected tokens that came to nothing: what the target read in vain, then what it
-    never read.
+    `lost` are the expected tokens that were discarded: rejected ones, then unread ones.
     """
 
     written: tuple[int, ...]
@@ -100,20 +98,20 @@ class VerifyResult:
 
     @property
     def thrown_away(self) -> int:
-        """Lost tokens that the target never read."""
+        """Number of lost tokens that the target never read."""
         return max(0, len(self.lost) - (len(self.offered) - self.accepted))
 
 
 _MEMORY: Final = 8.0
-"""How many measurements a running mean remembers."""
+"""The window of a running mean, in measurements."""
 
 
 class AdaptiveGamma:
-    """How many tokens are drafted during one pass of the target (PEARL, arXiv 2408.11850): the
-    target's time over the draft's, rounded: neither then waits for the other.
+    """The number of tokens drafted during one pass of the target (PEARL, arXiv 2408.11850): the
+    target's time over the draft's, rounded, so that neither waits for the other.
 
-    At least 1, at most `longest`; `start` until both were measured. With `adaptive` off it stays
-    there. `now` tells seconds.
+    From 1 to `longest`; `start` until both are measured, and without `adaptive`. `now` returns
+    seconds.
     """
 
     def __init__(
@@ -135,27 +133,27 @@ class AdaptiveGamma:
         return max(1, min(self._longest, round(self._target.value / self._draft.value)))
 
     def target_begins(self) -> None:
-        """The target was given its draft."""
+        """Note that the target has its draft."""
         self._began = self._now()
 
     def target_ended(self) -> None:
-        """The target wants the next draft."""
+        """Note that the target requests the next draft."""
         if self._began is not None:
             self._target.add(self._now() - self._began)
             self._began = None
 
     def interrupted(self) -> None:
-        """What goes on now is no single pass of the target."""
+        """Drop the current measurement: more than one pass follows."""
         self._began = None
 
     def drafted(self, tokens: int, seconds: float) -> None:
-        """The draft model wrote so many tokens within so long a time."""
+        """Note that the draft model wrote so many tokens in so many seconds."""
         if tokens:
             self._draft.add(seconds / tokens)
 
 
 class _Mean:
-    """A running mean that forgets."""
+    """An exponential moving average."""
 
     def __init__(self) -> None:
         self.value = 0.0
@@ -166,13 +164,13 @@ class _Mean:
 
 
 class DraftWorker(Protocol):
-    """Does one piece of work after the other."""
+    """Runs one piece of work after the other."""
 
     def start(self, work: Callable[[], None]) -> Future[None]:
-        """Begin `work`; what it raises is told by the future's `result`."""
+        """Start `work`; its error is raised by the future's `result`."""
 
     def close(self) -> None:
-        """Wait for what was begun, and begin no more."""
+        """Wait for running work, and start no more."""
 
 
 class ThreadWorker:
@@ -189,51 +187,50 @@ class ThreadWorker:
 
 
 class InlineWorker:
-    """Implements `DraftWorker` without a thread: work is done when it is begun."""
+    """Implements `DraftWorker` without a thread: `start` does the work."""
 
     def start(self, work: Callable[[], None]) -> Future[None]:
         done: Future[None] = Future()
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - told to who asks for the result
+        except Exception as error:  # noqa: BLE001 - raised by the future's `result`
             done.set_exception(error)
         else:
             done.set_result(None)
         return done
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Does nothing."""
 
 
 _FEW: Final = 16
-"""Tokens that a pass reads in about the time of one."""
+"""So many tokens take a pass about as long as one."""
 
 
 class DraftPacing(Protocol):
-    """How far and how long to draft while the target is busy."""
+    """How far and how long to draft during a pass of the target."""
 
     @property
     def waits(self) -> bool:
-        """Whether a round lasts until its draft is complete, or ends with the target's pass."""
+        """Whether a round lasts until its draft is complete; else until the target's pass ends."""
 
     def most(self, gamma: int) -> int:
-        """Tokens of a round, where `gamma` fill the time of a pass."""
+        """The most tokens of a round, when `gamma` fill the time of a pass."""
 
     def goes_on(self, ahead: int, chosen: Sequence[DraftedToken], misses: int) -> bool:
-        """Whether to draft on after `ahead` tokens and what was chosen behind them in this round.
+        """Whether to draft on after `ahead` tokens and those chosen after them in this round.
 
-        `misses`: of so many rounds in a row the text went on otherwise.
+        `misses`: rounds in a row with a miss.
         """
 
 
 class PipelinedMethod(DraftCacheMethod):
     """Implements `SpeculativeMethod`. `propose` ends a round and begins the next.
 
-    The end: the draft model comes to rest, and what was drafted while the target verified is held
-    against what it wrote. The beginning: what still holds is proposed, and the draft model goes on
-    behind it in `worker`. The network of `cache` is used by the worker while a round lasts, and
-    else by who calls; never by both. Drafts are the likeliest tokens and go with `ExactMatch`:
-    whatever the times, the text is the target's own.
+    At the end the draft model becomes idle, and its expected tokens are compared with the written
+    ones. At the beginning the tokens that still match are proposed, and `worker` drafts on after
+    them. The worker uses the network of `cache` during a round, the caller between rounds. Drafts
+    are the likeliest tokens, verified by `ExactMatch`: the timing never changes the text.
     """
 
     def __init__(
@@ -254,7 +251,7 @@ class PipelinedMethod(DraftCacheMethod):
         self._pacing = pacing
         self._now = now
         self._choice = GreedyChoice()
-        self._under_way: Future[None] | None = None
+        self._running: Future[None] | None = None
         self._rounds: list[tuple[PipelinedDrafter, DraftChain]] = []
         self._closing = False
         self._hurry = False
@@ -265,7 +262,7 @@ class PipelinedMethod(DraftCacheMethod):
     def propose(self, asks: Sequence[ProposalRequest]) -> Sequence[DraftProposal | BaseException]:
         own = [(drafter, most) for drafter, most in asks if isinstance(drafter, PipelinedDrafter)]
         self._gamma.target_ended()
-        self._rest()
+        self._finish_round()
         for drafter, _ in own:
             self._settle(drafter)
         trees = self.offer(own)
@@ -278,16 +275,16 @@ class PipelinedMethod(DraftCacheMethod):
             drafter.ended = True  # its chain grows no more
             self._gamma.interrupted()
             if all(busy is not drafter for busy, _ in self._rounds):
-                self._let_go(drafter)
+                self._release(drafter)
 
     def close(self) -> None:
         self._closing = True
         self._worker.close()
-        with suppress(Exception):  # nobody is left who could be told
-            self._rest()
+        with suppress(Exception):  # no caller is left for errors
+            self._finish_round()
 
     def offer(self, asks: Sequence[tuple[PipelinedDrafter, int]]) -> Sequence[DraftTree]:
-        """What the target reads now. The draft model is at rest."""
+        """The trees for the target. The draft model is idle."""
         for drafter, most in asks:
             drafter.offered = min(most, len(drafter.ahead))
         return [
@@ -296,7 +293,7 @@ class PipelinedMethod(DraftCacheMethod):
         ]
 
     def settled(self, drafter: PipelinedDrafter, settled: VerifyResult) -> None:
-        """The text of a drafter went on; for methods that learn from it."""
+        """Hook for methods that learn from the result of a round."""
 
     def _settle(self, drafter: PipelinedDrafter) -> None:
         settled = drafter.settle()
@@ -308,7 +305,7 @@ class PipelinedMethod(DraftCacheMethod):
         gamma = self._pacing.most(self._gamma.length)
         self._rounds = []
         for drafter, most in asks:
-            # beyond one full draft and one round nothing is gained by being ahead
+            # no gain beyond one full draft and one round
             room = min(gamma, most + gamma - len(drafter.ahead)) if most else 0
             ahead = tuple(chosen.token for chosen in drafter.ahead)
             rule = self._rule(drafter, len(ahead))
@@ -317,7 +314,7 @@ class PipelinedMethod(DraftCacheMethod):
             self._rounds.append((drafter, chain))
         self._hurry = False
         chains = [chain for _, chain in self._rounds]
-        self._under_way = self._worker.start(lambda: self._draft(chains))
+        self._running = self._worker.start(lambda: self._draft(chains))
 
     def _rule(
         self, drafter: PipelinedDrafter, ahead: int
@@ -332,31 +329,31 @@ class PipelinedMethod(DraftCacheMethod):
         return goes_on
 
     def _draft(self, chains: Sequence[DraftChain]) -> None:
-        """The round's work, on the worker."""
+        """The work of a round, on the worker."""
         steady = all(
             len(chain.line.unread(chain.ahead)[1]) <= _FEW for chain in chains if chain.most
         )
         before, began = self.cache.forwards, self._now()
         grow_chains(self.cache, chains)
-        if steady:  # a pass over a prompt says nothing of one over a token
+        if steady:  # a pass over a prompt does not measure one over a token
             self._gamma.drafted(self.cache.forwards - before, self._now() - began)
 
-    def _rest(self) -> None:
-        """Wait until the draft model is at rest, and take what it drafted."""
-        under_way, self._under_way = self._under_way, None
-        if under_way is None:
+    def _finish_round(self) -> None:
+        """Wait until the draft model is idle, and take its tokens."""
+        running, self._running = self._running, None
+        if running is None:
             return
         self._hurry = True
         rounds, self._rounds = self._rounds, []
         try:
-            under_way.result()
+            running.result()
         finally:
             for drafter, chain in rounds:
                 drafter.ahead += chain.chosen
                 drafter.growing = ()
                 if drafter.ended:
-                    self._let_go(drafter)
+                    self._release(drafter)
 
-    def _let_go(self, drafter: PipelinedDrafter) -> None:
+    def _release(self, drafter: PipelinedDrafter) -> None:
         self._settle(drafter)
         self.cache.close(drafter.line)

@@ -1,6 +1,6 @@
-"""Sequoia (arXiv 2402.12374): trees of a draft model, drawn without replacement, of the best shape.
+"""Sequoia (arXiv 2402.12374): trees of a draft model without replacement, in the optimal shape.
 
-The shape follows from how often the child of each rank is accepted, and from measured times.
+The shape follows from the acceptance rate of each rank of children, and from measured times.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ if TYPE_CHECKING:
 
 
 WIDTH: Final = 8
-"""Children that a node has at most."""
+"""The most children of a node."""
 _RENEWED_EVERY: Final = 256
 _SAVED_EVERY: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class TreeSizes:
-    """Trees of up to `nodes`, up to `depth` deep. `draft_s` is what a level takes to draft,
-    `target_s` what a pass of the target over so many tokens does; None: the trees of the full size,
-    whatever they take.
+    """Sizes of trees: up to `nodes`, up to `depth` deep. `draft_s` is the time to draft a level,
+    `target_s` that of a pass of the target over so many tokens; None: always the full size.
     """
 
     nodes: int
@@ -68,7 +67,7 @@ class TreeSizes:
     target_s: Callable[[int], float] | None = None
 
     def shape(self, ranks: Sequence[float], nodes: int) -> TreeShape:
-        """The best for an acceptance vector, with no more than `nodes`."""
+        """The best shape for an acceptance vector, with at most `nodes`."""
         shapes = TreeShapeSearch(ranks)
         if self.target_s is None:
             return shapes.best(nodes, self.depth)
@@ -86,7 +85,7 @@ class SequoiaDrafter(MethodDrafter):
         self.siblings = siblings
         self.greedy = greedy
         self.drafted = DraftTree()
-        """What was proposed last, and not yet answered."""
+        """The last proposal, until its result is known."""
         self._learn = method.learn
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -96,11 +95,12 @@ class SequoiaDrafter(MethodDrafter):
 
 
 class SequoiaMethod(DraftCacheMethod):
-    """Implements `SpeculativeMethod`. `network` is the draft model, `cache` its lines; `vocabulary`
-    is the target's. Acceptance vectors of greedy and other sequences are apart, and kept in a file.
+    """Implements `SpeculativeMethod`. `network` is the draft model, `cache` its sequences;
+    `vocabulary` is the target's. Greedy and other sequences have separate acceptance vectors, kept
+    in the file `path`.
 
-    Drafts are the likeliest tokens and go with `ExactMatch`; or, with `sample`, those of sequences
-    that are not greedy are drawn without replacement, as published, and go with
+    Drafts are the likeliest tokens, verified by `ExactMatch`; or, with `sample`, those of sequences
+    that are not greedy are sampled without replacement, as published, and verified by
     `RejectionSampling`.
     """
 
@@ -112,22 +112,22 @@ class SequoiaMethod(DraftCacheMethod):
         sizes: TreeSizes,
         *,
         sample: bool = False,
-        kept: Path | None = None,
+        path: Path | None = None,
     ) -> None:
         super().__init__("sequoia", cache, sizes.nodes, RejectionSampling() if sample else None)
         self.ranks = {True: AcceptanceByRank(WIDTH), False: AcceptanceByRank(WIDTH)}
-        """Of greedy sequences, and of the others."""
+        """By whether sequences are greedy."""
         self._network = network
         self._vocabulary = vocabulary
         self._sizes = sizes
         self._sample = sample
-        self._kept = kept
+        self._path = path
         self._shapes: dict[tuple[bool, int], tuple[int, TreeShape]] = {}
         self._ended = 0
         self._restore()
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> Drafter:
-        """The drafter of a new sequence; what it draws depends on the request only."""
+        """The drafter of a new sequence; its samples depend on the request only."""
         greedy = request.sampling.greedy
         siblings: ChildChoice = TopChildren()
         if self._sample and not greedy:
@@ -146,7 +146,7 @@ class SequoiaMethod(DraftCacheMethod):
         return [DraftProposal(grown.tree, source=self.name) for grown in growing]
 
     def learn(self, drafter: SequoiaDrafter, tokens: Sequence[int]) -> None:
-        """A draft is answered: `tokens` were committed."""
+        """Learn from a draft of which `tokens` were committed."""
         if drafter.drafted.tokens:
             self.ranks[drafter.greedy].observe(drafter.drafted, tokens)
 
@@ -160,7 +160,7 @@ class SequoiaMethod(DraftCacheMethod):
         self._save()
 
     def _shape(self, drafter: SequoiaDrafter, most: int) -> TreeShape:
-        """The one that was best when it was last looked at, which is now and then."""
+        """The best shape, renewed now and then."""
         if not self.cache.fits(drafter.line, self._sizes.nodes):
             return TreeShape((), 1.0)
         ranks, size = self.ranks[drafter.greedy], min(most, self._sizes.nodes)
@@ -173,15 +173,15 @@ class SequoiaMethod(DraftCacheMethod):
         return shape
 
     def _restore(self) -> None:
-        found = None if self._kept is None else user_cache.read(self._kept)
-        if isinstance(found, dict):
+        saved = None if self._path is None else user_cache.read(self._path)
+        if isinstance(saved, dict):
             for greedy, ranks in self.ranks.items():
-                ranks.restore(found.get("greedy" if greedy else "drawn"))
+                ranks.restore(saved.get("greedy" if greedy else "drawn"))
 
     def _save(self) -> None:
-        if self._kept is not None and any(ranks.visits for ranks in self.ranks.values()):
+        if self._path is not None and any(ranks.visits for ranks in self.ranks.values()):
             greedy, drawn = self.ranks[True].as_json(), self.ranks[False].as_json()
-            user_cache.write(self._kept, {"greedy": greedy, "drawn": drawn})
+            user_cache.write(self._path, {"greedy": greedy, "drawn": drawn})
 
 
 def _own(drafter: Drafter) -> SequoiaDrafter:
@@ -191,7 +191,7 @@ def _own(drafter: Drafter) -> SequoiaDrafter:
 
 _MOST: Final = 64
 _CONTEXT: Final = 256
-"""The length of a text for which the sizes are chosen."""
+"""The text length for which the sizes are chosen."""
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
@@ -210,19 +210,19 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
             costs_of(draft).second(_CONTEXT),
             partial(_seconds, target.second(_CONTEXT), target.curve(_CONTEXT)),
         )
-    keeps = switch(options, "remember", default=True)
+    remembers = switch(options, "remember", default=True)
     return SequoiaMethod(
         draft,
         DraftCache(draft, network.vocabulary_size),
         network.vocabulary_size,
         sizes,
         sample=switch(options, "sample", default=False),
-        kept=_kept(network, draft) if keeps else None,
+        path=_ranks_path(network, draft) if remembers else None,
     )
 
 
-def _kept(network: Network, draft: Network) -> Path:
-    """Where the acceptance vectors of the pair are."""
+def _ranks_path(network: Network, draft: Network) -> Path:
+    """The file of the pair's acceptance vectors."""
     pair = repr((Fingerprint.of(network), Fingerprint.of(draft)))
     return user_cache.folder() / f"ranks-{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
 

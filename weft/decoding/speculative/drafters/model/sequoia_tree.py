@@ -1,4 +1,4 @@
-"""Sequoia's trees (arXiv 2402.12374): their best shape, and how a draft model fills them."""
+"""Sequoia's trees (arXiv 2402.12374): their optimal shape, and their growth by a draft model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from weft.decoding.speculative.drafters.model.draft_cache import (
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """`parents` of the nodes, `ROOT` or an earlier one; children of a node follow their rank.
-
-    `expected`: tokens a step, the target's own included.
+    """A tree's shape: `parents` of the nodes, `ROOT` or an earlier one, children in order of rank.
+    `expected`: tokens of a step, including the target's own.
     """
 
     parents: tuple[int, ...]
@@ -42,21 +41,21 @@ class TreeShape:
 
     @property
     def depth(self) -> int:
-        """Drafting steps that it takes."""
+        """Number of drafting steps."""
         return max(self.depths)
 
 
 class TreeShapeSearch:
-    """The best trees for one acceptance vector: `ranks[b]` is how likely the child of rank b is the
-    one that is accepted, wherever its parent stands. What is found for one size serves the others.
+    """The optimal trees for one acceptance vector: `ranks[b]` is the probability that the child of
+    rank b is the accepted one, whatever its parent. Partial results serve all sizes.
     """
 
     def __init__(self, ranks: Sequence[float]) -> None:
         self._ranks = tuple(ranks)
-        self._known: dict[tuple[int, int, int], tuple[float, int]] = {}
+        self._solved: dict[tuple[int, int, int], tuple[float, int]] = {}
 
     def best(self, nodes: int, depth: int) -> TreeShape:
-        """Of `nodes` drafted tokens, at most `depth` deep. Fewer nodes where no more fit."""
+        """The best tree of `nodes`, or as many as fit, at most `depth` deep."""
         nodes = min(nodes, _room(len(self._ranks), depth, nodes))
         parents: list[int] = []
         self._lay_out(parents, ROOT, nodes, depth)
@@ -65,32 +64,30 @@ class TreeShapeSearch:
     def fastest(
         self, nodes: int, depth: int, draft_s: float, target_s: Callable[[int], float]
     ) -> TreeShape:
-        """The tree that takes the least time a token, of up to `nodes`, and up to `depth` deep.
+        """The tree with the lowest time per token, of up to `nodes`, up to `depth` deep.
 
-        `draft_s` is what a level takes to draft, `target_s` what a pass over so many tokens does. A
+        `draft_s` is the time to draft a level, `target_s` that of a pass over so many tokens. A
         tree without nodes is plain decoding.
         """
         sizes = [(0, 0), *((n, d) for d in range(1, depth + 1) for n in range(d, nodes + 1))]
         tokens = {(n, d): 1.0 + self._below(n, d, 0)[0] for n, d in sizes}
 
         def seconds_a_token(size: tuple[int, int]) -> float:
-            if tokens[size] < 1.0:  # so many do not fit
+            if tokens[size] < 1.0:  # they do not fit
                 return float("inf")
             return (size[1] * draft_s + target_s(1 + size[0])) / tokens[size]
 
         return self.best(*min(sizes, key=seconds_a_token))
 
     def _below(self, count: int, levels: int, rank: int) -> tuple[float, int]:
-        """The best of `count` nodes as children from `rank` on, with all below them; how many of
-        them the first child takes.
-        """
+        """The best value of `count` nodes from rank `rank` on, and the share of the first child."""
         if not count:
             return 0.0, 0
         if not levels or rank == len(self._ranks):
             return float("-inf"), 0
-        found = self._known.get((count, levels, rank))
-        if found is None:
-            found = max(
+        solved = self._solved.get((count, levels, rank))
+        if solved is None:
+            solved = max(
                 (
                     self._ranks[rank] * (1.0 + self._below(size - 1, levels - 1, 0)[0])
                     + self._below(count - size, levels, rank + 1)[0],
@@ -98,8 +95,8 @@ class TreeShapeSearch:
                 )
                 for size in range(1, count + 1)
             )
-            self._known[count, levels, rank] = found
-        return found
+            self._solved[count, levels, rank] = solved
+        return solved
 
     def _lay_out(self, parents: list[int], parent: int, count: int, levels: int) -> None:
         rank = 0
@@ -111,7 +108,7 @@ class TreeShapeSearch:
 
 
 def _room(width: int, depth: int, enough: int) -> int:
-    """How many nodes there can be, counted as far as `enough`."""
+    """The number of possible nodes, counted up to `enough`."""
     total, level = 0, 1
     for _ in range(depth):
         level *= width
@@ -123,14 +120,14 @@ def _room(width: int, depth: int, enough: int) -> int:
 
 _MEMORY: Final = 4096.0
 _WEIGHT: Final = 8.0
-"""What was thought before counts as so many visits."""
+"""The prior counts as so many visits."""
 
 
 class AcceptanceByRank:
-    """Of the children of a node that was reached, by their order; `width` of them are told apart.
+    """Acceptance of the children of visited nodes, by rank; `width` ranks are distinguished.
 
-    Before anything is measured the first is accepted half of the time, and each later one a third
-    as often as the one before.
+    A priori the first is accepted half of the time, and each later one a third as often as the one
+    before.
     """
 
     def __init__(self, width: int) -> None:
@@ -140,7 +137,7 @@ class AcceptanceByRank:
 
     @property
     def vector(self) -> tuple[float, ...]:
-        """By rank: the probability that this child is the one that is accepted."""
+        """By rank: the probability that this child is the accepted one."""
         priors = (0.5 * 3.0**-rank for rank in range(len(self._there)))
         return tuple(
             (accepted + _WEIGHT * prior) / (there + _WEIGHT)
@@ -148,9 +145,9 @@ class AcceptanceByRank:
         )
 
     def observe(self, tree: DraftTree, tokens: Sequence[int]) -> None:
-        """A draft, and what was committed: the walk down it, and the token that ended it.
+        """Learn from a draft and the tokens that were committed: its path, and one more.
 
-        A child that was rejected is never that token, so the walk can be told from the tokens.
+        The last token is never that of a rejected child, so the tokens determine the path.
         """
         node = ROOT
         for token in tokens:
@@ -162,11 +159,11 @@ class AcceptanceByRank:
             node = children[ranks[0]]
 
     def as_json(self) -> dict[str, object]:
-        """A JSON value that `restore` understands."""
+        """A JSON value for `restore`."""
         return {"there": self._there, "accepted": self._accepted}
 
     def restore(self, value: object) -> bool:
-        """Take over what `as_json` gave, for the same width; whether it is such a value."""
+        """Load a value of `as_json` of the same width; false for other values."""
         if not isinstance(value, dict):
             return False
         there = _counts(value.get("there"), len(self._there))
@@ -183,9 +180,9 @@ class AcceptanceByRank:
             return
         self.visits += 1
         for rank in range(min(children, len(self._there))):
-            keeps = 1.0 - 1.0 / _MEMORY
-            self._there[rank] = self._there[rank] * keeps + 1.0
-            self._accepted[rank] = self._accepted[rank] * keeps + (rank == accepted)
+            decay = 1.0 - 1.0 / _MEMORY
+            self._there[rank] = self._there[rank] * decay + 1.0
+            self._accepted[rank] = self._accepted[rank] * decay + (rank == accepted)
 
 
 def _counts(value: object, width: int) -> list[float] | None:
@@ -199,20 +196,18 @@ TokenDistribution = NDArray[np.float64]
 
 
 class ChildChoice(Protocol):
-    """Chooses the children of nodes, for one sequence."""
+    """Chooses the children of nodes for one sequence."""
 
     def choose(
         self, logits: NDArray[np.float32], count: int, position: int, node: int
     ) -> tuple[list[int], TokenDistribution | None]:
-        """Up to `count` different tokens in order, of logits [vocabulary of the draft model]; and
-        the distribution [vocabulary of the target] they were drawn from, if they were.
+        """Up to `count` different tokens in order, from logits [vocabulary of the draft model]; and
+        the distribution [vocabulary of the target] of samples.
         """
 
 
 class TopChildren:
-    """Implements `ChildChoice`: the likeliest tokens, the lowest id of equals first. Draws
-    nothing.
-    """
+    """Implements `ChildChoice`: the likeliest tokens, the lowest id of equals first."""
 
     def choose(
         self, logits: NDArray[np.float32], count: int, position: int, node: int
@@ -223,17 +218,16 @@ class TopChildren:
         border = np.partition(logits, len(logits) - count)[len(logits) - count]
         above = np.flatnonzero(logits > border)
         level = np.flatnonzero(logits == border)[: count - len(above)]
-        kept = np.concatenate([above[np.argsort(-logits[above], kind="stable")], level])
-        return kept.tolist(), None
+        top = np.concatenate([above[np.argsort(-logits[above], kind="stable")], level])
+        return top.tolist(), None
 
 
 class ChildrenWithoutReplacement:
-    """Implements `ChildChoice`: drawn one after another, each from what the earlier ones leave.
+    """Implements `ChildChoice`: samples without replacement, in order.
 
-    As a race (Efraimidis and Spirakis, 2006): the token with the weight w arrives after an
-    exponential time of rate w, and the first `count` to arrive are such a draw in order. Laws are
-    of the target's size `vocabulary`; the numbers come of the request's `seed`, and are not those
-    that decide.
+    As a race (Efraimidis and Spirakis, 2006): a token of weight w arrives after an exponential time
+    of rate w, and the first `count` to arrive are the sample. Distributions have the target's size
+    `vocabulary`. The random numbers derive from the request's `seed`, and differ from the target's.
     """
 
     def __init__(self, sampling: SamplingParams, seed: int, vocabulary: int) -> None:
@@ -246,18 +240,18 @@ class ChildrenWithoutReplacement:
     ) -> tuple[list[int], TokenDistribution | None]:
         distribution = np.zeros(self._vocabulary)
         distribution[: len(logits)] = self._sampling.distribution(logits)
-        able = np.flatnonzero(distribution)
-        drawn = blake2b(b"%d %d" % (position, node), digest_size=8, key=self._key).digest()
-        rng = np.random.default_rng(int.from_bytes(drawn, "little"))
-        arrivals = rng.exponential(size=len(able)) / distribution[able]
-        return able[np.argsort(arrivals, kind="stable")[:count]].tolist(), distribution
+        possible = np.flatnonzero(distribution)
+        digest = blake2b(b"%d %d" % (position, node), digest_size=8, key=self._key).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        arrivals = rng.exponential(size=len(possible)) / distribution[possible]
+        return possible[np.argsort(arrivals, kind="stable")[:count]].tolist(), distribution
 
 
 class SequoiaTree:
-    """The tree of one sequence on its way to `shape`, level by level.
+    """The tree of one sequence, grown level by level to `shape`.
 
-    A node's children are chosen all at once. Where there are not enough, what the shape has below
-    the others is left out.
+    A node's children are chosen together. Where there are too few, their descendants in the shape
+    are left out.
     """
 
     def __init__(self, line: DraftSequence, siblings: ChildChoice, shape: TreeShape) -> None:
@@ -265,29 +259,29 @@ class SequoiaTree:
         self._siblings = siblings
         self._shape = shape
         self._wanted: dict[int, list[int]] = {}
-        """By node of the shape: its children there."""
+        """The children of each node of the shape."""
         for node, parent in enumerate(shape.parents):
             self._wanted.setdefault(parent, []).append(node)
         self._place: dict[int, int] = {ROOT: ROOT}
-        """Of a node of the shape: which node of the tree it is."""
+        """The node of the tree for each node of the shape."""
         self._tokens: list[int] = []
         self._parents: list[int] = []
         self._proposals: dict[int, ChildDistribution] = {}
         self._waiting: list[int] = [ROOT] if shape.parents else []
-        """Nodes of the shape that were chosen and shall have children, in the tree's order."""
+        """Chosen nodes of the shape that need children, in the tree's order."""
 
     @property
     def done(self) -> bool:
-        """Whether no node is left that shall have children."""
+        """Whether no node needs children."""
         return not self._waiting
 
     @property
     def tree(self) -> DraftTree:
-        """What was chosen so far."""
+        """The tree so far."""
         return DraftTree(tuple(self._tokens), tuple(self._parents), self._proposals)
 
     def span(self) -> Span:
-        """The nodes that shall have children, side by side behind the text."""
+        """The nodes that need children, side by side after the text."""
         root = len(self.line) - 1
         rows = [self._place[node] for node in self._waiting]
         tree = self.tree
@@ -300,10 +294,7 @@ class SequoiaTree:
         )
 
     def grow(self, logits: NDArray[np.float32]) -> None:
-        """Logits [nodes that shall have children, vocabulary of the draft model], in their order.
-
-        At first that is the root alone.
-        """
+        """Add children by logits [nodes that need them, vocabulary], at first of the root."""
         level, self._waiting = self._waiting, []
         for node, row in zip(level, logits, strict=True):
             self._give_children(node, row)
@@ -324,7 +315,7 @@ class SequoiaTree:
 
 
 def grow_trees(cache: DraftCache, network: DraftNetwork, growing: Sequence[SequoiaTree]) -> None:
-    """Grow all trees to their end, in passes of `network`, which is that of `cache`."""
+    """Grow all trees to their shapes, in passes of `network`, which is that of `cache`."""
     first = [each for each in growing if not each.done]
     logits = cache.read([(each.line, ()) for each in first]) if first else []
     for each, row in zip(first, logits, strict=True):

@@ -1,7 +1,7 @@
-"""Two drafters that cost nothing: counts of suffixes where they are sure, else a long copy.
+"""Two free drafters: suffix counts where they are sure, else a long copy.
 
-After the hybrid of SuffixDecoding (arXiv 2411.04975): the counts say how many of their tokens they
-expect to be right; where another drafter is expected to do better, that one drafts.
+After the hybrid of SuffixDecoding (arXiv 2411.04975): the counts give the expected number of right
+tokens; where the other drafter is expected to do better, it drafts.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class HybridDrafter(RecordingSuffixDrafter):
-    """Implements `Drafter`. What the copy would have got right is watched at every step.
-
-    `memory`: how many steps the running mean of that remembers.
-    """
+    """Implements `Drafter`; tracks the accuracy of copies over about `memory` steps."""
 
     name = "hybrid"
 
@@ -45,7 +42,7 @@ class HybridDrafter(RecordingSuffixDrafter):
         self._lookup = lookup
         self._rate = 1.0 / memory
         self._hope = 1.0
-        """How many tokens of a copy were right lately."""
+        """Mean number of right tokens of recent copies."""
         self._copy: tuple[int, ...] = ()
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -63,7 +60,7 @@ class HybridDrafter(RecordingSuffixDrafter):
 
 
 def _alike(copy: Sequence[int], tokens: Sequence[int]) -> int:
-    """How many tokens of the copy came, as far as the step went."""
+    """The length of the common prefix."""
     alike = 0
     for drafted, came in zip(copy, tokens, strict=False):
         if drafted != came:

@@ -1,6 +1,6 @@
 """Lookahead decoding (arXiv 2402.02057): n-grams from Jacobi iterations, verified as a draft.
 
-Needs no training: the target's own passes make the n-grams, on rows that are read beside the draft.
+Needs no training: the target's own passes make the n-grams, on auxiliary rows.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from weft.decoding.speculative.speculation import MOST_NODES
 
 
 class NgramPool:
-    """At most `guesses` continuations of every token; the one unused for longest goes first."""
+    """At most `guesses` continuations of every token; the least recently used goes first."""
 
     def __init__(self, guesses: int) -> None:
         self._guesses = guesses
         self._after: dict[int, dict[tuple[int, ...], None]] = {}
 
     def add(self, ngram: Sequence[int]) -> None:
-        """Keep it as a continuation of its first token, the latest one."""
+        """Add a continuation of its first token, as the latest one."""
         key, rest = ngram[0], tuple(ngram[1:])
-        known = self._after.setdefault(key, {})
-        known.pop(rest, None)
-        known[rest] = None
-        if len(known) > self._guesses:
-            del known[next(iter(known))]
+        continuations = self._after.setdefault(key, {})
+        continuations.pop(rest, None)
+        continuations[rest] = None
+        if len(continuations) > self._guesses:
+            del continuations[next(iter(continuations))]
 
     def guesses(self, token: int) -> list[tuple[int, ...]]:
-        """What may follow `token`, the latest first."""
+        """Continuations of `token`, the latest first."""
         return list(reversed(self._after.get(token, {})))
 
     def tree(self, token: int, most: int) -> DraftTree:
-        """The guesses after `token`, what they share merged; at most `most` nodes."""
+        """The guesses after `token` with shared prefixes merged; at most `most` nodes."""
         tokens: list[int] = []
         parents: list[int] = []
         place: dict[tuple[int, int], int] = {}
@@ -66,12 +66,11 @@ class NgramPool:
 
 
 class JacobiWindow:
-    """`rows[r][c]` is a guess at the token `c + r` positions after the root; `rows[0][0]` is it.
+    """`rows[r][c]` is a guess at the token `c + r` positions after the root, which is `rows[0][0]`.
 
-    Row 0 is a guess at the text to come. Every later row follows, column by column, from the rows
-    before it, and a pass that reads all of them says what row comes next. It begins with row 0
-    alone, which is wider by one for each row to come: as long as rows are missing, the text moves
-    on by a column a step and none is added at the far end.
+    Row 0 guesses the text to come; a pass over all rows computes the row after the last. The window
+    begins with row 0 alone, wider by one for each missing row: while rows are missing, each step
+    drops a column and none is added at the far end.
     """
 
     def __init__(self, columns: int, rows: int, guess: Callable[[], int]) -> None:
@@ -80,18 +79,18 @@ class JacobiWindow:
 
     @property
     def full(self) -> bool:
-        """Whether every row is there, so that columns are whole n-grams but for their last."""
+        """Whether all rows exist, so that columns are n-grams except for their last token."""
         return len(self.rows) == self._levels
 
     @property
     def width(self) -> int:
-        """Columns now."""
+        """Current number of columns."""
         return len(self.rows[0])
 
     def plan(self) -> AuxiliaryRows:
-        """All cells but the root, row by row, as rows to be read under the root.
+        """All cells but the root, row by row, as auxiliary rows under the root.
 
-        Row 0 sees row 0 up to itself; a later cell row 0 up to its column, then its own column.
+        Row 0 is causal; a later cell sees row 0 up to its column, then its own column.
         """
         cells = [(r, c) for r, row in enumerate(self.rows) for c in range(len(row))][1:]
         return AuxiliaryRows(
@@ -101,29 +100,29 @@ class JacobiWindow:
             sees=_sees(len(self.rows), self.width),
         )
 
-    def ngrams(self, found: list[int]) -> Iterator[tuple[int, ...]]:
-        """Of a full window, each column with what was `found` to follow it."""
-        columns = zip(*self.rows, found, strict=True)
+    def ngrams(self, following: list[int]) -> Iterator[tuple[int, ...]]:
+        """Of a full window, each column with the token `following` it."""
+        columns = zip(*self.rows, following, strict=True)
         return iter(columns)
 
-    def advance(self, found: list[int]) -> None:
-        """`found` [width] follows the last row. The oldest row goes once all are there.
+    def advance(self, following: list[int]) -> None:
+        """Add the row `following` [width] the last; a full window drops its oldest row.
 
-        The place of the root is left for `root`.
+        `root` then sets the root.
         """
         if self.full:
-            self.rows = [*self.rows[1:], found]
+            self.rows = [*self.rows[1:], following]
         else:
-            self.rows = [row[1:] for row in (*self.rows, found)]
+            self.rows = [row[1:] for row in (*self.rows, following)]
 
     def root(self, token: int) -> None:
-        """The text goes on with `token`, whatever was guessed."""
+        """Set the root to the newest token of the text."""
         self.rows[0][0] = token
 
 
 @lru_cache(maxsize=64)
 def _sees(rows: int, width: int) -> NDArray[np.bool_]:
-    """[cells, cells] without the root's: cells in row-major order."""
+    """[cells, cells] without the root's, cells in row-major order."""
     row, column = np.divmod(np.arange(1, rows * width), width)
     below = (row == 0) & (column <= column[:, None])
     own = (column == column[:, None]) & (row <= row[:, None])
@@ -138,10 +137,10 @@ class LookaheadOptions:
     """`window` columns (W), n-grams of `ngram` tokens (N), `guesses` of each first token (G).
 
     A pass reads `ngram` - 1 rows of the window and at most as many tokens of every guess. `text`:
-    n-grams of the sequence itself go into the pool as well (the authors' code does so with the
-    prompt). The defaults are the authors' for a 7B model on a large accelerator.
+    n-grams of the sequence itself go into the pool, too (in the authors' code, of the prompt). The
+    defaults are the authors' for a 7B model on a large accelerator.
 
-    Raises: `ValueError` for sizes that leave nothing to guess.
+    Raises: `ValueError` for sizes without guesses.
     """
 
     window: int = 7
@@ -155,18 +154,18 @@ class LookaheadOptions:
 
     @property
     def nodes(self) -> int:
-        """Drafted tokens at most."""
+        """The most drafted tokens."""
         return self.guesses * (self.ngram - 1)
 
 
 FEW = LookaheadOptions(window=4, ngram=4, guesses=3)
-"""For processors, which read about ten tokens in the time of one: 11 + 9 rows beside the root."""
+"""For CPUs, which read about ten tokens in the time of one: 11 + 9 rows besides the root."""
 
 
 class LookaheadDrafter:
-    """Implements `TargetObserver`. `ends` never stand in the window: after them all is one token.
+    """Implements `TargetObserver`. `ends` never occur in the window.
 
-    The window stays where it is however many tokens are accepted, like the authors' default.
+    The window does not move with accepted tokens, like the authors' default.
     """
 
     name = "lookahead"
@@ -197,27 +196,27 @@ class LookaheadDrafter:
         self._window.root(last)
         return DraftProposal(self._pool.tree(last, most), self._window.plan(), self.name)
 
-    def see(self, seen: TargetOutputs) -> None:
+    def see(self, outputs: TargetOutputs) -> None:
         window = self._window
-        if window is None or seen.logits is None:
+        if window is None or outputs.logits is None:
             return
-        cells = np.concatenate([seen.logits[:1], seen.aux])  # the root is the first of them
+        cells = np.concatenate([outputs.logits[:1], outputs.aux])  # the root is the first of them
         if len(cells) != len(window.rows) * window.width:
-            return  # the pass was not asked to read the window
-        found = self._found(cells[-window.width :])
+            return  # the pass did not read the window
+        following = self._following(cells[-window.width :])
         if window.full:
-            for ngram in window.ngrams(found):
+            for ngram in window.ngrams(following):
                 self._pool.add(ngram)
-        window.advance(found)
+        window.advance(following)
 
-    def _found(self, logits: NDArray[np.float32]) -> list[int]:
+    def _following(self, logits: NDArray[np.float32]) -> list[int]:
         return [
             self._guess() if token in self._ends else token
             for token in map(int, logits.argmax(axis=1))
         ]
 
     def _guess(self) -> int:
-        """A token of the text, as the authors begin."""
+        """A random token of the text, like the authors' initial guesses."""
         for _ in range(8):
             token = self._random.choice(self._recent)
             if token not in self._ends:

@@ -1,8 +1,7 @@
 """Prompt lookup (n-gram speculation): copies what followed the same few tokens before.
 
-After prompt-lookup decoding by A. Saxena and the n-gram proposer of vLLM. A copy that runs into the
-end of the sequence goes on from its own beginning, so a text that repeats is drafted for as long
-as it is asked.
+After prompt-lookup decoding by A. Saxena and the n-gram proposer of vLLM. A copy that reaches the
+end of the sequence continues with its own beginning, so repetitive text is drafted without end.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Which = Literal["first", "last"]
 
 
 class LookupDrafter:
-    """Implements `Drafter`. The longest match of `longest` down to `shortest` tokens wins.
+    """Implements `Drafter`. The longest match, of `longest` down to `shortest` tokens, wins; of
+    equals, the `which` occurrence.
 
-    Of several equally long ones the `which` occurrence is copied. An index of every n-gram, of one
-    entry a token and length, makes a proposal as cheap as its copy.
+    An index with one entry for each token and length makes a proposal as cheap as its copy.
 
-    Raises: `ValueError` for lengths that are none.
+    Raises: `ValueError` for invalid lengths.
     """
 
     name = "lookup"
@@ -41,11 +40,11 @@ class LookupDrafter:
         self._which = which
         self._tokens: list[int] = []
         self._after: dict[tuple[int, ...], int] = {}
-        """By n-gram: where what followed it begins."""
+        """By n-gram: the position after it."""
 
     def extend(self, tokens: Sequence[int]) -> None:
         for token in tokens:
-            # an n-gram is known once something follows it: so none ever matches itself
+            # index an n-gram once a token follows: so none matches itself
             for length in self._lengths:
                 if length <= len(self._tokens):
                     ngram = tuple(self._tokens[-length:])

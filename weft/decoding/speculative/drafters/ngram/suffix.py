@@ -1,8 +1,8 @@
 """SuffixDecoding (arXiv 2411.04975): counts of what followed every suffix, in this text and others.
 
-The counts say how likely a draft is, so its length follows from them. What sequences wrote is
-remembered for the next ones, unless `shared` is false: siblings of a program and runs of the same
-node write alike. It decides how fast they are, and no token.
+The counts give the probability of a draft, and so its length. Written texts are kept for later
+sequences, unless `shared` is false: branches of a program and runs of the same node write alike.
+This affects the speed only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TrieNode:
-    """A run of tokens, spelt by the way to it: how often it occurs, and what may follow."""
+    """A run of tokens: its number of occurrences, and its continuations."""
 
     __slots__ = ("children", "count")
 
@@ -33,7 +33,7 @@ class TrieNode:
         self.children: dict[int, TrieNode] = {}
 
     def following(self, *, all_of_them: bool) -> list[tuple[int, TrieNode]]:
-        """What follows, or only what follows most often, the lowest token of equals."""
+        """All continuations, or only the most frequent one, the lowest token of equals."""
         if all_of_them or len(self.children) < 2:
             return list(self.children.items())
         token = min(self.children, key=lambda each: (-self.children[each].count, each))
@@ -41,23 +41,20 @@ class TrieNode:
 
 
 class SuffixTrie:
-    """Counts of runs of up to `depth` tokens; there are `nodes` of them.
+    """Counts of runs of up to `depth` tokens, in `nodes` trie nodes.
 
-    Raises: `ValueError` for a depth below 2, which could not tell what follows anything.
+    Raises: `ValueError` for a depth below 2, which has no continuations.
     """
 
     def __init__(self, depth: int) -> None:
         if depth < 2:
-            raise ValueError(f"a trie of depth {depth} knows nothing that follows")
+            raise ValueError(f"a trie of depth {depth} has no continuations")
         self.depth = depth
         self.root = TrieNode()
         self.nodes = 0
 
     def grow(self, open_runs: list[TrieNode], token: int) -> list[TrieNode]:
-        """A text goes on with `token`: count it for its `open_runs`, return those of the next one.
-
-        A new text has none.
-        """
+        """Count `token` after the `open_runs` of a text, at first none; the next open runs."""
         grown = [self._counted(run, token) for run in (self.root, *open_runs)]
         return grown[: self.depth - 1]
 
@@ -68,25 +65,25 @@ class SuffixTrie:
             runs = self.grow(runs, token)
 
     def remove(self, text: Sequence[int]) -> None:
-        """Forget a text that was added as a whole."""
+        """Remove a text that was added as a whole."""
         for start in range(len(text)):
             node = self.root
             for token in text[start : start + self.depth]:
                 child = node.children[token]
                 child.count -= 1
-                if not child.count:  # then nothing below it occurs any more
+                if not child.count:  # its descendants do not occur either
                     self.nodes -= _size(node.children.pop(token))
                     break
                 node = child
 
     def matches(self, text: Sequence[int]) -> Iterator[tuple[int, TrieNode]]:
-        """The ends of `text` that occur with something after them, and their lengths, ascending."""
+        """The suffixes of `text` with continuations, and their lengths, ascending."""
         for length in range(1, min(self.depth - 1, len(text)) + 1):
             node: TrieNode | None = self.root
             for token in text[len(text) - length :]:
                 node = node.children.get(token) if node is not None else None
             if node is None:
-                return  # longer ones end like this one
+                return  # longer ones contain this one
             if node.children:
                 yield length, node
 
@@ -104,9 +101,9 @@ def _size(node: TrieNode) -> int:
 
 
 class SharedTexts:
-    """Texts of at most `nodes` trie nodes together; the oldest are forgotten first.
+    """Texts with at most `nodes` trie nodes together; the oldest are dropped first.
 
-    One text is cut to its last `longest` tokens. Use it from one thread.
+    A text is cut to its last `longest` tokens. Not thread-safe.
     """
 
     def __init__(self, depth: int = 24, nodes: int = 500_000, longest: int = 4096) -> None:
@@ -119,19 +116,19 @@ class SharedTexts:
         return len(self._texts)
 
     def remember(self, text: Sequence[int]) -> None:
-        """Add what a request wrote, once it has ended."""
-        kept = tuple(text[-self._longest :])
-        self._texts.append(kept)
-        self.trie.add(kept)
+        """Add the text of a finished request."""
+        tail = tuple(text[-self._longest :])
+        self._texts.append(tail)
+        self.trie.add(tail)
         while self.trie.nodes > self._most:
             self.trie.remove(self._texts.popleft())
 
 
 @dataclass(frozen=True, slots=True)
 class SuffixOptions:
-    """`depth` of the trie of the text itself. A match of m tokens is followed for at most
-    `factor` * m + `offset` tokens, and while a token is reached with at least `least` probability.
-    `tree`: the likeliest nodes instead of the likeliest path.
+    """`depth` of the trie of the text itself. A match of m tokens is continued by at most
+    `factor` * m + `offset` tokens with a probability of at least `least`. `tree`: the likeliest
+    nodes instead of the likeliest path.
     """
 
     depth: int = 24
@@ -143,14 +140,14 @@ class SuffixOptions:
 
 @dataclass(frozen=True, slots=True)
 class SuffixDraft:
-    """A draft, and how many of its tokens are expected to be right by the counts."""
+    """A draft, and the expected number of right tokens by the counts."""
 
     tree: DraftTree
     expected: float
 
 
 class SuffixDrafter:
-    """Implements `Drafter` over the sequence itself and, if given, what others wrote.
+    """Implements `Drafter` over the sequence itself and, if given, earlier texts.
 
     The draft with the most expected tokens wins; of equals the longer match, then the own text.
     """
@@ -176,7 +173,7 @@ class SuffixDrafter:
         return self.guess(most).tree
 
     def guess(self, most: int) -> SuffixDraft:
-        """The draft with what is expected of it, for who has other drafters to choose from."""
+        """The draft with its expected number of right tokens."""
         best, match = SuffixDraft(DraftTree(), 0.0), 0
         others = () if self._shared is None else (self._shared.trie,)
         for trie in (self._own, *others):
@@ -219,28 +216,26 @@ def likeliest_continuation(start: TrieNode, most: int, least: float, *, tree: bo
 
 
 class RecordingSuffixDrafter(SuffixDrafter):
-    """Implements `Drafter`. `written` is what follows the prompt, with the end of that before it.
+    """Implements `Drafter`. `written` is the answer, after the end of the prompt.
 
-    The first tokens it is told are the prompt. Of that so much is kept that what begins an answer
-    can be found again: most prompts end alike, with the words of a template.
+    It includes as much of the prompt as can match the beginning of an answer: most prompts end
+    alike, with the words of a template.
     """
 
     def __init__(self, options: SuffixOptions, shared: SharedTexts | None) -> None:
         super().__init__(options, shared)
-        self._kept = options.depth
+        self._depth = options.depth
         self._begun = False
         self.written: list[int] = []
 
     def extend(self, tokens: Sequence[int]) -> None:
         super().extend(tokens)
-        self.written.extend(tokens if self._begun else tokens[-self._kept :])
+        self.written.extend(tokens if self._begun else tokens[-self._depth :])
         self._begun = True
 
 
 class SuffixMethod(PerSequenceMethod):
-    """Implements `SpeculativeMethod`. `shared` is what earlier sequences wrote; None: nothing is
-    kept.
-    """
+    """Implements `SpeculativeMethod`. `shared`: texts of earlier sequences; None: none are kept."""
 
     def __init__(
         self, name: str, begin: Callable[[], Drafter], nodes: int, shared: SharedTexts | None
@@ -254,7 +249,7 @@ class SuffixMethod(PerSequenceMethod):
 
 
 def shared_texts(options: Options) -> SharedTexts | None:
-    """The texts that the sequences of one method share, if they do. Raises: `SpecError`."""
+    """The texts that the sequences of one method share, if any. Raises: `SpecError`."""
     depth = whole(options, "depth", 24, 2, 64)
     nodes = whole(options, "nodes", 500_000, 1000, 50_000_000)
     return SharedTexts(depth, nodes) if switch(options, "shared", default=True) else None

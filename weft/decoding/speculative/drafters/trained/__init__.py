@@ -1,1 +1,1 @@
-"""Drafters trained for one target: heads on its states, and rows that it reads beside a draft."""
+"""Drafters trained for one target: heads on its states, and auxiliary rows of its passes."""

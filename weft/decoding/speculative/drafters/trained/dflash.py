@@ -1,6 +1,6 @@
-"""A DFlash drafter (arXiv 2602.06036): one pass over a block of masks guesses several tokens.
+"""DFlash drafter (arXiv 2602.06036): one pass over a block of masks guesses several tokens.
 
-A small block-diffusion model that reads its target's own features.
+A small block-diffusion model on the target's features.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DFlashContext:
-    """One sequence to look ahead of: its last token, and what was read before it.
+    """The context of one sequence: features of its read tokens, and its last token.
 
-    memories  of each layer, the rows of what was read earlier; they get those of `features`
+    memories  of each layer, the rows read earlier; they get those of `features`
     features  [rows, taps * width]
     """
 
@@ -50,9 +50,9 @@ class DFlashContext:
 
 @dataclass(slots=True, eq=False)
 class DFlashModel:
-    """Weights for all sequences of `target`; guesses none but `tokens` [draft vocabulary].
+    """Weights for all sequences of `target`; guesses only `tokens` [draft vocabulary].
 
-    `taps` are the target's layers that are looked at; `forwards` counts passes of the network.
+    `taps`: layers of the target whose states it reads; `forwards` counts passes of the network.
     """
 
     net: DFlash
@@ -68,23 +68,21 @@ class DFlashModel:
         self._head = DraftVocabularyHead(self.target, self.tokens)
 
     def memories(self) -> tuple[LayerCache, ...]:
-        """Empty ones, for a sequence."""
+        """Empty caches for a sequence."""
         return tuple(LayerCache() for _ in self.net.layers)
 
     def vocabulary(self) -> NDArray[np.int64]:
-        """The tokens that it guesses among, ascending."""
+        """The tokens that it can guess, ascending."""
         ids: NDArray[np.int64] = self._head.ids.cpu().numpy()
         return ids
 
-    def look(self, asked: Sequence[DFlashContext]) -> list[NDArray[np.float32]]:
-        """Logits [block - 1, draft vocabulary] for the slots after the last token of each, in one
-        pass.
-        """
+    def look(self, contexts: Sequence[DFlashContext]) -> list[NDArray[np.float32]]:
+        """Logits [block - 1, draft vocabulary] of the slots after each last token, in one pass."""
         with torch.inference_mode():
-            self._keep(asked)
+            self._store(contexts)
             self.forwards += 1
             block = self.net.shape.block
-            bases = [one.memories[0].length for one in asked]
+            bases = [one.memories[0].length for one in contexts]
             steps = torch.arange(block)
             positions = torch.cat([base + steps for base in bases]).to(self._head.ids.device)
 
@@ -92,30 +90,30 @@ class DFlashModel:
                 layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
             ) -> torch.Tensor:
                 split = zip(*(of.split(block, dim=1) for of in (query, key, value)), strict=True)
-                found = [
+                attended = [
                     one.memories[layer].attend(q, k, v)
-                    for one, (q, k, v) in zip(asked, split, strict=True)
+                    for one, (q, k, v) in zip(contexts, split, strict=True)
                 ]
-                return torch.cat(found, dim=1)
+                return torch.cat(attended, dim=1)
 
-            last = self.target.embed([one.last for one in asked])
+            last = self.target.embed([one.last for one in contexts])
             ready = self.net(last, self.net.shape.rotation(positions), attend)
             logits = self._head(ready).float().cpu().numpy()
-            for one, base in zip(asked, bases, strict=True):
+            for one, base in zip(contexts, bases, strict=True):
                 for memory in one.memories:
                     memory.crop(base)
             return list(logits)
 
-    def _keep(self, asked: Sequence[DFlashContext]) -> None:
-        """The features of all sequences become keys and values of all layers."""
-        sizes = [len(one.features) for one in asked]
-        starts = [one.memories[0].length for one in asked]
+    def _store(self, contexts: Sequence[DFlashContext]) -> None:
+        """Store the features of all sequences as keys and values of all layers."""
+        sizes = [len(one.features) for one in contexts]
+        starts = [one.memories[0].length for one in contexts]
         places = [torch.arange(at, at + size) for at, size in zip(starts, sizes, strict=True)]
         turns = self.net.shape.rotation(torch.cat(places).to(self._head.ids.device))
-        kept = self.net.remembered(torch.cat([one.features for one in asked]), turns)
-        for layer, (keys, values) in enumerate(kept):
+        remembered = self.net.remembered(torch.cat([one.features for one in contexts]), turns)
+        for layer, (keys, values) in enumerate(remembered):
             parts = zip(keys.split(sizes, dim=1), values.split(sizes, dim=1), strict=True)
-            for one, (key, value) in zip(asked, parts, strict=True):
+            for one, (key, value) in zip(contexts, parts, strict=True):
                 one.memories[layer].append(key, value)
 
 
@@ -127,15 +125,13 @@ class DFlashDrafter(FeatureDrafter):
         self._memories = method.model.memories()
 
     def ahead(self) -> DFlashContext | None:
-        """What to look ahead from, given once; None: see `unread`."""
+        """The context, once for each token; None: see `unread`."""
         unread = self.unread()
         return None if unread is None else DFlashContext(self._memories, unread[1], unread[0][-1])
 
 
 class DFlashMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: trees of at most `nodes`, of the `width` likeliest tokens of
-    each slot; a width of one is the published chain.
-    """
+    """Implements `SpeculativeMethod`: trees; a `width` of 1 is the published chain."""
 
     def __init__(self, model: DFlashModel, nodes: int, width: int) -> None:
         super().__init__("dflash", nodes)
@@ -145,14 +141,14 @@ class DFlashMethod(BaseMethod):
 
     @property
     def forwards(self) -> int:
-        """Passes of the drafter's network so far; one for several sequences is one."""
+        """Passes of the drafter's network so far, each over several sequences."""
         return self.model.forwards
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> DFlashDrafter:  # noqa: ARG002
         return DFlashDrafter(self)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
-        """One pass for all that have something to look ahead from."""
+        """One pass for all drafters with a context."""
         drafts = [DraftProposal(source=self.name)] * len(asks)
         ready = []
         for at, (drafter, most) in enumerate(asks):
@@ -160,8 +156,8 @@ class DFlashMethod(BaseMethod):
             ahead = drafter.ahead() if most > 0 else None
             if ahead is not None:
                 ready.append((at, most, ahead))
-        looked = self.model.look([ahead for _, _, ahead in ready]) if ready else []
-        for (at, most, _), logits in zip(ready, looked, strict=True):
+        guesses = self.model.look([ahead for _, _, ahead in ready]) if ready else []
+        for (at, most, _), logits in zip(ready, guesses, strict=True):
             tree = likeliest_tree(logits, most, self._width)
             tokens = tuple(int(self._tokens[token]) for token in tree.tokens)
             drafts[at] = DraftProposal(DraftTree(tokens, tree.parents), source=self.name)
@@ -183,7 +179,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
 
 
 def loaded(trained: TrainedDrafter, network: Network) -> DFlashModel:
-    """The trained network of a drafter. Raises: `CapabilityError` for one that is broken."""
+    """The trained network of a drafter. Raises: `CapabilityError` for a broken one."""
     taps = trained.taps(network.layers)
     trained.whole("layers", 1, _MOST_LAYERS)
     trained.whole("block", 2, MOST_NODES)

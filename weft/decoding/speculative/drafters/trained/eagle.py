@@ -1,4 +1,4 @@
-"""An EAGLE-style drafter: features of the target's own layers, carried on by one more layer.
+"""EAGLE-style drafter: one more layer on the features of the target's own layers.
 
 After EAGLE (arXiv 2401.15077), EAGLE-2's trees (2406.16858) and EAGLE-3's features (2503.01840).
 """
@@ -37,9 +37,10 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 class DynamicTree:
     """EAGLE-2's dynamic tree (arXiv 2406.16858): grown where it is likely, cut to the best nodes.
-    Probabilities choose nodes only: acceptance takes them as chosen by a rule.
 
-    Grown level by level: of each level the `width` likeliest nodes get `width` children each."""
+    It grows level by level: the `width` likeliest nodes of a level get `width` children each.
+    Probabilities only choose nodes: acceptance treats them as chosen by a rule.
+    """
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -50,45 +51,45 @@ class DynamicTree:
         """The nodes that get children next."""
 
     def token(self, node: int) -> int:
-        """Of one of the nodes grown so far."""
+        """The token of a node."""
         return self._tokens[node]
 
     def parent(self, node: int) -> int:
-        """The node that it follows, or `ROOT`."""
+        """The parent of a node, or `ROOT`."""
         return self._parents[node]
 
     def grow(self, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """tokens, scores: [frontier, width or less], the children of its nodes and their log
-        probabilities after them; those of one node all differ.
+        """Add children to the frontier: tokens, scores [frontier, width or less] with the log
+        probabilities of the tokens after each node, distinct for each node.
         """
-        born: list[int] = []
+        children: list[int] = []
         for parent, row, logs in zip(self.frontier, tokens, scores, strict=True):
             above = 0.0 if parent == ROOT else self._scores[parent]
             for token, score in zip(row, logs, strict=True):
-                born.append(len(self._tokens))
+                children.append(len(self._tokens))
                 self._tokens.append(int(token))
                 self._parents.append(parent)
                 self._scores.append(above + float(score))
-        self.frontier = sorted(self._best(born, self._width))
+        self.frontier = sorted(self._best(children, self._width))
 
     def tree(self, most: int) -> DraftTree:
-        """The `most` likeliest nodes. None is likelier than its parent, so paths are whole."""
-        kept = sorted(self._best(range(len(self._tokens)), most))
-        place = {ROOT: ROOT} | {node: at for at, node in enumerate(kept)}
+        """The `most` likeliest nodes; paths are whole, as no node is likelier than its parent."""
+        nodes = sorted(self._best(range(len(self._tokens)), most))
+        place = {ROOT: ROOT} | {node: at for at, node in enumerate(nodes)}
         return DraftTree(
-            tuple(self._tokens[node] for node in kept),
-            tuple(place[self._parents[node]] for node in kept),
+            tuple(self._tokens[node] for node in nodes),
+            tuple(place[self._parents[node]] for node in nodes),
         )
 
     def _best(self, nodes: Sequence[int], most: int) -> list[int]:
-        # of equals the earlier ones, so that parents come before their children
+        # of equals the earlier first, so that parents come before their children
         return sorted(nodes, key=lambda node: (-self._scores[node], node))[:most]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EagleRows:
-    """What the layer reads of one sequence: `states` [rows, width] with the `tokens` after them.
-    All tensors are on the device of the states.
+    """Rows of one sequence for the layer: `states` [rows, width] with the `tokens` after them. All
+    tensors are on the device of the states.
 
     positions   [rows]
     sees        bool [rows, rows of the memory before + rows]
@@ -102,23 +103,23 @@ class EagleRows:
 
 
 class EagleSequence:
-    """A tree that grows after what `memory` holds. Committed rows come first, once."""
+    """A tree that grows after the rows in `memory`. Committed rows come first, once."""
 
     def __init__(self, memory: LayerCache, growth: DynamicTree, most: int) -> None:
         self.growth = growth
         self.most = most
         self.states = torch.empty(0)
-        """[frontier, width]: what the layer made of the nodes that get children next."""
+        """[frontier, width]: states of the nodes that get children next."""
         self._memory = memory
         self._base = 0
         self._drafted = 0
-        self._seen: dict[int, tuple[int, ...]] = {ROOT: ()}
-        """By node that was read: the drafted rows on the way to it, its own last."""
+        self._paths: dict[int, tuple[int, ...]] = {ROOT: ()}
+        """The drafted rows on the path to each read node, its own last."""
         self._row = {ROOT: 0}
-        """By node of the last level that was read: its row there."""
+        """The row of each node of the last read level."""
 
     def committed(self, tokens: Sequence[int], states: torch.Tensor) -> EagleRows:
-        """Rows that stay: states of committed tokens, and the tokens after them."""
+        """Rows of committed tokens: the states before them, and the tokens."""
         before = self._memory.length
         self._base = before + len(tokens)
         positions = torch.arange(before, self._base, device=states.device)
@@ -132,10 +133,10 @@ class EagleSequence:
         sees = torch.zeros(len(nodes), self._base + self._drafted + len(nodes), dtype=torch.bool)
         sees[:, : self._base] = True
         for row, (node, parent) in enumerate(zip(nodes, parents, strict=True)):
-            self._seen[node] = (*self._seen[parent], self._drafted + row)
-            sees[row, [self._base + column for column in self._seen[node]]] = True
+            self._paths[node] = (*self._paths[parent], self._drafted + row)
+            sees[row, [self._base + column for column in self._paths[node]]] = True
         # the first drafted row follows the last committed one
-        place = self._base + len(self._seen[nodes[0]]) - 1
+        place = self._base + len(self._paths[nodes[0]]) - 1
         states = self.states[[self._row[parent] for parent in parents]]
         self._drafted += len(nodes)
         self._row = {node: row for row, node in enumerate(nodes)}
@@ -144,19 +145,18 @@ class EagleSequence:
         return EagleRows(self._memory, tokens, states, positions, sees.to(states.device))
 
     def forget(self) -> None:
-        """Only committed rows stay in the memory."""
+        """Drop all but committed rows from the memory."""
         self._memory.crop(self._base)
 
 
 PIECE: Final = 256
-"""Rows of a sequence in one pass at most: a long prompt squared would not fit."""
+"""The most rows of a sequence in a pass: memory grows with the square of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EagleOptions:
-    """Trees of at most `depth` levels, of which the `width` likeliest nodes grow; a width of one
-    is a chain. `nodes`: drafted tokens at most. The defaults are the authors' for a large
-    accelerator.
+    """Trees of at most `depth` levels, whose `width` likeliest nodes grow; width 1 is a chain.
+    `nodes`: the most drafted tokens. The defaults are the authors' for a large accelerator.
 
     Raises: `ValueError` for sizes below one.
     """
@@ -171,9 +171,9 @@ class EagleOptions:
 
 
 class EagleModel:
-    """Weights for all sequences of `target`; it drafts none but `tokens` [draft vocabulary].
+    """Weights for all sequences of `target`; drafts only `tokens` [draft vocabulary].
 
-    `taps` are the target's layers that are looked at; `forwards` counts passes of the layer.
+    `taps`: layers of the target whose states it reads; `forwards` counts passes of the layer.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class EagleModel:
     def draft(
         self, lines: Sequence[EagleSequence], unread: Sequence[tuple[Sequence[int], torch.Tensor]]
     ) -> list[DraftTree]:
-        """Commit what is `unread` of each line, tokens with the features before them, [rows, taps *
+        """Commit the `unread` of each sequence, tokens with the features before them, [rows, taps *
         width]; then grow a tree on each.
         """
         with torch.inference_mode():
@@ -227,7 +227,7 @@ class EagleModel:
                 line.states = states[-1:]
 
     def _read(self, parts: Sequence[EagleRows]) -> Sequence[torch.Tensor]:
-        """One pass over the rows of several sequences: the states of each."""
+        """The states of several sequences, in one pass over their rows."""
         if not parts:
             return []
         self.forwards += 1
@@ -235,11 +235,11 @@ class EagleModel:
 
         def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
             split = zip(*(of.split(sizes, dim=1) for of in (query, key, value)), strict=True)
-            found = [
+            attended = [
                 part.memory.attend(q, k, v, part.sees)
                 for part, (q, k, v) in zip(parts, split, strict=True)
             ]
-            return torch.cat(found, dim=1)
+            return torch.cat(attended, dim=1)
 
         tokens = self._target.embed([token for part in parts for token in part.tokens])
         states = torch.cat([part.states for part in parts])
@@ -259,8 +259,8 @@ class EagleModel:
         tokens = self._head.ids[at].cpu().numpy()
         ends = np.cumsum(sizes)[:-1]
         parts = zip(lines, np.split(tokens, ends), np.split(scores, ends), strict=True)
-        for line, found, likely in parts:
-            line.growth.grow(found, likely)
+        for line, children, logs_of in parts:
+            line.growth.grow(children, logs_of)
 
 
 class EagleDrafter(FeatureDrafter):
@@ -272,7 +272,7 @@ class EagleDrafter(FeatureDrafter):
 
 
 class EagleMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: trees on the model's layer."""
+    """Implements `SpeculativeMethod`: trees of an `EagleModel`."""
 
     def __init__(self, model: EagleModel) -> None:
         super().__init__("eagle", model.options.nodes)
@@ -280,7 +280,7 @@ class EagleMethod(BaseMethod):
 
     @property
     def forwards(self) -> int:
-        """Passes of the drafter's layer so far; one for several sequences is one."""
+        """Passes of the drafter's layer so far, each over several sequences."""
         return self._model.forwards
 
     def begin(self, request: DraftRequest = UNKNOWN_REQUEST) -> EagleDrafter:  # noqa: ARG002
@@ -292,11 +292,11 @@ class EagleMethod(BaseMethod):
         unread: list[tuple[list[int], torch.Tensor]] = []
         for at, (drafter, most) in enumerate(asks):
             assert isinstance(drafter, EagleDrafter)
-            given = drafter.unread() if most > 0 else None
-            if given is not None:
+            new = drafter.unread() if most > 0 else None
+            if new is not None:
                 growth = DynamicTree(self._model.options.width)
                 lines[at] = EagleSequence(drafter.memory, growth, most)
-                unread.append(given)
+                unread.append(new)
         for at, tree in zip(lines, self._model.draft(list(lines.values()), unread), strict=True):
             drafts[at] = DraftProposal(tree, source=self.name)
         return drafts
@@ -304,7 +304,7 @@ class EagleMethod(BaseMethod):
 
 KIND = "eagle"
 FEW = EagleOptions(depth=4, width=3, nodes=8)
-"""For processors, which read about ten tokens in the time of one."""
+"""For CPUs, which read about ten tokens in the time of one."""
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
@@ -322,7 +322,7 @@ def _make(network: Network, options: Options) -> SpeculativeMethod:
 
 
 def loaded(trained: TrainedDrafter, network: Network, options: EagleOptions) -> EagleModel:
-    """The trained layer of a drafter. Raises: `CapabilityError` for one that is broken."""
+    """The trained layer of a drafter. Raises: `CapabilityError` for a broken one."""
     taps = trained.taps(network.layers)
     with torch.device("meta"):
         layer = EagleLayer(read_shape(trained, EagleShape, network.width))

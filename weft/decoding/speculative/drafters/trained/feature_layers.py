@@ -1,7 +1,7 @@
-"""Decoder layers on a target's features: EAGLE's one layer, DFlash's network, what both share.
+"""Decoder layers on a target's features: EAGLE's layer, DFlash's network, their shared parts.
 
-Features are the states that enter several layers of the target, fused (EAGLE-3, arXiv 2503.01840).
-Names of parameters are those of stored weights.
+Features are the input states of several layers of the target, fused (EAGLE-3, arXiv 2503.01840).
+Parameter names are those of stored weights.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from weft.decoding.network.rotary import Rotary, Rotation, rotate
 from weft.decoding.speculative.drafter import MethodDrafter, SpeculativeMethod, TargetOutputs
 from weft.decoding.speculative.trained_drafter import TrainedDrafter
 
-_ASIDE: Final = 0.1
+_NOISE: Final = 0.1
 _QUIET: Final = 0.3
-"""What the head reads at first, in size: it should not be sure of anything yet."""
+"""The initial scale of the head's input, so that its first guesses are uncertain."""
 _LARGEST: Final = (1 << 16, 1 << 30)
-"""Of sizes, and of the base of rotary positions."""
+"""The largest size, and the largest base of rotary positions."""
 
 KeysAndValues = tuple[torch.Tensor, torch.Tensor]
 """Each [kv_heads, rows, head_dim]."""
 EagleAttend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Attention of queries [heads, rows, head_dim] with the keys and values [kv_heads, rows, head_dim]
-of the same rows, and of whatever else they see: [heads, rows, head_dim].
+"""Attention of queries [heads, rows, head_dim] to keys and values [kv_heads, rows, head_dim] of the
+same rows and of other visible ones: [heads, rows, head_dim].
 """
 DFlashAttend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""The same in the layer of a number, with the features before the rows' blocks."""
+"""The same in a layer by number, with the features before the rows' blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagleShape:
-    """Sizes: `width` is the target's, `taps` how many of its layers are looked at, `inner` that of
-    the feed-forward layers; `theta` is the base of the rotary positions.
+    """Sizes: `width` is the target's, `taps` the number of its layers that are read, `inner` the
+    width of the feed-forward layers; `theta` is the base of the rotary positions.
 
-    Raises: `ValueError` for sizes that do not go together.
+    Raises: `ValueError` for inconsistent sizes.
     """
 
     width: int
@@ -58,18 +58,18 @@ class EagleShape:
 
     @property
     def settings(self) -> dict[str, int]:
-        """What a config has to say beside the target's width."""
+        """The config without the target's width."""
         return {name: size for name, size in asdict(self).items() if name != "width"}
 
     def rotation(self, positions: torch.Tensor) -> Rotation:
-        """Of rows at `positions` [rows]."""
+        """The rotation of `positions` [rows]."""
         pairs = torch.arange(0, self.head_dim, 2, device=positions.device) / self.head_dim
         return Rotary(1.0 / float(self.theta) ** pairs).turns(positions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DFlashShape(EagleShape):
-    """With `layers`, and `block`: the slots of a block, the last known token in its first."""
+    """A shape with `layers`, and `block` slots, the first of which has the last known token."""
 
     block: int
     layers: int
@@ -84,7 +84,7 @@ ShapeT = TypeVar("ShapeT", bound=EagleShape)
 
 
 def read_shape(trained: TrainedDrafter, shape: type[ShapeT], width: int) -> ShapeT:
-    """The sizes in a drafter's config. Raises: `CapabilityError` for ones that cannot be."""
+    """The sizes in a drafter's config. Raises: `CapabilityError` for invalid ones."""
     sizes = {
         each.name: trained.whole(each.name, 1, _LARGEST[each.name == "theta"])
         for each in fields(shape)
@@ -97,7 +97,7 @@ def read_shape(trained: TrainedDrafter, shape: type[ShapeT], width: int) -> Shap
 
 
 class DecoderLayer(nn.Module):  # type: ignore[misc]
-    """Attention, then a gated feed-forward layer, over rows that the caller lets see each other."""
+    """Attention, then a gated feed-forward layer, with visibility given by the caller."""
 
     def _add_parts(self, shape: EagleShape) -> None:
         width, wide = shape.width, shape.heads * shape.head_dim
@@ -120,8 +120,8 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
         """x: [rows, width] -> [rows, width]"""
         entering = self.norm_attention(x)
         query = rotate(self._split(self.query(entering)), turns)
-        found = attend(query, *self.remembered(entering, turns))
-        x = x + self.output(found.transpose(0, 1).flatten(1))
+        attended = attend(query, *self.remembered(entering, turns))
+        x = x + self.output(attended.transpose(0, 1).flatten(1))
         entering = self.norm_inner(x)
         return x + self.down(silu(self.gate(entering)) * self.up(entering))
 
@@ -133,9 +133,9 @@ class DecoderLayer(nn.Module):  # type: ignore[misc]
 class EagleLayer(DecoderLayer):
     """States [rows, width] and embeddings of the tokens after them, to states of those tokens.
 
-    A row stands at the position of its state. What it returns takes the place of the target's
-    state in a later row; `ready` makes it what the target's head reads. It begins near what carries
-    the state of the last tapped layer on as it is: half the loss after the first steps.
+    A row has the position of its state. Its output replaces the target's state in a later row;
+    `ready` turns it into the input of the target's head. It is initialised near the identity on the
+    last tapped layer's state, which halves the loss after the first steps.
     """
 
     def __init__(self, shape: EagleShape) -> None:
@@ -147,10 +147,10 @@ class EagleLayer(DecoderLayer):
         self.join = nn.Linear(2 * width, width, bias=False)
         self._add_parts(shape)
         self.norm_out = RmsNormModule(width)
-        for carries in (self.fuse, self.join):
+        for linear in (self.fuse, self.join):
             with torch.no_grad():
-                carries.weight *= _ASIDE
-                carries.weight[:, -width:] += torch.eye(width)
+                linear.weight *= _NOISE
+                linear.weight[:, -width:] += torch.eye(width)
         nn.init.constant_(self.norm_out.weight, _QUIET)
 
     def forward(
@@ -161,12 +161,12 @@ class EagleLayer(DecoderLayer):
         return self.decode(self.join(joined), turns, attend)
 
     def ready(self, states: torch.Tensor) -> torch.Tensor:
-        """What the target's head reads."""
+        """The input of the target's head."""
         return self.norm_out(states)
 
 
 class DFlashLayer(DecoderLayer):
-    """One layer over the slots of blocks."""
+    """A layer over the slots of blocks."""
 
     def __init__(self, shape: DFlashShape) -> None:
         super().__init__()
@@ -176,8 +176,8 @@ class DFlashLayer(DecoderLayer):
 class DFlash(nn.Module):  # type: ignore[misc]
     """DFlash's network (arXiv 2602.06036): layers that fill a block of masks from features.
 
-    Every layer takes keys and values of the same fused features of what the target has read, and of
-    the block; the block sees all of both, so one pass guesses all its tokens.
+    Every layer attends to the fused features of the read text and to the block, both entirely, so
+    that one pass guesses all tokens of the block.
     """
 
     def __init__(self, shape: DFlashShape) -> None:
@@ -190,12 +190,12 @@ class DFlash(nn.Module):  # type: ignore[misc]
         nn.init.constant_(self.norm_out.weight, _QUIET)
 
     def remembered(self, features: torch.Tensor, turns: Rotation) -> list[KeysAndValues]:
-        """What each layer keeps of features [rows, taps * width]."""
+        """Keys and values of each layer for features [rows, taps * width]."""
         context = self.norm_context(self.fuse(features))
         return [layer.remembered(context, turns) for layer in self.layers]
 
     def forward(self, last: torch.Tensor, turns: Rotation, attend: DFlashAttend) -> torch.Tensor:
-        """What the target's head reads for the open slots of a block after each last token.
+        """Inputs of the target's head for the open slots of a block after each last token.
 
         last: [blocks, width] embeddings; turns: of blocks * block rows. Returns [blocks, block - 1,
         width].
@@ -209,7 +209,7 @@ class DFlash(nn.Module):  # type: ignore[misc]
 
 
 class RmsNormModule(nn.Module):  # type: ignore[misc]
-    """Root mean square normalisation of [.., width], in float32, returned as it came."""
+    """Root mean square normalisation of [.., width], in float32, with the input's dtype."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -225,7 +225,7 @@ class RmsNormModule(nn.Module):  # type: ignore[misc]
 class LayerCache:
     """Keys and values of one sequence in one layer of a drafter.
 
-    Rows are committed in order; drafted ones may follow, and go at the next `crop`.
+    Rows are committed in order; drafted ones may follow, until the next `crop`.
     """
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class LayerCache:
         self._buffer: torch.Tensor | None = None
 
     def crop(self, length: int) -> None:
-        """Forget all rows after the first `length`."""
+        """Drop all rows after the first `length`."""
         self.length = min(self.length, length)
 
     def attend(
@@ -243,7 +243,7 @@ class LayerCache:
         value: torch.Tensor,
         sees: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Add the rows' keys and values; attention of their queries.
+        """Append the rows' keys and values; attention of their queries.
 
         query: [heads, rows, head_dim]; key, value: [kv_heads, rows, head_dim]; sees: bool [rows,
         length with them], None for all. Returns [heads, rows, head_dim].
@@ -252,11 +252,11 @@ class LayerCache:
         kv_heads, _, width = keys.shape
         grouped = query.reshape(1, kv_heads, -1, width)  # heads that share keys, as more rows
         mask = None if sees is None else sees.repeat(len(query) // kv_heads, 1)
-        found = scaled_dot_product_attention(grouped, keys[None], values[None], mask)
-        return found.reshape(query.shape)
+        attended = scaled_dot_product_attention(grouped, keys[None], values[None], mask)
+        return attended.reshape(query.shape)
 
     def append(self, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add rows, [kv_heads, rows, head_dim] of each; all keys and values with them."""
+        """Append rows [kv_heads, rows, head_dim]; all keys and values with them."""
         end = self.length + key.shape[1]
         if self._buffer is None or self._buffer.shape[2] < end:
             room = key.new_zeros(2, key.shape[0], 1 << max(end - 1, 127).bit_length(), key.shape[2])
@@ -275,8 +275,8 @@ _UNIT_ROWS: Final = 64
 class DraftVocabularyHead:
     """Logits of the tokens `ids` [ids], ascending, by the network's own head.
 
-    A drafter of few tokens is not dearer than a small model (EAGLE-3 has a vocabulary of its own
-    for the same reason). The head is read as the linear map it is, whatever it is made of.
+    A small vocabulary keeps the drafter cheap, as in EAGLE-3. The linear map of the head is
+    measured with unit vectors, whatever its implementation.
     """
 
     def __init__(self, network: Network, ids: torch.Tensor) -> None:
@@ -294,10 +294,11 @@ class DraftVocabularyHead:
 
 
 class FeatureDrafter(MethodDrafter):
-    """Implements `TargetObserver`: keeps what the layers `taps` showed until it is drafted from.
+    """Implements `TargetObserver`: collects features of the layers `taps` until they are drafted
+    from.
 
-    While the target has not shown what it read, nothing is drafted. Positions count from the first
-    token whose features were seen: only their differences matter.
+    Nothing is drafted before the target's features arrive. Positions count from the first token
+    with features: only their differences matter.
     """
 
     def __init__(self, method: SpeculativeMethod, taps: tuple[int, ...]) -> None:
@@ -310,15 +311,15 @@ class FeatureDrafter(MethodDrafter):
     def extend(self, tokens: Sequence[int]) -> None:
         self._end = [*self._end, *tokens[-2:]][-2:]
 
-    def see(self, seen: TargetOutputs) -> None:
-        if seen.tokens:
-            self._read += seen.tokens
-            self._features.append(torch.cat([seen.hidden[tap] for tap in self.taps], dim=-1))
+    def see(self, outputs: TargetOutputs) -> None:
+        if outputs.tokens:
+            self._read += outputs.tokens
+            self._features.append(torch.cat([outputs.hidden[tap] for tap in self.taps], dim=-1))
 
     def unread(self) -> tuple[list[int], torch.Tensor] | None:
-        """Tokens, and the features of the tokens before them, that were seen since the last time.
+        """New tokens since the last call, and the features of the tokens before them.
 
-        None: nothing, or the token before the last is still to be read (forced tokens come unread).
+        None: there are none, or the token before the last is still unread, as forced tokens are.
         """
         read = self._read
         if not read or self._end[:-1] != read[-1:]:

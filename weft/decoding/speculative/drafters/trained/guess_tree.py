@@ -1,4 +1,4 @@
-"""The likeliest trees where all positions are guessed at once, by heads or by learnt rows."""
+"""The likeliest trees when all positions are guessed at once, by heads or by learnt rows."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 from weft.decoding.speculative.draft import ROOT, DraftTree
 
 Accuracy = Sequence[Sequence[float]]
-"""[distances][ranks]: how often that guess is the right one."""
+"""[distances][ranks]: how often that guess is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankTree:
-    """Which guesses of which heads stand together in a draft (Medusa, arXiv 2401.10774, section
-    2.3.3): by how often the guess of each rank was right at each distance.
+    """The guesses of heads that form a draft, by the accuracy of each rank at each distance
+    (Medusa, arXiv 2401.10774, section 2.3.3).
 
-    Nodes by falling chance; `ranks[i]` is the guess that node i takes at its depth.
-
-    `parents` are `ROOT` or earlier nodes, so every first few nodes are a tree, too, and the best of
-    their number. `chances[i]`: that the whole path down to node i is right.
+    Nodes by falling probability; `ranks[i]` is the guess of node i at its depth. `parents` are
+    `ROOT` or earlier nodes, so every prefix is a tree, too, and the best of its size. `chances[i]`:
+    the probability that the whole path to node i is right.
     """
 
     parents: tuple[int, ...]
@@ -35,16 +34,16 @@ class RankTree:
         return len(self.parents)
 
     def first(self, nodes: int) -> RankTree:
-        """The best of so many nodes."""
+        """The best tree of so many nodes."""
         return RankTree(
             self.parents[:nodes], self.ranks[:nodes], self.depths[:nodes], self.chances[:nodes]
         )
 
     def filled(self, guesses: Sequence[Sequence[int]]) -> tuple[DraftTree, tuple[int, ...]]:
-        """With tokens: `guesses[d]` are those at depth d + 1 by rank, all different.
+        """The draft with `guesses[d]` at depth d + 1 by rank, all different.
 
-        Nodes without a guess are left out, with all below them. Also says, for each node that is
-        left, which of this tree it is.
+        Nodes without a guess are left out, with their descendants. Also returns, for each node of
+        the draft, its node in this tree.
         """
         tokens: list[int] = []
         parents: list[int] = []
@@ -61,16 +60,16 @@ class RankTree:
 
 
 def best_ranks(accuracy: Accuracy, nodes: int, depth: int | None = None) -> RankTree:
-    """The tree of `nodes` whose expected accepted length is largest, at most `depth` deep.
+    """The tree of `nodes` with the largest expected accepted length, at most `depth` deep.
 
-    Fewer nodes where nothing else was ever right.
+    Fewer nodes where no others were ever right.
     """
     levels = [_by_chance(row) for row in accuracy[:depth]]
     tree: list[tuple[int, int, int, float]] = []  # parent, rank, depth, chance
     waiting: list[tuple[float, int, int, int, float]] = []  # -chance, depth, parent, which, above
 
     def offer(parent: int, level: int, which: int, above: float) -> None:
-        """The guess that is number `which` of its level by its chance."""
+        """Queue the guess number `which` of its level by chance."""
         if level < len(levels) and which < len(levels[level]):
             chance = above * levels[level][which][0]
             if chance > 0.0:
@@ -98,8 +97,8 @@ def _falling(pair: tuple[float, int]) -> tuple[float, int]:
 
 
 def likeliest_tree(logits: NDArray[np.float32], most: int, width: int) -> DraftTree:
-    """logits: [levels, vocabulary] of the first, second, .. token of the draft; of each level only
-    the `width` likeliest tokens count. A node is as likely as all tokens down to it together.
+    """The tree of the likeliest paths. logits: [levels, vocabulary] of the first, second, .. token
+    of the draft; of each level the `width` likeliest tokens count.
     """
     levels = [_best(row, width) for row in logits]
     tokens: list[int] = []

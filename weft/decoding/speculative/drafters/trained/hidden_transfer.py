@@ -1,4 +1,4 @@
-"""Hidden transfer (arXiv 2404.12022): states of positions to come, injected midway into a pass.
+"""Hidden transfer (arXiv 2404.12022): states of later positions, injected midway into a pass.
 
 The authors' code was not found; layer and offsets are settings.
 """
@@ -28,9 +28,7 @@ from weft.decoding.speculative.trained_drafter import find
 
 
 class HiddenTransferMaps(nn.Module):  # type: ignore[misc]
-    """One linear map an offset: states [rows, width] to [rows, offsets, width]. It begins as the
-    identity at every offset.
-    """
+    """Linear maps by offset: states [rows, width] to [rows, offsets, width]; first identities."""
 
     def __init__(self, offsets: int, width: int) -> None:
         super().__init__()
@@ -38,7 +36,7 @@ class HiddenTransferMaps(nn.Module):  # type: ignore[misc]
 
     @property
     def offsets(self) -> int:
-        """How many positions ahead there are states for."""
+        """Number of later positions with states."""
         return len(self.maps)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
@@ -62,8 +60,8 @@ class HiddenTransferOptions:
 
 
 class HiddenTransferDrafter(RowDrafter):
-    """Implements `TargetObserver`: a row enters the target's `layer` with a map of its node's state
-    in the place of its own. The layers before run on these rows for nothing; no token sees them.
+    """Implements `TargetObserver`: a row enters the target's `layer` as a map of its node's state.
+    The layers before compute these rows in vain; no token sees them.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class HiddenTransferDrafter(RowDrafter):
 
 KIND = "hidden_transfer"
 FEW = HiddenTransferOptions(nodes=4, width=2)
-"""For processors: with three offsets 4 nodes make 20 rows, and more than 16 cost their time."""
+"""For CPUs: with three offsets 4 nodes make 20 rows, and rows beyond 16 cost time."""
 MOST_OFFSETS = 16
 
 

@@ -1,7 +1,7 @@
-"""Lexical Unit Decoding (arXiv 2405.15208): several sure tokens at once, by placeholders.
+"""Lexical Unit Decoding (arXiv 2405.15208): several confident tokens at once, by placeholders.
 
-The published method keeps them unverified and changes the text; the same rows also draft for a
-lossless rule.
+The published method accepts them unverified, which changes the text; the same rows also draft for
+a lossless rule.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from weft.decoding.speculative.trained_drafter import TrainedDrafter, find
 
 
 class LexicalPlaceholders(nn.Module):  # type: ignore[misc]
-    """What placeholders read. The paper tunes the whole model; here only their rows are changed.
+    """The embeddings of placeholders, and low-rank corrections of their states.
 
-    `count` embeddings of the given width, and before each of `layers` a correction of `rank`.
-
-    It begins with the embedding of a token, `like` [width], at all of them, and no correction.
+    The paper tunes the whole model; here only the placeholders' rows change: `count` embeddings,
+    and a correction of `rank` before each of `layers`. Initially all embeddings are `like` [width],
+    without corrections.
     """
 
     def __init__(self, count: int, layers: tuple[int, ...], rank: int, like: torch.Tensor) -> None:
@@ -48,11 +48,11 @@ class LexicalPlaceholders(nn.Module):  # type: ignore[misc]
 
     @property
     def count(self) -> int:
-        """How many placeholders stand in a row."""
+        """Number of placeholders in a chain."""
         return len(self.rows)
 
     def corrected(self, place: int, states: torch.Tensor) -> torch.Tensor:
-        """What shall enter layer `layers[place]` of states [..., width] that would enter it."""
+        """The corrected input of layer `layers[place]` for states [..., width]."""
         size = states.float().square().mean(dim=-1, keepdim=True).sqrt() + 1e-6
         scaled = (states / size).to(self.down.dtype)
         return states + (scaled @ self.down[place].T @ self.up[place].T) * size
@@ -60,12 +60,12 @@ class LexicalPlaceholders(nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class LexicalUnitOptions:
-    """A placeholder's likeliest token is drafted while it has at least probability `beta`.
+    """A placeholder's likeliest token is drafted while its probability is at least `beta`.
 
-    `anywhere`: the draft may be rejected somewhere, so that placeholders are needed below every
-    node; else they stand below the last one only.
+    `anywhere`: for drafts that may be rejected anywhere, with placeholders below every node; else
+    below the last one only.
 
-    Raises: `ValueError` for what is no probability.
+    Raises: `ValueError` for no probability.
     """
 
     beta: float = 0.9
@@ -77,7 +77,7 @@ class LexicalUnitOptions:
 
 
 class LexicalUnitDrafter(RowDrafter):
-    """Implements `TargetObserver`: the tokens that placeholders are sure of, as a chain."""
+    """Implements `TargetObserver`: the confident tokens of placeholders, as a chain."""
 
     def __init__(
         self, name: str, placeholders: LexicalPlaceholders, options: LexicalUnitOptions
@@ -95,7 +95,7 @@ class LexicalUnitDrafter(RowDrafter):
         return tree, [every] * len(tree) + [self._placeholders.count]
 
     def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
-        """For all layers, the first of which is the embedding."""
+        """Writes to all layers, of which the first is the embedding."""
         placeholders, index = self._placeholders, list(rows)
         chains = sum(map(bool, counts))
 
@@ -114,7 +114,7 @@ class LexicalUnitDrafter(RowDrafter):
 
 
 def confident_tokens(logits: NDArray[np.float32], beta: float) -> list[int]:
-    """The likeliest tokens of logits [rows, vocabulary], up to the first that is not sure."""
+    """The likeliest tokens of logits [rows, vocabulary], up to the first below `beta`."""
     tokens = []
     for row in logits:
         scaled = np.exp(row.astype(np.float64) - float(row.max()))
@@ -145,7 +145,7 @@ def _units(
 
 
 def loaded(trained: TrainedDrafter, network: Network) -> LexicalPlaceholders:
-    """The placeholders of a drafter. Raises: `CapabilityError` for ones that are broken."""
+    """The placeholders of a drafter. Raises: `CapabilityError` for broken ones."""
     count = trained.whole("placeholders", 1, _MOST_ROWS)
     rank = trained.whole("rank", 1, network.width)
     first = trained.whole("first_layer", 0, network.layers - 1)

@@ -46,9 +46,9 @@ class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
     """`heads` residual blocks, the first for the token after the next.
 
     A block adds `out(silu(into(hidden)))`, with `out` zero at first, so that training starts from
-    the model's guess at the next token. Medusa adds `silu(into(hidden))` alone and gives each head
-    a copy of the model's head to train; with that head shared and frozen, the second matrix takes
-    the copy's place at a fraction of its size.
+    the model's next token. Medusa adds `silu(into(hidden))` alone and trains a copy of the model's
+    head for each block; here the head is shared and frozen, and the small second matrix replaces
+    the copy.
     """
 
     def __init__(self, heads: int, width: int) -> None:
@@ -61,7 +61,7 @@ class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
             torch.nn.init.zeros_(layer.weight)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """hidden: [..., width], what the model's head reads -> [heads, ..., width]"""
+        """hidden: [..., width], the input of the model's head -> [heads, ..., width]"""
         return torch.stack([self.one(head, hidden) for head in range(len(self.into))])
 
     def one(self, head: int, hidden: torch.Tensor) -> torch.Tensor:
@@ -71,7 +71,7 @@ class MedusaHeads(torch.nn.Module):  # type: ignore[misc]
 
 
 class MedusaDrafter(MethodDrafter):
-    """Implements `TargetObserver`: keeps the hidden state of the last token that was read."""
+    """Implements `TargetObserver`: keeps the hidden state of the last token read."""
 
     def __init__(self, method: MedusaMethod) -> None:
         super().__init__(method)
@@ -79,17 +79,17 @@ class MedusaDrafter(MethodDrafter):
         self.state: torch.Tensor | None = None
         self.position = GuessPosition()
 
-    def see(self, seen: TargetOutputs) -> None:
-        self.state = seen.hidden[self.taps[0]][-1]
-        self.position.see(seen)
+    def see(self, outputs: TargetOutputs) -> None:
+        self.state = outputs.hidden[self.taps[0]][-1]
+        self.position.see(outputs)
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.position.extend(tokens)
 
 
 class MedusaMethod(BaseMethod):
-    """Implements `SpeculativeMethod`. `tree` is filled with the guesses of `heads`, read by `rows`:
-    one small step for all sequences together, on states that the target's passes showed.
+    """Implements `SpeculativeMethod`. The guesses of `heads`, by the head `rows`, fill `tree`: one
+    small step for all sequences together, on observed states.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class MedusaMethod(BaseMethod):
         return MedusaDrafter(self)
 
     def propose(self, asks: Sequence[ProposalRequest]) -> list[DraftProposal]:
-        """One step of the heads for all of them."""
+        """One step of the heads for all drafters."""
         ready = [
             (at, drafter, most)
             for at, (drafter, most) in enumerate(asks)
@@ -139,9 +139,9 @@ class MedusaMethod(BaseMethod):
 KIND = "medusa"
 MOST_HEADS = 16
 _FEW, _MANY = 16, 63
-"""The most nodes on a processor, and on an accelerator, as many as Medusa's own trees have."""
+"""The most nodes on a CPU, and on an accelerator, as in Medusa's own trees."""
 _CONTEXT = 256
-"""The length of a text for which the size is chosen."""
+"""The text length for which the size is chosen."""
 
 
 def _medusa(

@@ -1,8 +1,8 @@
 """PaSS (arXiv 2311.13581): trained look-ahead tokens after the last token draft a chain.
 
-A round is a pass that drafts and a pass that verifies; each writes at least one token. The pass
-that verifies drafts again, below the last token of the chain, so that a chain that is accepted
-whole needs no pass of its own for the next.
+A round is a pass that drafts and a pass that verifies; each writes at least one token. The
+verifying pass drafts again after the last token of the chain, so that a fully accepted chain needs
+no drafting pass for the next one.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ from weft.decoding.speculative.trained_drafter import find
 
 Below = Literal["last", "every"]
 _OTHER_CHANCE = 0x9E3779B97F4A7C15
-"""Drafts are drawn by other numbers than the target's tokens: else they would agree by chance."""
+"""Drafts use other random numbers than the target's tokens: else they would correlate."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassOptions:
-    """`below`: whether look-ahead tokens stand below the `last` node of a chain, or below `every`
-    one, which costs rows and saves the passes that only draft. `drawn`: drafts are drawn from the
-    look-ahead tokens' distributions and tested by ratio, as in the paper; else the likeliest are
-    taken.
+    """`below`: look-ahead tokens below the `last` node of a chain, or below `every` one, which
+    costs rows and saves drafting passes. `drawn`: drafts are sampled from the look-ahead tokens'
+    distributions and verified by the ratio test, as in the paper; else they are the likeliest.
     """
 
     below: Below = "last"
@@ -53,8 +52,8 @@ class PassOptions:
 
 
 class PassDrafter(EmbeddingRowDrafter):
-    """Implements `TargetObserver`. `ahead` [distances, width] are what the target reads as
-    look-ahead tokens; drafts are drawn as the `request` asks.
+    """Implements `TargetObserver`. `ahead` [distances, width] are the embeddings of look-ahead
+    tokens; drafts are sampled as the `request` says.
     """
 
     def __init__(self, ahead: torch.Tensor, options: PassOptions, request: DraftRequest) -> None:
@@ -78,7 +77,7 @@ class PassDrafter(EmbeddingRowDrafter):
 
 
 class PassMethod(BaseMethod):
-    """Implements `SpeculativeMethod`: drafts are drawn as the request's tokens are."""
+    """Implements `SpeculativeMethod`: drafts use the sampling of the request."""
 
     def __init__(self, ahead: torch.Tensor, options: PassOptions, most: int) -> None:
         rule = RejectionSampling() if options.drawn else ExactMatch()
@@ -99,12 +98,12 @@ MOST_AHEAD = 16
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:
     like = network.embed([0])
-    asked = PassOptions(_below(options), switch(options, "drawn", default=False))
+    settings = PassOptions(_below(options), switch(options, "drawn", default=False))
     most = whole(options, "num_speculative_tokens", MOST_AHEAD, 1, MOST_AHEAD)
     artefact = find(KIND, network, text(options, "model"))
     count = artefact.whole("ahead", 1, MOST_AHEAD)
     ahead = artefact.tensor("ahead", (count, network.width)).to(like.device, like.dtype)
-    return PassMethod(ahead, asked, most)
+    return PassMethod(ahead, settings, most)
 
 
 def _below(options: Options) -> Below:

@@ -1,8 +1,8 @@
 """Parallel prompt decoding (PPD, arXiv 2405.18628): trained prompt tokens below every candidate.
 
-In dynamic sparse trees candidates and prompt tokens share one budget. Prompt tokens below the node
-that turns out to be the last accepted one decide how deep the next tree can be: that number is the
-state, and each state has a tree.
+In dynamic sparse trees candidates and prompt tokens share one budget. The number of prompt tokens
+below the last accepted node bounds the depth of the next tree: it is the state, and each state has
+a tree.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from weft.decoding.speculative.trained_drafter import find
 
 @dataclass(frozen=True, slots=True)
 class PromptTree:
-    """A tree, and how many prompt tokens hang below the root and each node: `rows` [1 + nodes]."""
+    """A tree, and the number of prompt tokens below the root and each node: `rows` [1 + nodes]."""
 
     tree: RankTree
     rows: tuple[int, ...]
 
     @property
     def expected(self) -> float:
-        """Tokens a step, the target's own included."""
+        """Tokens of a step, including the target's own."""
         return 1.0 + sum(self.tree.chances)
 
     @property
     def ends(self) -> NDArray[np.float64]:
-        """[1 + nodes]: how likely the root, or a node, is the last that is accepted."""
+        """[1 + nodes]: the probability that the root, or a node, is the last accepted one."""
         mass: NDArray[np.float64] = np.array([1.0, *self.tree.chances])
         for parent, chance in zip(self.tree.parents, self.tree.chances, strict=True):
             mass[parent - ROOT] -= chance
@@ -54,9 +54,9 @@ class PromptTree:
 
 @dataclass(frozen=True, slots=True)
 class PromptTrees:
-    """`states[s]` is the tree of the step after one with s prompt tokens at its last token.
+    """`states[s]` is the tree after a step with s prompt tokens at its last token.
 
-    `expected`: tokens a step in the long run.
+    `expected`: tokens of a step in the long run.
     """
 
     states: tuple[PromptTree, ...]
@@ -64,10 +64,10 @@ class PromptTrees:
 
 
 def best_trees(accuracy: Accuracy, budget: int) -> PromptTrees:
-    """Trees of at most `budget` rows, candidates and prompt tokens together, beside the root.
+    """Trees of at most `budget` rows, candidates and prompt tokens together, without the root.
 
-    `accuracy[j]` is that of prompt token j, by rank. How many of the rows are candidates is
-    searched, state by state, until no change of one is better in the long run.
+    `accuracy[j]` is that of prompt token j, by rank. The share of candidates is searched, state by
+    state, until no change of one improves the long run.
     """
     prompts = len(accuracy)
 
@@ -77,8 +77,8 @@ def best_trees(accuracy: Accuracy, budget: int) -> PromptTrees:
 
     def laid_out(nodes: Sequence[int]) -> PromptTrees:
         trees = [candidates(state, count) for state, count in enumerate(nodes)]
-        worth = [1.0 + sum(tree.chances) for tree in trees]
-        states = tuple(_with_rows(tree, prompts, budget, worth) for tree in trees)
+        tokens = [1.0 + sum(tree.chances) for tree in trees]
+        states = tuple(_with_rows(tree, prompts, budget, tokens) for tree in trees)
         return PromptTrees(states, _in_the_long_run(states))
 
     common = [[0] + [count] * prompts for count in range(budget + 1)]
@@ -95,39 +95,39 @@ def best_trees(accuracy: Accuracy, budget: int) -> PromptTrees:
     return laid_out(best)
 
 
-def _with_rows(tree: RankTree, prompts: int, budget: int, worth: Sequence[float]) -> PromptTree:
-    """All prompt tokens everywhere, of which those go first that are missed least."""
+def _with_rows(tree: RankTree, prompts: int, budget: int, tokens: Sequence[float]) -> PromptTree:
+    """The tree with prompt tokens at all nodes, less those that gain least, within the budget."""
     full = PromptTree(tree, (prompts,) * (1 + len(tree)))
     rows, ends = list(full.rows), full.ends
 
-    def missed(node: int) -> float:
-        return float(ends[node]) * (worth[rows[node]] - worth[rows[node] - 1])
+    def gain(node: int) -> float:
+        return float(ends[node]) * (tokens[rows[node]] - tokens[rows[node] - 1])
 
-    waiting = [(missed(node), node) for node in range(len(rows))] if prompts else []
+    waiting = [(gain(node), node) for node in range(len(rows))] if prompts else []
     heapq.heapify(waiting)
     while waiting and len(tree) + sum(rows) > budget:
         _, node = heapq.heappop(waiting)
         rows[node] -= 1
         if rows[node]:
-            heapq.heappush(waiting, (missed(node), node))
+            heapq.heappush(waiting, (gain(node), node))
     return PromptTree(tree, tuple(rows))
 
 
 def _in_the_long_run(states: Sequence[PromptTree]) -> float:
-    """Tokens a step, where the states follow each other as a Markov chain that begins at 0."""
+    """Tokens of a step, of the Markov chain of states that begins at 0."""
     moves = np.zeros((len(states), len(states)))
     for state, laid in enumerate(states):
         np.add.at(moves[state], list(laid.rows), laid.ends)
-    lazy = 0.5 * (moves + np.eye(len(states)))  # the same weights in the end, and no cycles
+    lazy = 0.5 * (moves + np.eye(len(states)))  # the same stationary weights, without cycles
     weights = np.linalg.matrix_power(lazy, 1 << 12)[0]
     return float(weights @ [laid.expected for laid in states])
 
 
 class PromptTokenDrafter(EmbeddingRowDrafter):
-    """Implements `TargetObserver`: the likeliest tokens at the prompt tokens fill the tree of the
-    step, whose candidates have prompt tokens of their own below them.
+    """Implements `TargetObserver`: the likeliest tokens of prompt tokens fill the tree of the step,
+    whose candidates have prompt tokens below them.
 
-    `prompts` [distances, width] are what the target reads as prompt tokens.
+    `prompts` [distances, width] are the embeddings of prompt tokens.
     """
 
     def __init__(self, prompts: torch.Tensor, trees: PromptTrees) -> None:
@@ -150,9 +150,9 @@ MOST_PROMPTS = 8
 _MOST_ROWS = 128
 _SIZES = (3, 4, 6, 8, 12, 16, 24, 32, 48)
 _CONTEXT = 256
-"""The length of a text for which the size is chosen."""
+"""The text length for which the size is chosen."""
 _FEW, _MANY = 16, 60
-"""The most rows on a processor, and on an accelerator, as PPD has them for a 13B model."""
+"""The most rows on a CPU, and on an accelerator, as PPD has them for a 13B model."""
 
 
 def _make(network: Network, options: Options) -> SpeculativeMethod:

@@ -1,7 +1,7 @@
-"""Rows that look ahead: in each place where the text may go on, a chain of them below it.
+"""Look-ahead rows: a chain below every node after which the text may continue.
 
 Shared by PPD (arXiv 2405.18628), PaSS (2311.13581), hidden transfer (2404.12022) and Lexical Unit
-Decoding (2405.15208), which differ in what the rows read and in the tree made of their logits.
+Decoding (2405.15208), which differ in the rows' inputs and in the trees from their logits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from weft.decoding.speculative.drafter import TargetOutputs
 def rows_below(
     tree: DraftTree, counts: Sequence[int], token: int, writes: Sequence[HiddenStateWrite] = ()
 ) -> AuxiliaryRows:
-    """`counts` [1 + nodes] rows below the root and each node; each sees those before it there.
+    """`counts` [1 + nodes] rows below the root and each node, each of which sees those before it.
 
-    They stand at the positions that would follow the node. Every row reads `token`.
+    They have the positions after the node, and read `token`.
     """
     under = [place + ROOT for place, count in enumerate(counts) for _ in range(count)]
     steps = [1 + row for count in counts for row in range(count)]
@@ -39,12 +39,12 @@ def rows_below(
 
 
 class GuessPosition:
-    """How far the sequence has gone on since the target was last looked at.
+    """The distance of the sequence from the target's last observed pass.
 
-    It is told of every pass and every token, as a drafter is; the first tokens are the prompt.
+    It receives every pass and every token, as a drafter does; the first tokens are the prompt.
 
-    Guesses made at the last token that was read begin after the target's own next token. What was
-    forced after that one (by a grammar) is what the first of them guessed at.
+    Guesses at the last read token begin after the target's own next token. Tokens forced after that
+    one (by a grammar) are those of the first guesses.
     """
 
     def __init__(self) -> None:
@@ -53,18 +53,18 @@ class GuessPosition:
 
     @property
     def forced(self) -> int:
-        """How many of the first guesses are at tokens that are known by now."""
+        """The number of first guesses whose tokens are known by now."""
         return max(self._behind - 1, 0)
 
-    def see(self, seen: TargetOutputs) -> None:
-        """A pass. Of a prompt, the last piece may leave out its last token, or show its logits."""
-        if seen.walk is not None:
-            self._behind = -len(seen.walk.path)
+    def see(self, outputs: TargetOutputs) -> None:
+        """Note a pass. A prompt's last piece may omit its last token, or include its logits."""
+        if outputs.walk is not None:
+            self._behind = -len(outputs.walk.path)
         else:
-            self._behind = 0 if len(seen.logits) else 1
+            self._behind = 0 if len(outputs.logits) else 1
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Tokens of the sequence."""
+        """Append tokens to the sequence."""
         if self._prompted:
             self._behind += len(tokens)
         self._prompted = True
@@ -73,8 +73,8 @@ class GuessPosition:
 class RowDrafter(ABC):
     """Implements `TargetObserver` with trained rows that the target reads below a draft.
 
-    What the target says at the rows below the last accepted node is the next draft: it takes no
-    pass and no model beside the target's own.
+    The logits of the rows below the last accepted node give the next draft, without another pass or
+    model.
     """
 
     taps: tuple[int, ...] = ()
@@ -83,13 +83,13 @@ class RowDrafter(ABC):
         self.name = name
         self.position = GuessPosition()
         self.logits = np.zeros((0, 0), np.float32)
-        """[rows, vocabulary] at the rows below the last accepted node; none once they were used."""
+        """[rows, vocabulary] of the rows below the last accepted node; empty after use."""
         self.tokens = 0
         self._last: int | None = None
 
-    def see(self, seen: TargetOutputs) -> None:
-        self.position.see(seen)
-        self.logits = seen.aux[list(seen.under)]
+    def see(self, outputs: TargetOutputs) -> None:
+        self.position.see(outputs)
+        self.logits = outputs.aux[list(outputs.under)]
 
     def extend(self, tokens: Sequence[int]) -> None:
         self.position.extend(tokens)
@@ -109,13 +109,13 @@ class RowDrafter(ABC):
     def draft(
         self, logits: NDArray[np.float32], forced: int, most: int
     ) -> tuple[DraftTree, Sequence[int]]:
-        """At most `most` nodes of `logits`, of which the first `forced` rows guessed at tokens that
-        are known; and how many rows to read below the root and each node.
+        """At most `most` nodes from `logits`, whose first `forced` rows guessed known tokens; and
+        the number of rows below the root and each node.
         """
 
     @abstractmethod
     def writes(self, rows: tuple[int, ...], counts: Sequence[int]) -> Sequence[HiddenStateWrite]:
-        """What the target reads in the place of `rows`, which are laid out by `counts`."""
+        """The inputs of the target for `rows`, laid out by `counts`."""
 
 
 class EmbeddingRowDrafter(RowDrafter):

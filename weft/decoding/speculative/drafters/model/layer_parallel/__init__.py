@@ -1,5 +1,5 @@
-"""Layer-parallel drafting: neighbouring attentions of a draft model read the same and run at once.
+"""Layer-parallel drafting: neighbouring attentions of a draft model read one input in parallel.
 
-EasySpec (arXiv 2502.02493), over processes with torch.distributed. What is drafted this way is only
-roughly what the model would write; the target decides as ever.
+EasySpec (arXiv 2502.02493), over processes with torch.distributed. Drafts only approximate the
+draft model; the target decides.
 """

@@ -1,7 +1,7 @@
-"""The pass of a draft model over ranks: in order, or with groups of attentions at once.
+"""The pass of a draft model over ranks: in order, or with groups of attentions in parallel.
 
-Every rank runs this same code, adds in the order of the ranks, and comes to the same tokens, bit
-for bit those of one process that is all ranks.
+Every rank runs this code, adds in the order of the ranks, and gets the same tokens, bit for bit
+those of one process with all ranks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from weft.decoding.speculative.drafters.model.layer_parallel.shard import (
 
 
 class RankChannel:
-    """Connects the ranks that live here with the others, by `group`; None: all ranks live here.
+    """Connects the local ranks with the others by `group`; None: all ranks are local.
 
-    `gather` raises `RuntimeError` when another rank is gone or too slow, or after `close`.
+    `gather` raises `RuntimeError` for a lost or slow rank, and after `close`.
     """
 
     def __init__(self, group: ProcessGroup | None = None) -> None:
@@ -35,18 +35,18 @@ class RankChannel:
         self._closed = False
 
     def gather(self, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """`parts` of the ranks that live here; those of all ranks."""
+        """`parts` of the local ranks in, those of all ranks out."""
         if self._closed:
             raise RuntimeError("the group is closed")
         if self._group is None:
             return list(parts)
         (part,) = parts
-        found = [torch.empty_like(part) for _ in range(self._group.size())]
-        self._group.allgather([found], [part.contiguous()]).wait()
-        return found
+        gathered = [torch.empty_like(part) for _ in range(self._group.size())]
+        self._group.allgather([gathered], [part.contiguous()]).wait()
+        return gathered
 
     def close(self) -> None:
-        """Hang up: ranks that wait for the ones here find out. Harmless when repeated."""
+        """Disconnect: waiting ranks get an error. May be repeated."""
         self._closed = True
         self._group = None  # its connections go with it
 
@@ -56,9 +56,9 @@ PIECE_TOKENS = 256  # of a prompt that are read at once, so that masks stay smal
 
 @dataclass(frozen=True, slots=True)
 class DraftJob:
-    """Draft `most` tokens after `tokens`, which are committed and go to a slot from column `first`.
+    """Draft `most` tokens after `tokens`, which are committed and read from column `first` on.
 
-    Columns before hold what was read in order; what was drafted after them is written over.
+    Earlier columns were read in exact order; later ones, of drafts, are overwritten.
     """
 
     slot: int
@@ -68,9 +68,9 @@ class DraftJob:
 
 
 class LayerParallelModel:
-    """A draft model of which the ranks `shards` live here. `groups`: its layers, in order.
+    """A draft model whose ranks `shards` are local. `groups`: its layers, in order.
 
-    `forwards` counts its passes, each over all rows that drafted.
+    `forwards` counts passes, each over all rows that drafted.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LayerParallelModel:
     def draft(self, jobs: Sequence[DraftJob]) -> list[list[int]]:
         """The tokens of each job. Committed tokens are read in exact order, drafted ones in groups.
 
-        That is the calibration: keys and values of what stays are never the rough ones.
+        So keys and values of committed tokens are never approximate.
         """
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
@@ -103,7 +103,7 @@ class LayerParallelModel:
         return [drafts[job.slot] for job in jobs]
 
     def close(self) -> None:
-        """Hang up on the other ranks. Harmless when repeated."""
+        """Disconnect from the other ranks. May be repeated."""
         self._wire.close()
 
     def _committed(self, jobs: Sequence[DraftJob]) -> dict[int, int]:
@@ -142,12 +142,12 @@ class LayerParallelModel:
         self, group: range, hidden: torch.Tensor, angles: Angles, step: PackedBatch
     ) -> list[torch.Tensor]:
         parts = [shard.attend(group, hidden, angles, step) for shard in self._shards]
-        found = self._wire.gather(parts)
-        taken = [0] * len(found)
+        parts = self._wire.gather(parts)
+        taken = [0] * len(parts)
         attended = []
         for layer in group:
-            rank = layer % len(found)
-            attended.append(found[rank][taken[rank]])
+            rank = layer % len(parts)
+            attended.append(parts[rank][taken[rank]])
             taken[rank] += 1
         return attended
 
@@ -172,7 +172,7 @@ class DraftTeam(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """How long a sequence it can read."""
+        """The longest sequence it can read."""
 
     @property
     def forwards(self) -> int:
@@ -182,12 +182,12 @@ class DraftTeam(Protocol):
         """See `LayerParallelModel.draft`. Raises: `ModelUnavailable` when a rank is gone."""
 
     def close(self) -> None:
-        """Let the ranks go. Harmless when repeated."""
+        """Release the ranks. May be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedShards:
-    """Ranks that were loaded into this process, and what holds for all."""
+    """Ranks that were loaded into this process, and common values."""
 
     shards: tuple[Shard, ...]
     groups: tuple[range, ...]
@@ -195,10 +195,10 @@ class LoadedShards:
 
 
 def load_shards(layout: ShardLayout, ranks: Sequence[int]) -> LoadedShards:
-    """Read the model's folder and keep what belongs to `ranks`.
+    """Load the model's folder and keep the parts of `ranks`.
 
-    Raises: `CapabilityError` for a model that cannot draft this way, has fewer layers or another
-    vocabulary; what transformers raises when the files are broken.
+    Raises: `CapabilityError` for another kind of model, fewer layers or another vocabulary; what
+    transformers raises for broken files.
     """
     model = load_weights(layout.path, layout.options(ranks[0]))
     config = model.config.get_text_config()
@@ -221,10 +221,7 @@ def load_shards(layout: ShardLayout, ranks: Sequence[int]) -> LoadedShards:
 
 
 class InProcessTeam(LayerParallelModel):
-    """Implements `DraftTeam` with all ranks in this process, one after the other.
-
-    Drafts what separate processes draft, to the token; nothing runs at once.
-    """
+    """Implements `DraftTeam` with all ranks in this process; drafts the same tokens."""
 
     def __init__(self, layout: ShardLayout) -> None:
         loaded = load_shards(layout, range(layout.ranks))

@@ -1,9 +1,9 @@
 """A draft model over processes: this one is the first rank, and starts and ends the others.
 
-Ranks meet by a store on loopback, then in a process group over it: gloo between processes without
-accelerators, NCCL else. Neither is made the default group of the process, which may have one of its
-own. A store has no password: whoever can open connections on this machine's loopback while a group
-is made can disturb it. A rank ends by itself when its parent does: its input is closed then.
+Ranks meet through a store on loopback, then in a process group over it: gloo for CPUs, else NCCL.
+Neither becomes the default group of the process, which may have its own. A store has no password:
+any process that can connect to this machine's loopback while a group is made can disturb it. A
+rank ends with its parent, which closes its input.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ HOST = "127.0.0.1"
 
 
 def open_store(ranks: int, timeout_s: float) -> distributed.TCPStore:
-    """A store on a free port, which others on this machine can join."""
+    """A store on a free port, which other processes of this machine can join."""
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
-        # handed over as an open socket: on its own the store would listen on every interface
+        # as an open socket: by itself the store would listen on all interfaces
         return distributed.TCPStore(
             HOST,
             port,
@@ -64,9 +64,9 @@ def join_store(port: int, ranks: int, timeout_s: float) -> distributed.TCPStore:
 def join_group(
     store: distributed.TCPStore, rank: int, ranks: int, device: torch.device, timeout_s: float
 ) -> distributed.ProcessGroup:
-    """The group of all ranks; waits for them. `timeout_s` holds for this and every later exchange.
+    """The group of all ranks; waits for them. `timeout_s` limits this and every later exchange.
 
-    Raises: `RuntimeError` when the others do not come.
+    Raises: `RuntimeError` when ranks are missing.
     """
     timeout = timedelta(seconds=timeout_s)
     group = distributed.ProcessGroup(store, rank, ranks)
@@ -94,38 +94,38 @@ _TAIL_BYTES = 2000
 
 
 class RankProcess:
-    """A process of our own program, started afresh: threads of this process do not matter."""
+    """A rank in a new process of weft's own program."""
 
     def __init__(self, rank: int, first: dict[str, Any]) -> None:
         self._rank = rank
-        self._said = TemporaryFile()  # noqa: SIM115 - open as long as the process
+        self._stderr = TemporaryFile()  # noqa: SIM115 - open as long as the process
         try:
             self._process = Popen(  # noqa: S603 - our own interpreter and program
                 [sys.executable, "-P", "-m", PROGRAM],
                 stdin=PIPE,
                 stdout=PIPE,
-                stderr=self._said,
+                stderr=self._stderr,
                 start_new_session=True,
             )
         except OSError as error:
-            self._said.close()
+            self._stderr.close()
             raise StartError(f"rank {rank} cannot be started: {error}") from error
-        with suppress(OSError):  # it ended at once: found out, with its reason, by who waits for it
-            self.tell(first)
+        with suppress(OSError):  # it ended at once: `wait_until_ready` reports the reason
+            self.send(first)
 
-    def tell(self, message: object) -> None:
+    def send(self, message: object) -> None:
         """Send one line. Raises: `OSError` when the process is gone."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
 
     def wait_until_ready(self, timeout_s: float) -> None:
-        """Raises: `StartError` when the process ends, or takes longer."""
+        """Wait for the rank. Raises: `StartError` when it ends, or takes longer."""
         assert self._process.stdout is not None
         pipe = self._process.stdout.fileno()
         deadline = time.monotonic() + timeout_s
-        heard = b""
-        while READY not in heard:
+        received = b""
+        while READY not in received:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([pipe], [], [], left)[0]:
                 raise StartError(
@@ -134,25 +134,25 @@ class RankProcess:
             piece = os.read(pipe, 4096)
             if not piece:
                 raise StartError(f"rank {self._rank} ended before it was ready{self._tail()}")
-            heard = heard[-len(READY) :] + piece
+            received = received[-len(READY) :] + piece
 
     def close(self) -> None:
-        """End the process: by closing its input, and if it does not heed that, by force."""
+        """End the process: by closing its input, after a grace period by force."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            with suppress(OSError):  # it went before it had read the last line
+            with suppress(OSError):  # it ended before it had read the last line
                 pipe.close()
         try:
             self._process.wait(_GRACE_S)
         except TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._said.close()
+        self._stderr.close()
 
     def _tail(self) -> str:
-        end = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(end - _TAIL_BYTES, 0))
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        end = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(end - _TAIL_BYTES, 0))
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return f": {lines[-1]}" if lines else ""
 
 
@@ -161,18 +161,18 @@ EXCHANGE_S = 60.0
 
 
 class ProcessTeam:
-    """Implements `Team` over `layout.ranks` processes on this machine.
+    """Implements `DraftTeam` over `layout.ranks` processes on this machine.
 
-    start_s     how long the other processes may take to come up
-    exchange_s  how long ranks wait for one another within a draft
+    start_s     timeout for the other processes to start
+    exchange_s  timeout for ranks that wait for one another in a draft
 
-    Raises: `StartError` when they do not come up; what `load_shards` raises.
+    Raises: `StartError` when they do not start; what `load_shards` raises.
     """
 
     def __init__(
         self, layout: ShardLayout, start_s: float = START_S, exchange_s: float = EXCHANGE_S
     ) -> None:
-        loaded = load_shards(layout, (0,))  # first: what is wrong with the model is told from here
+        loaded = load_shards(layout, (0,))  # first: reports problems of the model
         self.context_tokens = loaded.context_tokens
         self.forwards = 0
         self._children: list[RankProcess] = []
@@ -193,13 +193,13 @@ class ProcessTeam:
             raise ModelUnavailable("the ranks of the draft model are gone", retryable=False)
         try:
             for child in self._children:
-                child.tell([asdict(job) for job in jobs])
+                child.send([asdict(job) for job in jobs])
             drafts = layered.draft(jobs)
         except (RuntimeError, OSError) as error:
             self.close()
             raise ModelUnavailable(f"a rank of the draft model was lost: {error}") from error
         except BaseException:
-            self.close()  # the others wait for what will not come
+            self.close()  # the other ranks would wait for ever
             raise
         self.forwards = layered.forwards
         return drafts
@@ -217,14 +217,14 @@ class ProcessTeam:
     ) -> LayerParallelModel:
         store = open_store(layout.ranks, start_s)
         for rank in range(1, layout.ranks):
-            told = {
+            config = {
                 "layout": layout.to_json(),
                 "rank": rank,
                 "port": store.port,
                 "start_s": start_s,
                 "exchange_s": exchange_s,
             }
-            self._children.append(RankProcess(rank, told))
+            self._children.append(RankProcess(rank, config))
         for child in self._children:
             child.wait_until_ready(start_s)
         device = loaded.shards[0].device

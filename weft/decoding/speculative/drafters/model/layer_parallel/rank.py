@@ -1,7 +1,7 @@
-"""The program of a rank that is not the first: load, meet the others, draft along, line by line.
+"""The program of every rank but the first: load, meet the others, then draft, line by line.
 
-Its parent speaks first: a line with the layout, then one for each draft. It ends with its input,
-and when a rank is lost.
+Its input has a line with the layout, then one for each draft. It ends with its input, and when a
+rank is lost.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from weft.decoding.speculative.drafters.model.layer_parallel.shard import ShardL
 
 def main() -> None:
     """Run until the input ends."""
-    told = json.loads(sys.stdin.readline())
-    layered = _meet(told)
+    config = json.loads(sys.stdin.readline())
+    layered = _meet(config)
     for line in sys.stdin:
         layered.draft(
             [DraftJob(**{**job, "tokens": tuple(job["tokens"])}) for job in json.loads(line)]
         )
 
 
-def _meet(told: dict[str, Any]) -> LayerParallelModel:
-    layout = ShardLayout.from_json(told["layout"])
-    rank = told["rank"]
+def _meet(config: dict[str, Any]) -> LayerParallelModel:
+    layout = ShardLayout.from_json(config["layout"])
+    rank = config["rank"]
     loaded = load_shards(layout, (rank,))
-    store = join_store(told["port"], layout.ranks, told["start_s"])
+    store = join_store(config["port"], layout.ranks, config["start_s"])
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody listens there from now on
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the parent no longer reads the pipe
     device = loaded.shards[0].device
-    group = join_group(store, rank, layout.ranks, device, told["exchange_s"])
+    group = join_group(store, rank, layout.ranks, device, config["exchange_s"])
     return LayerParallelModel(loaded.shards, RankChannel(group), loaded.groups, layout.threads)
 
 

@@ -1,4 +1,4 @@
-"""How a draft model is laid over ranks: some attentions whole, and a slice of all the rest.
+"""A rank's part of a draft model: some attentions whole, and a slice of everything else.
 
 Attention `n` belongs to rank `n` modulo the number of ranks, with its keys and values. Every MLP is
 cut along its inner width (Megatron-LM, arXiv 1909.08053), the head along the vocabulary.
@@ -29,10 +29,10 @@ class ShardLayout:
     """A draft model over `ranks`, each with `threads` of its own.
 
     path        the model's folder; its first `layers` layers are used, None for all
-    group       so many neighbouring layers attend to the same input when drafting; the first and
-                the last layer stand alone, for they matter most. 1: all do, drafts are exact
-    device      "cpu", or "cuda" for a device to each rank
-    vocabulary  how many tokens the target knows, which the draft model has to know too; None: any
+    group       number of neighbouring layers that attend to the same input when drafting, except
+                the first and the last layer, which matter most. 1: drafts are exact
+    device      "cpu", or "cuda" for one device per rank
+    vocabulary  number of tokens of the target, which the draft model must have, too; None: any
 
     Raises: `ValueError` for sizes below one.
     """
@@ -53,23 +53,23 @@ class ShardLayout:
                 raise ValueError(f"{name} must be at least 1, not {size}")
 
     def groups(self, layers: int) -> tuple[range, ...]:
-        """The layers of a model of `layers`, in order, as they attend when drafting."""
+        """The groups of layers, in order, that attend together when drafting."""
         last = layers - 1
         inner = [range(a, min(a + self.group, last)) for a in range(1, last, self.group)]
         return (range(1), *inner, *([range(last, layers)] if last else []))
 
     def options(self, rank: int) -> NetworkOptions:
-        """How that rank computes."""
+        """The network options of a rank."""
         device = self.device if self.device == "cpu" else f"{self.device}:{rank}"
         return NetworkOptions(dtype=self.dtype, device=device, threads=self.threads)  # type: ignore[arg-type]
 
     def to_json(self) -> dict[str, Any]:
-        """For another process."""
+        """A JSON value for another process."""
         return {**asdict(self), "path": str(self.path)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ShardLayout:
-        """What `to_json` made."""
+        """The layout in a value of `to_json`."""
         return cls(**{**data, "path": Path(data["path"])})
 
 
@@ -83,9 +83,9 @@ Angles = tuple[torch.Tensor, torch.Tensor]
 
 
 class Shard(nn.Module):  # type: ignore[misc]
-    """Rank `rank` of `ranks` for the first `layers` layers of `model`, which it may change.
+    """Rank `rank` of `ranks` for the first `layers` layers of `model`, which it may modify.
 
-    Raises: `CapabilityError` for a model whose layers are put together in another way.
+    Raises: `CapabilityError` for a model of another architecture.
     """
 
     def __init__(self, model: PreTrainedModel, layers: int, rank: int, ranks: int) -> None:
@@ -96,12 +96,12 @@ class Shard(nn.Module):  # type: ignore[misc]
         self._embedding = base.embed_tokens
         self._rotary = base.rotary_emb
         self._norm = base.norm
-        kept = base.layers[:layers]
-        self._norms = nn.ModuleList(layer.input_layernorm for layer in kept)
-        self._attentions = nn.ModuleList(layer.self_attn for layer in kept[rank::ranks])
+        used = base.layers[:layers]
+        self._norms = nn.ModuleList(layer.input_layernorm for layer in used)
+        self._attentions = nn.ModuleList(layer.self_attn for layer in used[rank::ranks])
         for place, attention in enumerate(self._attentions):
             attention.layer_idx = place  # its place in the cache of this rank
-        self._feeds = nn.ModuleList(_Feed(layer, rank, ranks) for layer in kept)
+        self._feeds = nn.ModuleList(_Feed(layer, rank, ranks) for layer in used)
         head = model.get_output_embeddings()
         cut = rank_slice(config.vocab_size, rank, ranks)
         self._first_id = cut.start
@@ -116,24 +116,24 @@ class Shard(nn.Module):  # type: ignore[misc]
             pack_linears(self)
 
     def reserve(self, slots: int, columns: int) -> None:
-        """Make room for rows and their tokens."""
+        """Reserve cache for rows and their tokens."""
         self._cache.reserve(slots, columns)
 
     def embed(self, step: PackedBatch) -> tuple[torch.Tensor, Angles]:
-        """What enters the first layer, [tokens, width], and how far positions turn keys."""
+        """The input of the first layer, [tokens, width], and the rotation of positions."""
         hidden = self._embedding(step.token_ids)
         return hidden, self._rotary(hidden[None], position_ids=step.positions[None])
 
     def attend(
         self, layers: range, hidden: torch.Tensor, angles: Angles, step: PackedBatch
     ) -> torch.Tensor:
-        """What those of `layers` that live here make of the same `hidden`, [tokens, width].
+        """The outputs of this rank's part of `layers` for the same `hidden`, [tokens, width].
 
-        Their keys and values are written. Returns [most of `layers` on one rank, tokens, width];
-        rows of layers that live elsewhere are zero.
+        Writes their keys and values. Returns [most of `layers` on one rank, tokens, width]; rows of
+        other ranks' layers are zero.
         """
         most = -(-len(layers) // self._ranks)
-        found = hidden.new_zeros(most, *hidden.shape)
+        outputs = hidden.new_zeros(most, *hidden.shape)
         own = [layer for layer in layers if layer % self._ranks == self._rank]
         for place, layer in enumerate(own):
             attended, _ = self._attentions[layer // self._ranks](
@@ -143,8 +143,8 @@ class Shard(nn.Module):  # type: ignore[misc]
                 step=step,
                 cache=self._cache,
             )
-            found[place] = attended[0]
-        return found
+            outputs[place] = attended[0]
+        return outputs
 
     def feed(self, layer: int, hidden: torch.Tensor) -> torch.Tensor:
         """This rank's summand of an MLP's output: [tokens, width] -> [tokens, width]."""
@@ -152,7 +152,7 @@ class Shard(nn.Module):  # type: ignore[misc]
         return fed
 
     def best(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Of this rank's ids the likeliest after each row of [rows, width]: logit, id; float64."""
+        """The likeliest of this rank's ids after each row of [rows, width]: logit, id; float64."""
         logit, row = self._head(self._norm(hidden)).max(dim=-1)
         return torch.stack([logit.double(), row.double() + self._first_id], dim=-1)
 
@@ -167,7 +167,7 @@ class _Feed(nn.Module):  # type: ignore[misc]
         self.norm = layer.post_attention_layernorm
         self.gate = _linear(mlp.gate_proj.weight[cut], _part(mlp.gate_proj.bias, cut))
         self.up = _linear(mlp.up_proj.weight[cut], _part(mlp.up_proj.bias, cut))
-        # what is added to the sum is added once
+        # the bias is added once, by rank 0
         self.down = _linear(mlp.down_proj.weight[:, cut], None if rank else mlp.down_proj.bias)
         self.act = mlp.act_fn
 
@@ -179,7 +179,7 @@ class _Feed(nn.Module):  # type: ignore[misc]
 
 
 def check_kind(config: PretrainedConfig) -> PretrainedConfig:
-    """The same; raises `CapabilityError` for a model that `Shard` would compute wrongly."""
+    """`config`, if `Shard` supports its model. Raises: `CapabilityError`."""
     if config.model_type not in KINDS:
         raise CapabilityError(
             f"a {config.model_type} model cannot draft layer-parallel",
@@ -188,9 +188,9 @@ def check_kind(config: PretrainedConfig) -> PretrainedConfig:
     return config
 
 
-def own_ids(found: Sequence[torch.Tensor]) -> list[int]:
-    """The likeliest ids by row, of what each rank's `best` is; the lowest of equals."""
-    ranks = torch.stack(list(found))  # [ranks, rows, 2]
+def own_ids(parts: Sequence[torch.Tensor]) -> list[int]:
+    """The likeliest ids by row over `best` of all ranks; the lowest of equals."""
+    ranks = torch.stack(list(parts))  # [ranks, rows, 2]
     winner = ranks[:, :, 0].argmax(dim=0, keepdim=True)
     ids: list[int] = ranks[:, :, 1].gather(0, winner)[0].long().tolist()
     return ids
@@ -201,7 +201,7 @@ def _part(bias: torch.Tensor | None, cut: slice) -> torch.Tensor | None:
 
 
 def _linear(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
-    """A layer with copies of slices, so that the whole can be let go of."""
+    """A layer with copies of slices, so that the whole can be freed."""
     outputs, inputs = weight.shape
     linear = nn.Linear(inputs, outputs, bias=bias is not None, device="meta")
     linear.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)
