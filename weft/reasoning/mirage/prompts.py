@@ -1,8 +1,8 @@
-"""What models are told when they ask a knowledge graph.
+"""Prompts for questions to a knowledge graph.
 
 The steps follow MIRAGE (arXiv 2508.18260): sub-questions about entities, chains that look up
-neighbours or ways, checks across chains, an answer with its provenance. The words are ours. Change
-a word, and the version changes with it: figures name the version.
+neighbours or paths, checks across chains, an answer with its provenance. The words are ours. Change
+the version with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ UNREADABLE: Final = "That is no step. Write Look up:, Connect: or Answer: and wh
 
 
 @dataclass(frozen=True, slots=True)
-class ChainFinding:
+    """The result of one chain: `told` are the facts it retrieved, `cited` those its answer uses."""
     """What one chain came to. `cited` are the facts that its answer names and that it was told."""
 
     question: str
@@ -96,8 +96,8 @@ def chain_messages(
     return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
 
 
-def told(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:
-    """`facts` as a chain is told them, each with its mark."""
+def facts_text(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:
+    """`facts` as a chain reads them, each with its mark."""
     if not facts:
         return nothing
     return f"Facts:\n{fence(verbalised(facts))}"
@@ -112,7 +112,7 @@ def verbalised(facts: Mapping[int, Triple]) -> str:
 
 
 def mark(number: int) -> str:
-    """How the fact `number`, from 0, is cited."""
+    """The mark of the fact `number`, from 0."""
     return f"T{number + 1}"
 
 
@@ -143,11 +143,11 @@ def _found(
         )
     listed = "\n\n".join(parts)
     return (
-        f"Findings:\n{fence(listed)}\n\n{told(facts, 'No fact was found.')}\n\n"
+        f"Findings:\n{fence(listed)}\n\n{facts_text(facts, 'No fact was found.')}\n\n"
         f"Question:\n{fence(question.text)}"
     )
 
 
 def _name(text: str) -> str:
-    """`text` as one short line in which nothing reads like a mark."""
+    """`text` as one short line without anything that reads like a mark."""
     return " ".join(without_markers(text).split())[:_NAME_CHARS]
