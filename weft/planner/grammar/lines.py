@@ -82,7 +82,8 @@ class ReferenceRules:
             choices: list[Production] = []
             for kind, number in zip(self._kinds, self._numbers, strict=True):
                 if number is not None:
-                    choices += self._paths(number, [place for one, place in item.lists if one is kind])
+                    parts = [part for one, part in item.lists if one is kind]
+                    choices += self._paths(number, parts)
             self._lists[id(item)] = self._rules.rule(choices)
         return self._lists[id(item)]
 

@@ -110,8 +110,9 @@ class GrammarRules:
         unique = tuple(dict.fromkeys(choices))
         if not unique:
             return None
-        if len(unique) == 1 and len(unique[0].parts) == 1 and not (unique[0].condition or unique[0].keys):
-            return unique[0].parts[0]
+        one = unique[0]
+        if len(unique) == 1 and len(one.parts) == 1 and not (one.condition or one.keys):
+            return one.parts[0]
         return self._define(tuple(map(self._guarded, unique)))
 
     def loop(

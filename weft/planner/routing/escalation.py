@@ -86,7 +86,8 @@ _SYSTEM: Final = (
     def question(self) -> str:
         names = ", ".join(f"{choice.name!r}" for choice in self.choices)
         instead = f"settle for {names}, " if names else ""
-        return f"{self.summary}\nDecide: {instead}'provide' what is missing in `values`, or 'give up'."
+        decide = f"Decide: {instead}'provide' what is missing in `values`, or 'give up'."
+        return f"{self.summary}\n{decide}"
 
     @property
     def answer_schema(self) -> JsonSchema:

@@ -290,7 +290,7 @@ class RouteExecutor:
         value = self._result(result)
         return _absorbing(self._context.scope, value, lost) if lost else value
 
-    # -- beside the work -----------------------------------------------------------------------
+    # -- monitors and history -------------------------------------------------------------------
 
     def _start_monitor(self, monitor: int) -> None:
         watching = self._monitors.watch(monitor, self._state)

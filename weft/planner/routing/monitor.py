@@ -80,10 +80,13 @@ _LEAST_S = 0.001
 
 
 class MonitorPool:
-    """The signals of `monitors`. `changed` is called when they change, `log` with readable lines."""
+    """The signals of `monitors`. `changed` is called when they change, `log` with text lines."""
 
     def __init__(
-        self, monitors: Sequence[RouteMonitor], changed: Callable[[], None], log: Callable[[str], None]
+        self,
+        monitors: Sequence[RouteMonitor],
+        changed: Callable[[], None],
+        log: Callable[[str], None],
     ) -> None:
         self._monitors = monitors
         self._changed = changed
@@ -148,7 +151,7 @@ class MonitorPool:
             observed, happened = self._version, self._happened
             try:
                 signals = tuple(await monitor.look(state()))
-            except Exception as error:  # noqa: BLE001 - whatever a monitor raises must not end the work
+            except Exception as error:  # noqa: BLE001 - a monitor must not end the route
                 self._log(f"the monitor {monitor.name!r} failed and is heard no more: {error!r}")
                 self._update(index, ())
                 del self._observed[index]
