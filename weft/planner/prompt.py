@@ -18,8 +18,8 @@ from weft.planner.text.writer import parameter_name, write_step
 
 
 @dataclass(frozen=True, slots=True)
+class PlanExample:
     """A question, its tools, and the plan in canonical text."""
-    """A question, the tools there are for it, and the plan in canonical text."""
 
     question: str
     tools: tuple[ToolSpec, ...]

@@ -27,7 +27,6 @@ def read_labels(text: str, labels: Sequence[str]) -> dict[str, list[str]]:
     Labels may be written in any case, numbered, and set in bold. Missing labels have no entry; text
     before the first label is ignored.
     """
-    """
     either = "|".join(re.escape(label) for label in labels)
     begins = re.compile(
         rf"^[ \t]{{0,8}}(?:\d{{1,3}}[.)] ?)?[*_#]{{0,3}} ?({either})[*_]{{0,2}} ?:[*_]{{0,2}}",
@@ -63,7 +62,6 @@ def object_with(keys: Collection[str], text: str) -> dict[str, Any] | None:
     """The first JSON object in `text` that has one of `keys`, or None.
 
     Of an object that was cut off: the strings and numbers that are complete.
-    """
     """
     start = -1
     for _ in range(_ATTEMPTS):
@@ -103,6 +101,7 @@ _WORDS: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
+class PointList:
     """The points of a list, in order; `duplicates` and `left_out` count the others."""
 
     points: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Rounds of independent calls: divide, make them in parallel, aggregate, decide.
 
 After DTA-Llama (Divide-Then-Aggregate, Zhu et al., ACL 2025): in each turn the model lists calls,
-After DTA-Llama (Divide-Then-Aggregate, Zhu et al., ACL 2025): in each turn the model lists calls,
 or answers. Unlike in a plan, a call is written only after the results before it.
+"""
 
 from __future__ import annotations
 

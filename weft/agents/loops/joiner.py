@@ -30,8 +30,8 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Replan:
     """Something is missing; `thought` describes it for the planner of the next round."""
-    """Something is missing; `thought` says what, to whoever plans the next round."""
 
     thought: str
 

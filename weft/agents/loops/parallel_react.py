@@ -30,7 +30,7 @@ You answer a question with the help of tools.
 
 Rules:
 - Make all calls that do not need one another's results at once.
-- Use only results that you were reason; never make one up.
+- Use only results that you were told; never make one up.
 - A call that failed fails again: change it, try another tool, or do without.
 - When the results are enough, answer the question itself: no account of how the answer was \
 found."""

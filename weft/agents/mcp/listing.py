@@ -19,6 +19,7 @@ _NOTHING_SAID: Final[Effects] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTool:
     """A tool of a server.
 
     name        the server's name for it

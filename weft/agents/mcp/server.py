@@ -19,6 +19,7 @@ _COUNTS: Final = ("max_result_bytes", "max_tools")
 
 
 @dataclass(frozen=True, slots=True)
+class McpServer:
     """A program to start (`command`, over its stdin and stdout), or an address (`url`).
 
     name              the name in messages

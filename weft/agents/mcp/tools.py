@@ -47,7 +47,6 @@ class McpTools:
 
     Raises: `BuildError` when a variable that the server needs is not set.
     """
-    """
 
     def __init__(
         self, server: McpServer, *, prefix: str = "", transport: Opener | None = None

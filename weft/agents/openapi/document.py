@@ -28,7 +28,7 @@ _MAX_HOPS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-    """A document of OpenAPI 3.0 or 3.1. `minor` is 0 or 1, `digest` that of its content."""
+class ApiDocument:
     """A document of OpenAPI 3.0 or 3.1. `minor` is 0 or 1, `digest` that of its content."""
 
     root: Mapping[str, Any]

@@ -64,8 +64,8 @@ CallMany = Callable[[Sequence[CallArguments]], Awaitable[Sequence[Any | WeftErro
 
 
 @dataclass(slots=True)
+class _CallBatch:
     """Calls of one batch. `task` makes them, once the batch is dispatched."""
-    """Calls that leave call_many. `task` makes them, once they have left."""
 
     calls: list[tuple[CallArguments, asyncio.Future[Any]]] = field(default_factory=list)
     timer: Timer | None = None

@@ -46,8 +46,8 @@ _MOST_NESTED: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
+class Declaration:
     """A declared function. `name` is an identifier: `math.hypot` is `math_hypot`."""
-    """A function as a model may call it. `name` is an identifier: `math.hypot` is `math_hypot`."""
 
     name: str
     description: str

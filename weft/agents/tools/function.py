@@ -64,6 +64,7 @@ _LEAST_MEMORY: Final = 128 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
+class Isolation:
     """Run each call of a tool in a fresh subprocess that is killed at its limits.
 
     timeout_s     seconds of wall time, including the start of the process

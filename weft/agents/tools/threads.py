@@ -52,7 +52,7 @@ def threads_awaited(loop: asyncio.AbstractEventLoop) -> int:
 async def thread_slot() -> AsyncIterator[None]:
     """Wait for a slot for a thread, in order of arrival.
 
-    Leaving the block frees the slot, even if the thread goes on: a function that blocks for ever
+    Leaving the block frees the slot, even if the thread continues: a function that blocks for ever
     blocks no others. A function that has others called in its own loop, and waits for them, shares
     its slot with them, to avoid a deadlock.
 
@@ -103,8 +103,8 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
 async def in_new_thread(function: Callable[[], T], name: str) -> T:
     """Run `function` for the tool `name` in a new daemon thread, in a copy of this task's context.
 
-    The caller has a slot (`thread_slot`). Cancelling the caller returns at once; the thread goes on
-    alone and its result is dropped.
+    The caller has a slot (`thread_slot`). Cancelling the caller returns at once; the thread
+    continues, and its result is dropped.
 
     Raises: what `function` raises, as a `WeftError`; `ToolLimitError` when no thread can start.
     """

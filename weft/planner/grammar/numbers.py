@@ -68,11 +68,11 @@ def whole(within: NumberRange, digits: int) -> str:
 @lru_cache(512)
 def numbers(within: NumberRange, digits: int, decimals: int) -> str:
     """Numbers with at most so many digits before and after the point, or with an exponent."""
-    ways = (
+    patterns = (
         _signed(within, lambda one: _plain(one, digits, max(decimals, one.scale))),
         _signed(within, lambda one: _scientific(one, _LEAST_EXPONENT, decimals)),
     )
-    return "|".join(filter(None, ways))
+    return "|".join(filter(None, patterns))
 
 
 @lru_cache(512)

@@ -238,6 +238,6 @@ def _item(schema: JsonSchema | None) -> JsonSchema | None:
 
 
 def slots_of(kinds: Sequence[ResultKind], first: int, steps: int, keys: int) -> ResultSlots:
-    """A layout for `steps` steps from number `first`, or for as many as fit beside `keys` bits."""
+    """A layout for `steps` steps from number `first`, or for as many as fit with `keys` bits."""
     bits = max((kind.code for kind in kinds), default=0).bit_length()
     return ResultSlots(bits, first, min(steps, (BITS - keys) // bits if bits else steps))

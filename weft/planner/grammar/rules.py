@@ -157,21 +157,21 @@ class GrammarRules:
         body = tuple(map(str, choices))
         if body not in self._rules:
             parametric = any(
-                way.condition or way.keys or any(p.parametric for p in way.parts) for way in choices
+                one.condition or one.keys or any(p.parametric for p in one.parts) for one in choices
             )
             name = f"r{len(self._rules)}"
             self._rules[body] = GrammarSymbol(
-                name, parametric, needs=_any([way.needs for way in choices])
+                name, parametric, needs=_any([one.needs for one in choices])
             )
         return self._rules[body]
 
-    def _guarded(self, way: Production) -> Production:
-        """`way`, guarded by the conditions of its end. The first part has its own guards."""
-        groups = ALWAYS.union(*(part.needs for part in way.parts[1:]))
+    def _guarded(self, choice: Production) -> Production:
+        """`choice`, guarded by the conditions of its end. The first part has its own guards."""
+        groups = ALWAYS.union(*(part.needs for part in choice.parts[1:]))
         if not groups:
-            return way
+            return choice
         guards = [self._guard(group) for group in sorted(map(sorted, groups))]
-        return replace(way, parts=(*guards, *way.parts))
+        return replace(choice, parts=(*guards, *choice.parts))
 
     def _guard(self, group: Sequence[str]) -> GrammarSymbol:
         """The empty text, if one of these conditions holds."""

@@ -16,11 +16,11 @@ DOWN: Final = inf
 
 
 @dataclass(frozen=True, slots=True)
+class CallCost:
     """The expected cost of one call of a tool.
 
     `latency_s` seconds, `money` US dollars, `reliability` the probability of success (above 0, at
     most 1), `risk` of a successful call (0: none).
-
 
     Raises: `ValueError` for what is out of range.
     """
@@ -45,6 +45,7 @@ class RouteWeights:
 
     `reliability` is an exponent: 0 ignores it, 1 takes the cost of repeating until success, more
     is more cautious.
+
     Raises: `ValueError` for what is out of range.
     """
 
@@ -84,6 +85,7 @@ _LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class CallStats:
     """Decaying counts of one tool's calls. `latency_s` is the sum over the successful calls.
 
     `at_s`: the time of the counts, in seconds of wall time.

@@ -31,6 +31,7 @@ _SYSTEM: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class DeadEnd:
     """No finite route leads to `goal`: `missing` cannot be provided. `choices` are reachable.
 
     `lost` maps each unusable tool to the reason; `had` are the names of the values so far.

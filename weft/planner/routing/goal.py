@@ -27,6 +27,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteGoal:
     """A goal, and lesser goals to accept when no route to it is left, best first.
 
     `partial`: a subset of a goal's wants is a lesser goal too.

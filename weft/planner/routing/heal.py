@@ -69,18 +69,18 @@ async def heal(
     work = healing(router, goal, lesser, partial=partial)
     node = Node(NodeId("heal"), work, given=have or {}, kind="route")
     questions: list[HumanAsked] = []
-    asked = asyncio.Event()
+    has_question = asyncio.Event()
 
     def listen(event: Event) -> None:
         if isinstance(event, HumanAsked):
             questions.append(event)
-            asked.set()
+            has_question.set()
 
     run = Run(
         Graph("heal", [node]), options or RunOptions(), clock=clock, listeners=[*listeners, listen]
     )
     async with asyncio.TaskGroup() as group:
-        answer_task = group.create_task(_answer(run, questions, asked, person))
+        answer_task = group.create_task(_answer(run, questions, has_question, person))
         try:
             result = await run.wait()
         finally:
@@ -92,12 +92,12 @@ async def heal(
 
 
 async def _answer(
-    run: Run, questions: list[HumanAsked], asked: asyncio.Event, person: Person | None
+    run: Run, questions: list[HumanAsked], has_question: asyncio.Event, person: Person | None
 ) -> None:
     """Answer the questions of `run` by `person`, in sequence; without one they wait."""
     while person is not None:
-        await asked.wait()
-        asked.clear()
+        await has_question.wait()
+        has_question.clear()
         while questions:
             question = questions.pop(0)
             try:

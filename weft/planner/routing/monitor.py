@@ -23,6 +23,7 @@ class RoutedCall:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterState:
     """The state of a route: the goal, the values so far, the ended calls, the next tools."""
 
     goal: Goal
@@ -32,6 +33,7 @@ class RoutedCall:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitorSignal:
     """A signal of a monitor. Of several on one subject, the one of the highest `priority` counts.
 
     tool, health   the tool is healthy (1), costs that many times more, or is closed (`DOWN`)

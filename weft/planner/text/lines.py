@@ -78,11 +78,11 @@ LineKind = Literal["thought", "call", "join"]
 
 
 @dataclass(frozen=True, slots=True)
+class PlanLine:
     """One line: `text` without its newline, `line` its number from 1.
 
     For a call or the join, `number` (None: it has none) and `name`, as written, precede `at`, where
     the arguments begin.
-    """
     """
 
     kind: LineKind

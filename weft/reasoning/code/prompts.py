@@ -100,8 +100,8 @@ def write_messages(
 
 def mend_messages(before: Messages, answer: str, failures: Sequence[str]) -> Messages:
     """The conversation `before`, the model's `answer`, and the failures of that."""
-    told = _MEND.format(failures=fence("\n\n".join(failures)))
-    return (*before, Message("assistant", answer), Message("user", told))
+    repair = _MEND.format(failures=fence("\n\n".join(failures)))
+    return (*before, Message("assistant", answer), Message("user", repair))
 
 
 def observe_messages(problem: CodeProblem, number: int) -> Messages:
@@ -173,12 +173,12 @@ def _observed(known: Sequence[str]) -> tuple[str, str]:
 
 
 def _messages(
-    system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], asked: str
+    system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], request: str
 ) -> Messages:
     shown = [("Problem", problem.statement), *_examples(problem), *guide]
     parts = [f"{title}:\n{fence(text)}" for title, text in shown]
-    told = "\n\n".join(part for part in (system.strip(), rules) if part)
-    return Message("system", told), Message("user", "\n\n".join((*parts, asked)))
+    instructions = "\n\n".join(part for part in (system.strip(), rules) if part)
+    return Message("system", instructions), Message("user", "\n\n".join((*parts, request)))
 
 
 def _examples(problem: CodeProblem) -> list[tuple[str, str]]:

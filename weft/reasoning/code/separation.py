@@ -48,8 +48,8 @@ class InputJudge:
 
     async def compare(self, thread: ChatThread, _: Question, one: Sample, other: Sample) -> float:
         """See `PairwiseJudge.compare`. Raises: `SandboxError`."""
-        asked = separate_messages(self._problem, one.text, other.text)
-        made = await ask_inputs(thread, "separate", self._problem, asked)
+        messages = separate_messages(self._problem, one.text, other.text)
+        made = await ask_inputs(thread, "separate", self._problem, messages)
         self._made.update(made)
         cases = []
         for given in dict.fromkeys((*made, *self._known)):

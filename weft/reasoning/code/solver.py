@@ -61,10 +61,10 @@ def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -
 
     async def write(thread: ChatThread) -> ProgramDraft:
         best: ProgramDraft | None = None
-        asked, tokens = messages, 0
+        prompt, tokens = messages, 0
         for number in range(rounds + 1):
             name = f"mend{number}" if number else "write"
-            reply = await thread.ask(name, asked, keep=keep)
+            reply = await thread.ask(name, prompt, keep=keep)
             tokens += reply.tokens
             if not reply.ok:
                 reason = reply.reason
@@ -75,7 +75,7 @@ def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -
                 best = draft
             if not failures:
                 break
-            asked = mend_messages(messages, reply.text, failures)
+            prompt = mend_messages(messages, reply.text, failures)
         assert best is not None
         thread.returns(best.program or best.text)
         return best

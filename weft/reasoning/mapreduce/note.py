@@ -26,8 +26,8 @@ _QUOTE_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
     """What a part says about the question. `confidence`, from 0 to 5, is the model's own."""
-    """What a part says about the question. `confidence` is from 0 to 5, by the model's own word."""
 
     information: str
     answer: str = ""
@@ -133,20 +133,20 @@ _WORDS: Final = re.compile(r"\w+")
 def weigh(notes: Sequence[Note]) -> tuple[tuple[str, float], ...]:
     """Each answer of `notes` with the sum of its confidence, the heaviest first.
 
-    Answers of the same words, in any case, count as one, spelt as in the surest note; of equal
-    weights the earlier comes first.
+    Answers of the same words, in any case, count as one, in the spelling of the surest note; of
+    equal weights the earlier comes first.
     """
     weights: dict[str, float] = {}
-    spelt: dict[str, Note] = {}
+    surest_note: dict[str, Note] = {}
     for note in notes:
         words = " ".join(_WORDS.findall(note.answer.casefold()))
         if not words or note.answer.upper().startswith(NOTHING):
             continue
         weights[words] = weights.get(words, 0.0) + note.confidence
-        if words not in spelt or note.confidence > spelt[words].confidence:
-            spelt[words] = note
+        if words not in surest_note or note.confidence > surest_note[words].confidence:
+            surest_note[words] = note
     order = sorted(weights, key=lambda words: -weights[words])
-    return tuple((spelt[words].answer, weights[words]) for words in order)
+    return tuple((surest_note[words].answer, weights[words]) for words in order)
 
 
 def surest(notes: Sequence[Note], keep: int) -> list[Note]:

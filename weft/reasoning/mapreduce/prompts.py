@@ -68,8 +68,8 @@ _FORM: Final = "Write one JSON object with these keys in lower case{plural}."
 
 def map_messages(question: Question, name: str, part: str, *, json: bool) -> tuple[Message, ...]:
     """Asks for a note on `part` of the document `name`; `json`: as JSON, by a schema."""
-    asked = f"A part of {_named(name)}:\n{fence(part)}\n\nQuestion:\n{fence(question.text)}"
-    return conversation(question, _MAP + _form(json, ", and quotes as a list"), asked)
+    text = f"A part of {_named(name)}:\n{fence(part)}\n\nQuestion:\n{fence(question.text)}"
+    return conversation(question, _MAP + _form(json, ", and quotes as a list"), text)
 
 
 def collapse_messages(

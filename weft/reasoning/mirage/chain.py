@@ -193,5 +193,5 @@ class RetrievalChain:
 def facts_of(findings: Sequence[ChainFinding], most: int) -> list[int]:
     """The facts of `findings`: cited ones first, then the other retrieved ones."""
     cited = [number for finding in findings for number in finding.cited]
-    retrieved = [number for finding in findings for number in finding.told]
+    retrieved = [number for finding in findings for number in finding.retrieved]
     return list(dict.fromkeys([*cited, *retrieved]))[:most]

@@ -64,36 +64,36 @@ UNREADABLE: Final = "That is no step. Write Look up:, Connect: or Answer: and wh
 
 
 @dataclass(frozen=True, slots=True)
-    """The result of one chain: `told` are the facts it retrieved, `cited` those its answer uses."""
-    """What one chain came to. `cited` are the facts that its answer names and that it was told."""
+class ChainFinding:
+    """The result of one chain: its answer, the facts it retrieved, and those it `cited`."""
 
     question: str
     answer: str
     cited: tuple[int, ...] = ()
-    told: tuple[int, ...] = ()
+    retrieved: tuple[int, ...] = ()
     steps: int = 0
 
 
 def decompose_messages(question: Question, most: int, named: Sequence[str]) -> tuple[Message, ...]:
     """Asks for at most `most` sub-questions; `named` are entities that the question names."""
-    asked = f"Question:\n{fence(question.text)}"
+    text = f"Question:\n{fence(question.text)}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
-    return conversation(question, _DECOMPOSE.format(most=most), asked)
+        text += f"\n\nThings in the graph that it names:\n{fence(listed)}"
+    return conversation(question, _DECOMPOSE.format(most=most), text)
 
 
 def chain_messages(
     question: Question, part: str, named: Sequence[str], *, json: bool
 ) -> tuple[Message, ...]:
     """Opens a chain that answers `part` of the question."""
-    asked = f"Question:\n{fence(part)}"
+    text = f"Question:\n{fence(part)}"
     if part != question.text:
-        asked = f"It is part of a larger question:\n{fence(question.text)}\n\n{asked}"
+        text = f"It is part of a larger question:\n{fence(question.text)}\n\n{text}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
-    return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
+        text += f"\n\nThings in the graph that it names:\n{fence(listed)}"
+    return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), text)
 
 
 def facts_text(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:

@@ -109,8 +109,8 @@ class BlockGrammar(ProtocolGrammar):
         self.opened = opened
 
     @classmethod
+    def configured(cls, options: ThinkOptions) -> Self:
         """A grammar with the setting `opened`. Raises: `BuildError` for other settings."""
-        """With the setting `opened`. Raises: `BuildError` for others."""
         defaults = {"opened": cls.opened_default}
         return cls(opened=read_settings(cls.name, options.settings, defaults)["opened"])
 

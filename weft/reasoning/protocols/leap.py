@@ -93,8 +93,8 @@ _FOUND: Final = "\n\nWhat those who worked on it found:\n"
 
 
 @dataclass(slots=True)
+class _LeapPath:
     """One path: its context after the prompt, its text and last summary, and whether it ended."""
-    """One path so far: all that stands behind the prompt in its context, and whether it ended."""
 
     parts: Parts = ()
     text: str = ""

@@ -9,6 +9,7 @@ from weft.core.ports.model import Placed
 
 
 @dataclass(frozen=True, slots=True)
+class TokenContext:
     """A prompt and the `ids` written after it; `text` is that of `ids`.
 
     `placed` covers both; empty: one stretch from position 0.

@@ -138,11 +138,11 @@ async def run_all(
 
 
 @dataclass(frozen=True, slots=True)
+class JoinResult:
     """The parent's new `context`, which ends with `added`.
 
     `again`: tokens in it that are computed a second time. `flat`: paths that should not see one
     another are in sequence.
-    """
     """
 
     context: TokenContext

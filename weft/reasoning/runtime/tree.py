@@ -71,8 +71,8 @@ class DecodeCall:
         return self.usage.completion_tokens
 
     @property
+    def wasted(self) -> int:
         """The tokens of attempts without a completion."""
-        """Those of attempts that came to no completion."""
         return self.used - (0 if self.completion is None else self.latest)
 
     def node(self, node: NodeId, weight: float) -> Node:

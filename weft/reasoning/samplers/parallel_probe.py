@@ -86,6 +86,7 @@ def _lead(text: str) -> str:
 
 
 @dataclass(slots=True)
+class ParallelProbeSampler:
     """`n` parallel samples, each probed at every multiple of `every` tokens.
 
     A round ends when all running samples have its probe; the first two make one, as released. After

@@ -16,6 +16,7 @@ SampleRunStatus = Literal["running"] | SampleStatus
 
 
 @dataclass(slots=True)
+class SampleState:
     """The state of one sample. The run writes it, samplers read it.
 
     `key`: its answer in canonical form, once it has ended with one. `probes`: its answers at each

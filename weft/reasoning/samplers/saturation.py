@@ -62,6 +62,7 @@ def saturation(p: float, eps: float, f_max: float = 1.0) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingSplit:
     """`parallel` chains of `serial` rounds, with their expected performance and cost.
 
     `why`: the limit that keeps it from being larger.

@@ -8,6 +8,7 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision
 
 
 @dataclass(slots=True)
+class ShortestSampler:
     """`k` parallel samples, all cancelled when `m` of them have an answer.
 
     Samples that are cut off vote only when fewer than `m` end by themselves.

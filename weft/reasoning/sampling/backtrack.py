@@ -31,8 +31,8 @@ _LEAST_TOKENS: Final = 16
 
 
 @dataclass(slots=True)
+class _SearchChain:
     """One search: its text and token ids, the text of the last round, its answers so far."""
-    """One search: its text and token ids so far, that of the last round, its answers so far."""
 
     index: int
     text: str = ""

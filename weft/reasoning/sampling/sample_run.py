@@ -154,7 +154,7 @@ class _SampleDraw:
     monitor: SampleMonitor
     node: NodeId | None = None
     reply: Generation | None = None
-    asked: bool = False
+    requested: bool = False
     due: asyncio.Queue[tuple[str, tuple[int, ...]] | None] = field(default_factory=asyncio.Queue)
 
 
@@ -249,7 +249,8 @@ class SampleRun:
         """
         if self._in_flight and self._unprimed():
             return 1
-        promised = sum(d.node is not None and not d.asked and d.branch.running for d in self._draws)
+        waiting = (d for d in self._draws if d.node is not None and not d.requested)
+        promised = sum(d.branch.running for d in waiting)
         free = max(0, self._root.tokens_left - self._request.keep)
         affordable = self._in_flight - promised + free // self._request.max_tokens
         least = 1 if self._draws[0].node is None else max(1, self._request.max_tokens // _PART)
@@ -288,7 +289,7 @@ class SampleRun:
                 probe_task = None
                 if request.prober is not None:
                     probe_task = group.create_task(self._probe(draw, request.prober))
-                draw.asked = True
+                draw.requested = True
                 reply = await thread.ask(
                     "sample",
                     request.messages,

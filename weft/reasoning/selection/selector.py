@@ -68,8 +68,8 @@ class Scorer(Protocol):
 def sample_votes(
     samples: Sequence[Sample], weights: Mapping[int, float] | None = None
 ) -> list[Vote]:
-    """The votes of `samples` that have a key; each weighs 1, or what `weights` say."""
     """The votes of `samples` that have a key, of weight 1 or as in `weights`."""
+    return [
         Vote(s.index, s.key, s.tokens, 1.0 if weights is None else weights[s.index], s.score)
         for s in samples
         if s.key is not None

@@ -178,7 +178,7 @@ def _source(module: SourceModule, basis: SourceSnapshot) -> ParsedModule | str:
 _FORMAT: Final = 1
 _MOST_CACHED: Final = 512
 _CACHE: dict[tuple[Path | str, str], tuple[SourceSnapshot, str]] = {}
-"""Digests by source and name, with a snapshot that tells whether they are still valid."""
+"""Digests by source and name, with a snapshot to check that they are still valid."""
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 

@@ -27,11 +27,11 @@ class ImportedName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class TopLevelStatement:
     """One statement. `text` is its normalised source, `kind` whether its position may matter.
 
     `runs`: it has side effects beyond the names in `binds`. `decorators`: the first names of its
     decorators.
-    """
     """
 
     text: str

@@ -90,6 +90,7 @@ _REPORT_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class KeeperReport:
     """The keeper's result, and the output of the program.
 
     `flooded`: the output exceeds its limit; `late`: the keeper itself took too long.
