@@ -16,7 +16,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from tests import late
+from tests import manual_clock
 from weft.core.errors import (
     CapabilityError,
     ModelOutputError,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from tests.workflow.case import HEAD, loads, run
 from weft.core.errors import BuildError, CycleError, ModelUnavailable, ReasoningError, SourceError
 from weft.core.events import Event, GraphGrew, NodeLogged, RunStarted

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import echo, give, node
+from tests.engine.virtual_run import echo, give, node
 from tests.engine.scheduler.virtual_executor import VirtualExecutor, pause
 from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable, NodeFailed

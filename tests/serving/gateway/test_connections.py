@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests import late
-from tests.serving.gateway.house import HELLO, KEY, House, says, until, with_house
+from tests import manual_clock
+from tests.serving.gateway.gateway_server import HELLO, KEY, House, says, until, with_house
 from weft.serving.gateway import GatewayKeys
 from weft.testing import FakeModel, Reply
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import late
+from tests import manual_clock
 from tests.conformance.model_client import no_tasks_left
-from tests.serving.openai.asking import heard, question
+from tests.serving.openai.endpoint_calls import heard, question
 from tests.serving.openai.scripted import Endpoint, EndpointServer, says
 from weft.core.errors import ModelUnavailable
 from weft.core.ports import Delta, TextDelta, complete

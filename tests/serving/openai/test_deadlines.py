@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from tests import late
-from tests.serving.openai.asking import ask, question
+from tests import manual_clock
+from tests.serving.openai.endpoint_calls import ask, question
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says
 from weft.core.errors import ModelTimeout
 from weft.core.ports import Delta, complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.serving.ui.house import house
+from tests.serving.ui.ui_server import house
 from tests.serving.ui.scripted import Script, info
 from weft.core.errors import StoreError
 from weft.testing.journal import MemoryJournal

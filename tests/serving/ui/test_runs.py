@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.ui.house import House, house
+from tests.serving.ui.ui_server import House, house
 from tests.serving.ui.scripted import Script, asking_run, brief_run, finished_run, info
 from weft.testing.journal import MemoryJournal
 

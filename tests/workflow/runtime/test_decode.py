@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="decoders need weft[local]")
 
 import weft
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from tests.workflow.case import HEAD, loads, run
 from weft.cli.console import console_on
 from weft.cli.reports.outcome import print_report

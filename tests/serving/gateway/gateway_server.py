@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from openai import AsyncOpenAI
 
-from tests import late
+from tests import manual_clock
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest
 from weft.serving.gateway import Gateway, GatewayExchange, GatewayOptions, ServedModel
 from weft.testing import FakeModel
