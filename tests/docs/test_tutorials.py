@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("torch", reason="the tutorials need the `local` extra")
 
 from tests.cli.command_line import go_into
-from tests.docs.tutorial_run import Lesson
 from tests.docs.pages import DOCS, blocks
+from tests.docs.tutorial_run import Lesson
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says, usage
 
 TUTORIALS: Final = DOCS / "tutorials"

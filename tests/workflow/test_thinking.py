@@ -26,7 +26,7 @@ NODE = '  a: {model: small, system: Be terse., prompt: "About {{ topic }}", thin
 
 @pytest.fixture(autouse=True)
 def _chorus() -> Iterator[None]:
-    with chorus.registered():
+    with thread_strategy.registered():
         yield
 
 

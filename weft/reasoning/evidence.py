@@ -41,9 +41,7 @@ class CitedAnswer:
 
         `listed` describes the evidence given for an answer that could cite `known` and does not.
         """
-        remark = (
-            f"; it cited what is not there: {', '.join(self.forged)}" if self.forged else ""
-        )
+        remark = f"; it cited what is not there: {', '.join(self.forged)}" if self.forged else ""
         uncited = known and not self.evidence
         return f"{remark}; the answer cites nothing: {listed}" if uncited else remark
 

@@ -111,7 +111,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         async with asyncio.timeout(1200):
             await main
 
-    late.run(within())
+    manual_clock.run(within())
 
 
 def with_house(

@@ -77,7 +77,7 @@ def test_nodes_of_one_model_may_differ() -> None:
 
 def test_the_threads_of_a_node_that_thinks_ask_for_its_decoder() -> None:
     thinking = '  a: {model: small, prompt: "About {{ topic }}", decode: lookup, think: chorus}'
-    with chorus.registered():
+    with thread_strategy.registered():
         requests = asked(thinking)
     assert {request.decode for request in requests} == {Lossless("lookup")}
 

@@ -159,7 +159,7 @@ class Pasta(ProtocolGrammar):
 
 
 def _promise_text(child: Thread) -> str:
-        """The text for a promise; it ends before any promise inside it."""
+    """The text for a promise; it ends before any promise inside it."""
     text = re.split(rf"{ASYNC_END}|{PROMISE}|{SYNC}", child.text, maxsplit=1)[0]
     return without(_THOUGHT.sub("", text), (ASYNC,))
 

@@ -124,9 +124,7 @@ class ThreadDecoder:
         self._thread.move(ThreadState.READY)
         if output is None:
             return ParsedOutput((), "spent")
-        return ParsedOutput(
-            await self._tree.tokens.pieces(self._fresh), output.ended, output.stop
-        )
+        return ParsedOutput(await self._tree.tokens.pieces(self._fresh), output.ended, output.stop)
 
     async def _read(self, call: DecodeCall) -> TokenOutput | None:
         """Append the output of `call` to the context; None without a completion."""

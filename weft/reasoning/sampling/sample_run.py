@@ -36,6 +36,7 @@ class SampleMonitor:
     and token ids so far at each multiple of `every` tokens, `changed` when the sampler may have to
     decide. `proxy`: some confidence came from the sampled token alone.
     """
+
     def __init__(
         self,
         branch: SampleState,
