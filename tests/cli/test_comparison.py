@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
 
 TOOLS = '''
 import weft

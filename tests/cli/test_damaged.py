@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
 from tests.cli.test_runs import FLOW, TOOLS
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
 from weft.core.calls import ToolCalled
 from weft.core.errors import StoreError
 from weft.core.ids import RunId

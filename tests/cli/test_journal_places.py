@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
-from tests.serving.ui.house import house
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
+from tests.serving.ui.ui_server import house
 from weft.core.errors import StoreError
 from weft.core.events import HumanAsked
 from weft.core.ids import RunId

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import go_into, typed
 from tests.cli.test_signals import said
-from tests.cli.typing_in import go_into, typed
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says
 from tests.workflow.history.test_questions import FINISH, PLAN, TOOLS
 from weft.core.calls import ModelAnswered

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
 
 MODEL = "models: {small: {use: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}}"
 FLOW = f"""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.typing_in import go_into, typed
+from tests.cli.command_line import go_into, typed
 from tests.workflow.history.test_questions import FINISH, HOWMANY, PLAN, TOOLS
 from weft.cli.run.session import Session
 from weft.core.budget import Budget

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
 from tests.cli.hostile import ALL, FORBIDDEN
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
 from weft.core.ids import RunId
 from weft.workflow.runtime.journals import open_journal
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tests.cli.terminal import Terminal
 from tests.serving.vllm.conftest import state  # noqa: F401 - a fixture
-from tests.serving.vllm.supervise.watching import ask, nothing_left, until
+from tests.serving.vllm.supervise.polling import ask, nothing_left, until
 from weft.cli.main import app
 from weft.serving.vllm.supervise import registry
 from weft.serving.vllm.supervise.registry import ServingEntry

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.cli.hostile import ALL, FORBIDDEN
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from weft.cli.main import app
 from weft.core.errors import ModelUnavailable
 from weft.reasoning.strategies import STRATEGIES
@@ -25,7 +25,7 @@ QUESTION = "How many legs has a spider?"
 
 @pytest.fixture(autouse=True)
 def _chorus() -> Iterator[None]:
-    with chorus.registered():
+    with thread_strategy.registered():
         yield
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.cli.hostile import ALL, FORBIDDEN
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from weft.cli.run.listeners import NodeOutputLog
 from weft.cli.threads.view import ThreadView
 from weft.core.errors import ModelRequestError
@@ -24,7 +24,7 @@ from weft.workflow.runtime.models.think import ThoughtRun
 
 @pytest.fixture(autouse=True)
 def _chorus() -> Iterator[None]:
-    with chorus.registered():
+    with thread_strategy.registered():
         yield
 
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from tests import late
+from tests import manual_clock
 from weft.core.errors import (
     CapabilityError,
     ModelOutputError,
@@ -517,10 +517,10 @@ class ScriptedModelConformance(ModelClientConformance):
 
         def hear(delta: Delta) -> None:
             if not seen:
-                late.pass_time(20)
+                manual_clock.pass_time(20)
             seen.append(delta)
 
-        late.run(main())
+        manual_clock.run(main())
         assert seen
 
     def test_a_stream_that_breaks_off_is_retryable(self) -> None:

@@ -14,8 +14,8 @@ import pytest
 if find_spec("torch") is None:  # without the `local` extra there is nothing to test
     pytest.skip("torch is not installed", allow_module_level=True)
 
-from tests.decoding.devices.given import GIVEN
-from tests.decoding.speculative.furnished import options_for
+from tests.decoding.devices.decoder_requirements import GIVEN
+from tests.decoding.speculative.decoder_fixtures import options_for
 from tests.serving.local.conftest import tiny_path
 from tests.serving.local.playback import EXACT
 from weft.core.values import DecodeSpec, Lossless, Lossy

@@ -1,4 +1,4 @@
-"""Every code block of the tutorials runs: see `tests/docs/lesson.py`."""
+"""Every code block of the tutorials runs: see `tests/docs/tutorial_run.py`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("torch", reason="the tutorials need the `local` extra")
 
-from tests.cli.typing_in import go_into
-from tests.docs.lesson import Lesson
+from tests.cli.command_line import go_into
 from tests.docs.pages import DOCS, blocks
+from tests.docs.tutorial_run import Lesson
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says, usage
 
 TUTORIALS: Final = DOCS / "tutorials"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import Played, WatchedClock, assert_nothing_left, ended
+from tests.engine.virtual_run import Played, WatchedClock, assert_nothing_left, ended
 from weft.core.events import Event, RunFinished
 from weft.core.ids import NodeId, RunId
 from weft.core.ports.journal import NumberedRecord, RunHeader

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.durability.journal.patience import PATIENCE_S
+from tests.durability.journal.lock_timeouts import PATIENCE_S
 from tests.integration.crash.killed import Survived, survived, undisturbed
 from weft.engine.runner.recorder import Durability
 

@@ -6,7 +6,7 @@ import pytest
 
 import weft
 from tests.live_vllm import NAME, LiveVllm
-from tests.reasoning.occasions import occasion
+from tests.reasoning.strategy_cases import occasion
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.strategies import STRATEGIES
 

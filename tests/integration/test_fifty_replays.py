@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.agents.tools.threads import threads_awaited
 from weft.core.ports import ModelRequest
 from weft.testing import FakeModel, Reply

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.openai.asking import question
+from tests.serving.openai.endpoint_calls import question
 from weft.core.errors import ModelUnavailable
 from weft.core.events import Event, NodeRerouted, NodeRetrying
 from weft.core.ids import NodeId

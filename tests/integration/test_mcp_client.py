@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests import late
+from tests import manual_clock
 from tests.integration.mcp_watch import Trace, alive, until
 from weft.agents.mcp import McpServer, McpTools
 from weft.agents.tools import tool_logs
@@ -113,13 +113,13 @@ def test_a_call_that_takes_too_long_is_cancelled(over: Over) -> None:
     async def use(tools: McpTools, trace: Trace) -> None:
         calling = asyncio.create_task(tools.call("wait", {"name": "late"}))
         await until(trace.has("late started"))
-        late.pass_time(20)
+        manual_clock.pass_time(20)
         with pytest.raises(ToolLimitError, match=r"longer than its 20 s") as raised:
             await calling
         assert raised.value.retryable
         await until(trace.has("late cancelled"))
 
-    late.run(over(use, timeout_s=20.0))
+    manual_clock.run(over(use, timeout_s=20.0))
 
 
 def test_progress_becomes_log_lines(over: Over) -> None:

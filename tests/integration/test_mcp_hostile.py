@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import late
+from tests import manual_clock
 from tests.integration.mcp_watch import Trace, alive, until
 from weft.agents.mcp import McpTools
 from weft.agents.tools import tool_logs
@@ -134,7 +134,7 @@ def test_a_server_that_never_answers(trace: Trace, mode: str, asked: str) -> Non
         tools = McpTools(trace.hostile(mode, start_timeout_s=20.0))
         calling = asyncio.create_task(tools.call("anything", {}))
         await until(lambda: re.search(asked, trace.text) is not None)
-        late.pass_time(20)
+        manual_clock.pass_time(20)
         with pytest.raises(ToolLimitError, match="did not answer within 20 s") as raised:
             await calling
         assert raised.value.retryable
@@ -142,7 +142,7 @@ def test_a_server_that_never_answers(trace: Trace, mode: str, asked: str) -> Non
         assert not any(alive(pid) for pid in trace.pids)
         await tools.aclose()
 
-    late.run(main())
+    manual_clock.run(main())
 
 
 def test_closing_while_it_starts_leaves_no_process(trace: Trace) -> None:

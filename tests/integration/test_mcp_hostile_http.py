@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import late
+from tests import manual_clock
 from weft.agents.mcp import McpServer, McpTools
 from weft.core.errors import ToolError, ToolLimitError, ToolRaised
 
@@ -64,7 +64,7 @@ async def drip(writer: asyncio.StreamWriter, request: int) -> None:
         await writer.drain()
         await asyncio.sleep(0.01)
         if piece == 20:
-            late.pass_time(LIMIT_S)
+            manual_clock.pass_time(LIMIT_S)
 
 
 async def noise(writer: asyncio.StreamWriter, request: int) -> None:
@@ -141,7 +141,7 @@ def use(what: Callable[[McpTools], Awaitable[None]]) -> None:
             async with McpTools(server) as tools:
                 await what(tools)
 
-    late.run(main())
+    manual_clock.run(main())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_page_that_never_answers() -> None:
 
         async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readline()
-            late.pass_time(LIMIT_S)
+            manual_clock.pass_time(LIMIT_S)
             await reader.read()  # until the client leaves
             writer.close()
             gone.set()
@@ -189,7 +189,7 @@ def test_a_page_that_never_answers() -> None:
                 await gone.wait()
             await tools.aclose()
 
-    late.run(main())
+    manual_clock.run(main())
 
 
 def test_a_flood_ends_in_time() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.durability.recorded import RUN
-from tests.engine.play import WatchedClock, assert_nothing_left, ended
-from tests.reasoning.occasions import TYPED, Neighbours, cases, chat, occasion
+from tests.engine.virtual_run import WatchedClock, assert_nothing_left, ended
+from tests.reasoning.strategy_cases import TYPED, Neighbours, cases, chat, occasion
 from weft.core.calls import ModelAnswered
 from weft.core.ports import ModelRequest
 from weft.core.ports.journal import NumberedRecord, RunHeader

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.ui.house import House, house
+from tests.serving.ui.ui_server import House, house
 from weft.core.ports.journal import Journal
 from weft.testing.journal import MemoryJournal
 

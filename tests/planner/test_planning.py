@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable, PlanError
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, Sampling, TextDelta
 from weft.core.values import Completion, Message, ToolSpec, Usage

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.play import FOR_EVER_S, Played, node, play
 from tests.engine.scheduler.virtual_executor import VirtualExecutor, pause
+from tests.engine.virtual_run import FOR_EVER_S, Played, node, play
 from tests.profile import examples
 from tests.property.oracle import ANSWER, End, evaluate
 from tests.property.program import Spec, Taste, all_specs, graph_nodes, programs, value_of

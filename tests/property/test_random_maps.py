@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.play import Played, node, play
 from tests.engine.scheduler.virtual_executor import pause
+from tests.engine.virtual_run import Played, node, play
 from tests.profile import examples
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId, inside

@@ -24,7 +24,7 @@ _SAMPLED = ("samplers and votes replayed on recorded traces", f"{_HERE}/sampling
 _GOLDEN = "golden trace; hostile output, drawn at random"
 _TOGETHER = (
     "equal to a monolithic cache, `tests/serving/local/test_workers.py`; budgets, ends",
-    f"{_HERE}/protocols/test_together.py",
+    f"{_HERE}/protocols/test_concurrent.py",
 )
 TESTED: dict[str, tuple[str, str]] = {
     "direct": ("by itself", f"{_HERE}/sampling"),

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import weft
-from tests.reasoning.occasions import MODELS, SCHEMA, cases, occasion, read
+from tests.reasoning.strategy_cases import MODELS, SCHEMA, cases, occasion, read
 from weft.cli.main import app
 from weft.core.errors import BuildError, ReasoningError
 from weft.core.ports import ModelRequest, complete
@@ -25,7 +25,7 @@ from weft.workflow.runtime.models.factory import Models
 OPTIONS: dict[str, Any] = {"width": 3, "rounds": 2, "max_tokens": 400, "budget": 9_000}
 each = pytest.mark.parametrize(("strategy", "kind"), cases(), ids=str)
 MODEL_FILE = """
-from tests.reasoning.occasions import MODELS
+from tests.reasoning.strategy_cases import MODELS
 
 def make(model, kind):
     return MODELS[kind](model)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reasoning.occasions import Neighbours, cases, occasion
+from tests.reasoning.strategy_cases import Neighbours, cases, occasion
 from weft.core.errors import ReasoningError
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ports import ModelRequest

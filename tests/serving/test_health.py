@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.serving.ui.house import house
+from tests.serving.ui.ui_server import house
 
 
 def test_the_page_answers_healthz_without_its_key() -> None:

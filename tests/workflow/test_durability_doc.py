@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import weft
 from tests.workflow.case import HEAD, loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.cli.main import app
 from weft.pytest_plugin import Replaying
 from weft.workflow.history.cassette_file import write_cassette

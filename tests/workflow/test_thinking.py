@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from tests.workflow.case import HEAD, loads, run
 from weft.core.errors import BuildError, CycleError, ModelUnavailable, ReasoningError, SourceError
 from weft.core.events import Event, GraphGrew, NodeLogged, RunStarted
@@ -26,7 +26,7 @@ NODE = '  a: {model: small, system: Be terse., prompt: "About {{ topic }}", thin
 
 @pytest.fixture(autouse=True)
 def _chorus() -> Iterator[None]:
-    with chorus.registered():
+    with thread_strategy.registered():
         yield
 
 

@@ -1,6 +1,6 @@
-"""An agent: it answers a question with tools and a model, as a node function of the engine.
+"""The agent port: answers a question with tools and a model, as a node function of the engine.
 
-Also the one plan that the rounds of an agent amount to. The loops are in `weft.agents.loops`.
+Also merges the plans of an agent's rounds into one. The loops are in `weft.agents.loops`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from weft.planner.text.writer import write_step
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One call that ended, or a step that came to nothing without a call.
+    """One call that ended, or a step that ended without a call.
 
-    `number` is the step it belongs to, counted through all rounds; the calls of a map share it.
-    `arguments` are what the tool got; of a step without a call, what was written, with its
-    references as text (`"$3.price"`).
+    `number` is that of its step, counted through all rounds; the calls of a map share it.
+    `arguments` are those of the call; for a step without one those of the plan, with references as
+    text (`"$3.price"`).
     """
 
     number: int
@@ -38,14 +38,14 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an agent came to.
+    """The result of an agent.
 
-    value    the answer: text, or what `AgentOptions.schema` describes
-    calls    every call that was made, in the order of the steps
-    rounds   how often it planned, or asked its model for calls
-    plans    the plans that were carried out, for agents that plan
-    thought  why this is the answer, in the model's words
-    partial  why it is not all of the answer: the model gave none, so these are results of calls
+    value    the answer: text, or data of the schema in `AgentOptions.schema`
+    calls    all calls, in the order of the steps
+    rounds   the number of plans, or of requests for calls
+    plans    the executed plans, for agents that plan
+    thought  the model's reason for the answer
+    partial  why the answer is partial: the model gave none, so it lists results of calls
     """
 
     value: Any
@@ -61,17 +61,17 @@ _GRAMMAR: Final = GrammarLimits()
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """How an agent goes about its work.
+    """Options of an agent.
 
-    rounds        how often it may plan, or ask its model for several calls at once; an agent that
-                  makes one call at a time is bounded by `calls` alone
-    calls         how many tool calls it may make in all
-    schema        the answer is JSON of this shape, and the value typed; None: text
-    constrain     how firmly a planning model is held to the language of plans
-    grammar       how long a value may be, where a model is held to it
+    rounds        the most plans, or requests for several calls at once; an agent that makes one
+                  call at a time is bounded by `calls` alone
+    calls         the most tool calls in all
+    schema        the JSON Schema of the answer, whose value is then typed; None: text
+    constrain     how strictly a planning model is constrained to the language of plans
+    grammar       the bounds of values in a grammar
     temperature   of all its model calls; 0 is greedy
     max_tokens    the longest answer of one model call
-    instructions  what the model is told besides, as the system's word
+    instructions  further instructions, added to the system prompt
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -93,29 +93,29 @@ class AgentOptions:
 
 
 class Agent(Protocol):
-    """A way of answering questions. May work on many questions at once."""
+    """A way to answer questions. One agent may work on many questions at once."""
 
     @property
     def name(self) -> str:
-        """What `make_agent` calls it."""
+        """The name in `make_agent`."""
 
     def work(self, question: str) -> NodeFn:
-        """An engine work whose value is an `Answer`.
+        """A node function whose value is an `Answer`.
 
-        It appends its model and tool calls as nodes of its own, so budgets, cancellation and events
-        are the run's. Raises, in the node: `AgentError` when it ends without an answer.
+        It appends its model and tool calls as nodes, so the run's budgets, cancellation and events
+        apply. The node raises `AgentError` when it ends without an answer.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """The end of an agent's run; `answer` is None when it has none."""
+    """The result of an agent's run; `answer` is None when it has none."""
 
     answer: Answer | None
     result: RunResult
 
     def value(self) -> Any:
-        """The answer's value. Raises: `AgentError`, saying why there is none."""
+        """The answer's value. Raises: `AgentError` with the reason why there is none."""
         if self.answer is None:
             why = "; ".join(self.result.reasons) or f"the run was {self.result.status}"
             raise AgentError(f"there is no answer: {why}")
@@ -155,16 +155,15 @@ async def run_agent(
 def merge_plans(answer: Answer) -> Plan:
     """The steps of all rounds that did not fail and that the last plan's results need.
 
-    A step that says the same as one of an earlier round is that one. Results of steps that failed
-    are dropped. With nothing named, or nothing left of what was named, all steps that did not fail
-    stay. Steps that a condition left out stay as well.
+    Equal steps of different rounds are merged. Results of failed steps are dropped. Without any
+    remaining result, all steps that did not fail stay. Steps with a false condition stay too.
     """
     failed = _failed(answer)
     done: dict[int, PlanStep] = {}
-    said: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     names: dict[int, int] = {}
     for plan in answer.plans:
-        before = dict(said)
+        before = dict(numbers)
         for written in plan.steps:
             if written.number in failed:
                 continue
@@ -174,7 +173,7 @@ def merge_plans(answer: Answer) -> Plan:
                 names[step.number] = before[key]
             else:
                 done[step.number] = step
-                said.setdefault(key, step.number)
+                numbers.setdefault(key, step.number)
     results = answer.plans[-1].results if answer.plans else ()
     kept = tuple(ref for ref in (renumber_ref(r, names) for r in results) if ref.source in done)
     needed = _needed(kept, done) if kept else done.keys()
@@ -182,7 +181,7 @@ def merge_plans(answer: Answer) -> Plan:
 
 
 def _failed(answer: Answer) -> set[int]:
-    """The steps of which a call failed; the last call decides where a number was used again."""
+    """The steps with a failed call; the last call decides where a number was used again."""
     used = Counter(step.number for plan in answer.plans for step in plan.steps)
     found: set[int] = set()
     for call in answer.calls:

@@ -1,4 +1,4 @@
-"""The agents by name: where each class is, and what it does in a line."""
+"""The registry of agents: their classes and one-line summaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AgentName = Literal["compiler", "divide", "react", "parallel-react"]
 
 
 class AgentEntry(NamedTuple):
-    """`place` is `module:class`; the module is imported when the agent is first asked for."""
+    """`place` is `module:class`; the module is imported on first use."""
 
     place: str
     summary: str

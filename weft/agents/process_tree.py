@@ -1,8 +1,8 @@
-"""Kills everything that the process of a tool or server has started, by a mark in its environment.
+"""Kills all processes that a tool or server has started, by a mark in their environment.
 
-A process group does not hold a child that made a session of its own; its environment is inherited.
-Linux only: elsewhere only the group is reached. A program that empties the environment of its
-children on purpose escapes; the sandbox is for such programs.
+A process group lacks children with a session of their own, but they inherit the environment. Linux
+only: elsewhere only the group is killed. A program that clears the environment of its children
+escapes; the sandbox is for such programs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _INHERITED: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "
 
 
 def environment(mark: str, *more: str) -> dict[str, str]:
-    """What a process gets of our environment: what it needs, `more`, and its mark; no secrets."""
-    kept = (*_INHERITED, *more)
-    return {**{name: os.environ[name] for name in kept if name in os.environ}, VARIABLE: mark}
+    """The environment of a child process: the necessary variables, `more`, and its mark."""
+    names = (*_INHERITED, *more)
+    return {**{name: os.environ[name] for name in names if name in os.environ}, VARIABLE: mark}
 
 
 def signal_name(number: int) -> str:
@@ -40,15 +40,15 @@ def signal_name(number: int) -> str:
 
 
 def new_mark() -> str:
-    """A value of `VARIABLE` that no other process has."""
+    """A unique value of `VARIABLE`."""
     return secrets.token_hex(16)
 
 
 def kill_group(pid: int, mark: str) -> None:
-    """Kill the process group that `pid` leads, then whoever else carries `mark`."""
+    """Kill the process group of `pid`, then all other processes with `mark`."""
     _kill(-pid)
-    for _ in range(_ROUNDS):  # what is killed may have started another just before
-        found, unclear = _marked(mark)
+    for _ in range(_ROUNDS):  # a killed process may have just started another one
+        found, unclear = _find_marked(mark)
         for other in found:
             _kill(other)
         if not found and not unclear:
@@ -56,28 +56,28 @@ def kill_group(pid: int, mark: str) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _marked(mark: str) -> tuple[list[int], bool]:
-    """The processes that carry `mark`; and whether one is being started, whose mark is not there.
+def _find_marked(mark: str) -> tuple[list[int], bool]:
+    """The processes with `mark`; and whether a process is starting, whose mark is not visible yet.
 
-    A process that has just been started shows no environment for a moment.
+    A process that has just been started has an empty environment for a moment.
     """
     wanted, unclear = f"{VARIABLE}={mark}".encode(), False
     found = []
     for place in _PROCESSES.glob("[0-9]*"):
         with suppress(OSError):
-            shown = (place / "environ").read_bytes()
-            if not shown:
-                unclear |= _begins(place)
-            elif wanted in shown.split(b"\0") and _lives(place):
+            environ = (place / "environ").read_bytes()
+            if not environ:
+                unclear |= _is_starting(place)
+            elif wanted in environ.split(b"\0") and _is_alive(place):
                 found.append(int(place.name))
     return found, unclear
 
 
-def _lives(place: Path) -> bool:
+def _is_alive(place: Path) -> bool:
     return _stat(place)[0] not in (b"Z", b"X")
 
 
-def _begins(place: Path) -> bool:
+def _is_starting(place: Path) -> bool:
     state, parent = _stat(place)[:2]
     return state not in (b"Z", b"X") and parent not in (b"0", _KERNEL)
 

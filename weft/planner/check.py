@@ -1,7 +1,7 @@
-"""Whether a plan can run: its form, tools, types, references and size.
+"""Static checks of a plan: its form, tools, types, references and size.
 
-Errors are shown to the model that wrote the plan, or to a person. What cannot be proved not to fit
-a parameter may fit.
+Errors are shown to the model that wrote the plan, or to a person. A value that may fit a parameter
+is accepted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from weft.planner.signature import parameter_of, parameters_of, required_by, sig
 from weft.planner.text.writer import parameter_name, write_ref, write_step
 
 SchemaOf = Callable[[Ref], JsonSchema | None]
-"""The schema of what a reference stands for; None where nothing is known of it."""
+"""The schema of a reference's value; None where it is unknown."""
 
 
 def misfit(value: Value, target: JsonSchema | None, schema_of: SchemaOf) -> str | None:
-    """Why `value` can never fit `target`, in words, or None when it may."""
+    """The reason why `value` can never fit `target`, in words, or None when it may."""
     if target is None:
         return None
     whole = mismatch(_as_schema(value, schema_of), target)
@@ -33,7 +33,7 @@ def misfit(value: Value, target: JsonSchema | None, schema_of: SchemaOf) -> str 
 
 
 def _as_schema(value: Value, schema_of: SchemaOf) -> JsonSchema:
-    """A schema that nothing but `value` fits, as far as what references stand for is known."""
+    """The schema of `value` alone, with the known schemas of its references."""
     match value:
         case Ref():
             schema = schema_of(value)
@@ -60,15 +60,16 @@ def _as_schema(value: Value, schema_of: SchemaOf) -> JsonSchema:
 
 
 def _part(value: Value, schema_of: SchemaOf) -> JsonSchema:
-    """The same for a part of a value. A schema with references of its own only stands alone, so
-    that nothing is said of it here; `_inside` looks at it.
+    """The schema of a part of a value.
+
+    Empty for a schema with its own `$ref`s, which only resolve from its root; `_inside` checks it.
     """
     schema = _as_schema(value, schema_of)
     return {} if isinstance(value, Ref) and any(references(schema)) else schema
 
 
 def _inside(value: Value, target: JsonSchema | None, schema_of: SchemaOf) -> str | None:
-    """Why a reference inside the list or object `value` can never fit its place in `target`."""
+    """The reason why a reference inside the list or object `value` can never fit `target`."""
     parts: Iterable[tuple[str | int, Value]] = ()
     if isinstance(value, Mapping):
         parts = value.items()
@@ -92,7 +93,7 @@ def _refers(value: Value) -> bool:
 
 
 def _plain(value: Value) -> Any:
-    """`value` with lists for tuples, as schemas have them."""
+    """`value` with lists for tuples, as in schemas."""
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -113,11 +114,11 @@ def check(
     known: Mapping[int, JsonSchema | None] | None = None,
     limits: PlanLimits = LIMITS,
 ) -> Mapping[int, JsonSchema | None]:
-    """The schemas of the results of the plan's steps by number, None where nothing is promised.
+    """Check a plan; returns the result schemas of its steps by number, None where undeclared.
 
     `known` are those of earlier rounds, which the plan may refer to.
 
-    Raises: `PlanError` at the first thing that is wrong.
+    Raises: `PlanError` at the first defect.
     """
     schemas = dict(known or {})
     last = max(schemas, default=0)
@@ -132,7 +133,7 @@ def check(
 def check_form(
     step: PlanStep, last: int, count: int, limits: PlanLimits, places: Places | None = None
 ) -> None:
-    """Check number and size of a step that follows `count` others, the last with number `last`.
+    """Check number and size of a step after `count` others, the last with number `last`.
 
     Raises: `PlanError`.
     """
@@ -155,12 +156,12 @@ def check_step(
     known: Mapping[int, JsonSchema | None],
     places: Places | None = None,
 ) -> JsonSchema | None:
-    """The schema of what the step returns, of a map an array; None where nothing is promised.
+    """Check a step; returns its result schema, of a map an array, or None where undeclared.
 
-    `known` are the schemas of what earlier steps return. `places` is where its parts stand in a
-    text, so that errors can say it.
+    `known` are the result schemas of earlier steps. `places` are the positions of its parts in the
+    text, for errors.
 
-    Raises: `PlanError` for a tool, a parameter, a type or a reference that is wrong.
+    Raises: `PlanError` for a wrong tool, parameter, type or reference.
     """
     return _StepCheck(step, tool_of(step, tools, places), known, places).result()
 
@@ -168,9 +169,9 @@ def check_step(
 def check_results(
     results: Iterable[Ref], known: Mapping[int, JsonSchema | None], line: int = 1
 ) -> None:
-    """Check what a join names.
+    """Check the references of a join.
 
-    Raises: `PlanError` when something in it does not exist.
+    Raises: `PlanError` for one that does not exist.
     """
     scope = PlanScope(known)
     for ref in results:
@@ -181,10 +182,7 @@ def check_results(
 
 
 def tool_of(step: PlanStep, tools: Iterable[ToolSpec], places: Places | None = None) -> ToolSpec:
-    """The tool that a step calls.
-
-    Raises: `PlanError` when there is no such tool.
-    """
+    """The tool that a step calls. Raises: `PlanError` when there is no such tool."""
     named = {tool.name: tool for tool in tools}
     with _place(step, "tool", places):
         if step.tool not in named:
@@ -196,7 +194,7 @@ def tool_of(step: PlanStep, tools: Iterable[ToolSpec], places: Places | None = N
 
 
 class _StepCheck:
-    """One step, its tool, and what it may refer to."""
+    """The check of one step against its tool and the results it may refer to."""
 
     def __init__(
         self,
@@ -256,7 +254,7 @@ class _StepCheck:
             raise PlanDefect(f"{name}: {why}", self._remedy(name, value, target))
 
     def _remedy(self, name: str, value: Value, target: JsonSchema | None) -> str:
-        """What to write instead of `value`, which does not fit."""
+        """A hint for `value`, which does not fit."""
         wanted = f"{name} is {type_text(target)}"
         if isinstance(value, str) and _fits_unquoted(value, target):
             return f"{wanted}; write it without quotes: {parameter_name(name)}={value.strip()}"
@@ -272,7 +270,7 @@ class _StepCheck:
 
 
 def _fits_unquoted(text: str, target: JsonSchema | None) -> bool:
-    """Whether what stands in quotes is a reference, or a value that could be meant."""
+    """Whether a quoted text is a reference, or a value that fits without quotes."""
     if _QUOTED_REF.fullmatch(text):
         return True
     try:
@@ -282,12 +280,12 @@ def _fits_unquoted(text: str, target: JsonSchema | None) -> bool:
 
 
 def _same_kind(literal: Value) -> JsonSchema:
-    """What a literal can be put in order with."""
+    """The schema of values that can be ordered with a literal."""
     return {"type": "string" if isinstance(literal, str) else "number"}
 
 
 def _depth(step: PlanStep) -> int:
-    """How deep lists and objects nest in it."""
+    """The nesting depth of lists and objects in a step."""
     level: list[Value] = [*step.arguments.values()]
     if step.when is not None:
         level.append(step.when.literal)
@@ -306,7 +304,7 @@ def _parts(value: Value) -> Iterable[Value]:
 
 @contextmanager
 def _place(step: PlanStep, part: str, places: Places | None) -> Iterator[None]:
-    """Gives what is wrong its place: that of a part of a step."""
+    """Turns a `PlanDefect` into a `PlanError` with the position of a part of a step."""
     try:
         yield
     except PlanDefect as wrong:

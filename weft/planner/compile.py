@@ -1,7 +1,7 @@
-"""Plan steps to engine nodes; references to the values they mean; conditions to yes or no.
+"""Compiles plan steps to engine nodes; resolves references and conditions.
 
-A false condition leaves a step out on purpose, and what refers to it too. A step that fails, or is
-left out because of a failure, skips what refers to it, and its reason names it.
+A step with a false condition is skipped, and so are the steps that refer to it. A step that fails,
+or is skipped because of a failure, also skips its dependents, with a reason that names it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft.planner.plan import Here, PlanStep, Ref, StepCondition, Value
 from weft.planner.text.writer import write_ref
 
 Results = Mapping[int | Here, Any]
-"""What references mean: the results of steps by number, and the item and index of a map."""
+"""The values of references: results of steps by number, and the item and index of a map."""
 
 _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": operator.eq,
@@ -43,9 +43,9 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def follow(ref: Ref, results: Results) -> Any:
-    """The value that `ref` means.
+    """The value of `ref`.
 
-    Raises: `UnknownReference` when there is nothing at its path, saying what there is.
+    Raises: `UnknownReference` when its path does not exist; the message says what does.
     """
     if ref.source not in results:
         raise UnknownReference(f"${ref.source} means nothing here", hint="refer to earlier steps")
@@ -72,7 +72,7 @@ def _is_list(value: Any) -> bool:
 
 
 def described(value: Any) -> str:
-    """What `value` is, in a few words."""
+    """A short description of `value`."""
     if isinstance(value, Mapping):
         there = ", ".join(map(str, list(value)[:20]))
         return f"an object with {there}" if there else "an empty object"
@@ -84,7 +84,7 @@ def described(value: Any) -> str:
 
 
 def resolve(value: Value, results: Results) -> Any:
-    """`value` as plain JSON data, every reference replaced by what it means.
+    """`value` as plain JSON data, with the values of its references.
 
     Raises: `UnknownReference`.
     """
@@ -98,7 +98,7 @@ def resolve(value: Value, results: Results) -> Any:
 
 
 def holds(condition: StepCondition, results: Results) -> bool:
-    """Whether the condition is true; by itself, null, false, 0 and what is empty count as no.
+    """Whether the condition is true; alone, null, false, 0 and empty values count as false.
 
     Raises: `UnknownReference`; `TypeMismatch` when the two sides have no order.
     """
@@ -118,7 +118,7 @@ def holds(condition: StepCondition, results: Results) -> bool:
 
 
 Call = Callable[[NodeContext, PlanStep, Mapping[str, Any]], Awaitable[Any]]
-"""Makes one call of a step, with its arguments as plain JSON data."""
+"""Makes the call of a step, with its arguments as plain JSON data."""
 
 MAX_ITEMS: Final = 1000
 _OVER: Final = "over"
@@ -134,11 +134,11 @@ def step_node(
     streams: Collection[int] = (),
     max_items: int = MAX_ITEMS,
 ) -> Node:
-    """The node of a step, which starts as soon as what it refers to has results.
+    """The node of a step, which starts once the results it refers to exist.
 
     `sources` are the nodes of the steps it refers to. A map becomes a node that appends one node
-    for each item, at most `max_items`, under `policy`; of a source in `streams`, which is itself a
-    map, each item is taken as soon as it is there.
+    for each item, at most `max_items`, under `policy`; if its source is in `streams`, itself a map,
+    it takes each item as soon as it is there.
     """
     over = step.over
     if over is None:
@@ -168,7 +168,7 @@ def _source(number: int, sources: Mapping[int, NodeId]) -> NodeId:
 
 
 def _results(step: PlanStep, inputs: Inputs) -> dict[int | Here, Any]:
-    """The inputs of a step's node, by the numbers that references use."""
+    """The inputs of a step's node, by step number."""
     return {number: inputs[f"s{number}"] for number in step.needs if f"s{number}" in inputs}
 
 
@@ -196,7 +196,7 @@ def _for_each(step: PlanStep, over: Ref, call: Call, policy: Policy, max_items: 
 
 
 def _item(step: PlanStep, call: Call, results: Results, policy: Policy) -> Body:
-    """The node of one item. The item may still be on its way; its number is known."""
+    """The node of one item. The value of the item may be pending; its index is known."""
 
     async def work(context: NodeContext, inputs: Inputs) -> Any:
         here: Results = {**results, "item": inputs["item"], "index": inputs["index"]}

@@ -1,4 +1,4 @@
-"""One plan while a model writes it, in one request or several."""
+"""One plan while a model writes it, in one or several requests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ def unchanged(request: ModelRequest) -> ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanHooks:
-    """Who is told what.
+    """Callbacks of a planner.
 
-    `extras` adds to each request what only the caller knows, `on_text` gets each piece of text with
-    its number of tokens, `on_usage` what each request cost, `on_note` in words what is done
-    differently than asked.
+    `extras` amends each request, `on_text` receives each piece of text with its number of tokens,
+    `on_usage` the usage of each request, `on_note` a text for each deviation from the settings.
     """
 
     extras: Callable[[ModelRequest], ModelRequest] = unchanged
@@ -44,7 +43,7 @@ class PlanHooks:
 
 
 class PlanDraft:
-    """`text` is all that has been written, `tokens` what that took; `cut`: it reached its limit."""
+    """A plan's `text` so far, with its `tokens`; `cut`: it reached its token limit."""
 
     def __init__(
         self,
@@ -68,9 +67,9 @@ class PlanDraft:
     async def write(
         self, sampling: Sampling, grammar: str | None = None
     ) -> AsyncGenerator[PlanStep, None]:
-        """Have the model go on, and give each step as soon as it is complete.
+        """Have the model continue, and yield each step as soon as it is complete.
 
-        It is stopped where it goes on behind the join. Closing cancels the request.
+        Text after the join ends the request, and so does closing the generator.
 
         Raises: `PlanError` for text that is no plan; what `ModelClient.generate` raises.
         """
@@ -85,7 +84,7 @@ class PlanDraft:
                 try:
                     async for event in events:
                         meter.take(event)
-                        if self.reader.complete and _goes_on(event):
+                        if self.reader.complete and _has_text(event):
                             break
                         if isinstance(event, Completion):
                             self._ended(event)
@@ -94,9 +93,9 @@ class PlanDraft:
                             for step in self._take(event):
                                 yield step
                 except PlanError:
-                    await self._told(events, meter)
+                    await self._drain(events, meter)
                     raise
-                await self._told(events, meter)
+                await self._drain(events, meter)
         except ModelError as error:
             meter.failed(error)
             raise
@@ -106,7 +105,7 @@ class PlanDraft:
                 self._hooks.on_usage(meter.usage)
 
     def back_to_last_line(self, reader: PlanReader) -> None:
-        """Forget the unfinished line; `reader` is to read the plan from its beginning."""
+        """Drop the unfinished line; `reader` reads the plan from its beginning."""
         whole, line_end, _ = self.text.rpartition("\n")
         self._texts = [whole + line_end]
         self.reader = reader
@@ -115,8 +114,8 @@ class PlanDraft:
     def _ended(self, completion: Completion) -> None:
         self.cut = unrefused(completion).finish_reason == "length" and not self.reader.complete
 
-    async def _told(self, events: AsyncGenerator[ModelEvent, None], meter: UsageMeter) -> None:
-        """Have the model tell what the request cost, where it does so soon and only at its end."""
+    async def _drain(self, events: AsyncGenerator[ModelEvent, None], meter: UsageMeter) -> None:
+        """Read the rest of the stream for the usage, if it ends soon."""
         if meter.estimated:
             await meter.rest(events)
         if meter.estimated and self._hooks.on_note is not None:
@@ -137,5 +136,5 @@ class PlanDraft:
         yield from self.reader.steps[before:]
 
 
-def _goes_on(event: Prefilled | Delta | Completion) -> bool:
+def _has_text(event: Prefilled | Delta | Completion) -> bool:
     return isinstance(event, TextDelta) and bool(event.text.strip())

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 Here = Literal["item", "index"]
-"""Inside a step that is done for each item of a list: the item, and its place from 0."""
+"""In a step that is repeated for each item of a list: the item, and its index from 0."""
 
 Operator = Literal["", "not", "==", "!=", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """`$3.prices[0]`: the result of step 3, or what lies at `path` in it; `$item.name` likewise.
+    """`$3.prices[0]`: the result of step 3, or its part at `path`; `$item.name` likewise.
 
     `path` holds property names and list indexes.
     """
@@ -33,14 +33,14 @@ class Ref:
 
 
 Value = Any
-"""An argument: a JSON value (lists as tuples), in which a `Ref` may stand anywhere."""
+"""An argument: a JSON value (lists as tuples), which may contain a `Ref` anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCondition:
-    """When a step is done: `ref` compared with a JSON literal, or (`""`, `not`) taken by itself.
+    """When a step runs: `ref` compared with a JSON literal, or (`""`, `not`) alone.
 
-    By itself, what is null, false, 0 or empty counts as no.
+    Alone, null, false, 0 and empty values count as false.
     """
 
     ref: Ref
@@ -50,11 +50,11 @@ class StepCondition:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One call. Its result is what the tool returns; of a map, the list of what it returned.
+    """One call. Its result is what the tool returns; of a map, the list of these.
 
-    `over`: the call is made for each item of that list, where arguments may use `$item` and
-    `$index`. `when`: else it is left out, and so is what refers to it. `thought` is what was
-    written before it; `line` where it stands in the text, from 1.
+    `over`: the list whose items the call is repeated for; arguments may use `$item` and `$index`.
+    `when`: if it is false, the step and the steps that refer to it are skipped. `thought`: the text
+    before it; `line`: its line in the text, from 1.
     """
 
     number: int
@@ -67,7 +67,7 @@ class PlanStep:
 
     @property
     def refs(self) -> tuple[Ref, ...]:
-        """Every reference in it, in the order of the text."""
+        """All references in it, in the order of the text."""
         found = [*refs_in(dict(self.arguments))]
         found += [self.over] if self.over is not None else []
         found += [self.when.ref] if self.when is not None else []
@@ -81,9 +81,9 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in the order written, and what `join` names: the results that answer the question.
+    """Steps in the order written, and the `results` that `join` names: the answer.
 
-    No `results` means those of all steps. `thought` is what was written before the join.
+    No `results` means those of all steps. `thought` is the text before the join.
     """
 
     steps: tuple[PlanStep, ...] = ()
@@ -108,10 +108,10 @@ __all__ = ["Here", "Operator", "Plan", "PlanStep", "Ref", "StepCondition", "Valu
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """Bounds of one plan: what is larger is refused, whoever wrote it.
+    """Bounds of one plan; a larger one is refused.
 
-    `steps` in one plan; `text` characters of a plan and `step` characters of one step or thought,
-    as text; `depth` of nested lists and objects, and of the path of a reference.
+    `steps` of a plan; characters of a plan (`text`) and of a step or thought (`step`), as text;
+    `depth` of nested lists and objects, and of the path of a reference.
 
     Raises: `ValueError` where one is not positive.
     """
@@ -127,11 +127,11 @@ class PlanLimits:
 
 
 LIMITS: Final = PlanLimits()
-"""The limits where nobody asks for others."""
+"""The default limits."""
 
 
 def renumber_step(step: PlanStep, numbers: Mapping[int, int]) -> PlanStep:
-    """`step`, and all it refers to, with the numbers that `numbers` gives; others stay."""
+    """`step` with its number and references replaced by `numbers`; others stay."""
     arguments = {name: _value(value, numbers) for name, value in step.arguments.items()}
     when = step.when
     return replace(
@@ -144,7 +144,7 @@ def renumber_step(step: PlanStep, numbers: Mapping[int, int]) -> PlanStep:
 
 
 def renumber_ref(ref: Ref, numbers: Mapping[int, int]) -> Ref:
-    """`ref` to the step by the number that `numbers` gives it."""
+    """`ref` with its step number replaced by `numbers`."""
     source = ref.source
     return replace(ref, source=numbers.get(source, source)) if isinstance(source, int) else ref
 

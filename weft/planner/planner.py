@@ -1,12 +1,12 @@
-"""A planner: a model that writes a plan, held to the language of plans as firmly as it can be.
+"""A planner: a model that writes a plan, constrained to the language of plans as far as possible.
 
-Runs nothing: every step is given as soon as it is written.
+Yields every step as soon as it is written; runs nothing.
 
-Both ways to hold it are exact. One grammar for the whole plan takes one request; it remembers the
-kinds of the results before in 64 bits, so that the plan is short where tools return many kinds.
-Line by line there is no such bound: each line has a grammar made from the types of all results
-before it, and goes on with the unfinished answer, so that the server's prefix cache holds. "auto"
-takes one grammar if it has room for enough steps, or if the model cannot go on with an answer.
+Both constrained modes are exact. One grammar for the whole plan takes one request; it keeps the
+kinds of earlier results in 64 bits, so that the plan is short where tools return many kinds. Line
+by line has no such bound: each line has a grammar made from the types of all earlier results, and
+continues the unfinished answer, so that the server's prefix cache applies. "auto" takes one grammar
+if it has room for enough steps, or if the model cannot continue an answer.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _SEEDS: Final = 2**31
 class Planner:
     """Writes plans with `model`; stateless, so that many can be written at once.
 
-    `sampling.max_tokens` bounds a plan, over all requests that it takes; 1,024 where it is None.
-    Held to a grammar, a model that can go on with an unfinished answer keeps some of them for the
-    join. `constrain`: see `weft.planner.grammar.limits`. With "auto", a model that cannot be held
-    to a grammar writes freely, and `on_note` of `stream` is told so.
+    `sampling.max_tokens` bounds a plan, over all its requests; 1,024 where it is None. With a
+    grammar, a model that can continue an unfinished answer reserves some of them for the join.
+    `constrain`: see `weft.planner.grammar.limits`. With "auto", a model without grammars writes
+    freely, and `on_note` of `stream` is notified.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Planner:
         on_usage: Callable[[Usage], None] | None = None,
         on_note: Callable[[str], None] | None = None,
     ) -> AsyncGenerator[PlanStep | Plan, None]:
-        """Each step of the plan that answers `messages` as soon as it is complete; last, the plan.
+        """Yields each step of the plan for `messages` as soon as it is complete; last, the plan.
 
         `known` are the schemas of earlier results that may be referred to, by number; the plan's
-        own numbers begin with `first`, by default behind those. `extras` adds to each request what
-        only the caller knows, `on_text` gets each piece of text and its number of tokens,
-        `on_usage` what each request cost. Closing the generator cancels the request.
+        own numbers begin with `first`, by default after those. `extras` amends each request,
+        `on_text` receives each piece of text and its number of tokens, `on_usage` the usage of each
+        request, `on_note` deviations from the settings. Closing the generator cancels the request.
 
         Raises: `PlanError` for a plan that is malformed or was cut off, with the text so far;
             what `ModelClient.generate` raises.
@@ -98,7 +98,7 @@ class Planner:
 
 
 class _PlanRun:
-    """One plan on its way."""
+    """The writing of one plan."""
 
     def __init__(
         self,
@@ -115,12 +115,12 @@ class _PlanRun:
         self._first = first
         self._hooks = hooks
         self._continues = False
-        self._is_held = False
+        self._constrained = False
         self._most = planner.sampling.max_tokens or _MAX_TOKENS
         self._draft = PlanDraft(planner.model, messages, self._reader(), hooks)
 
     def plan(self) -> Plan:
-        """The plan, when all is written. Raises: `PlanError`."""
+        """The finished plan. Raises: `PlanError`."""
         try:
             if self._draft.cut:
                 raise PlanError(
@@ -134,14 +134,14 @@ class _PlanRun:
             raise
 
     def _bounds(self) -> str:
-        """What bounds a value, where the model was held to a grammar."""
-        if not self._is_held:
+        """The bounds of values, where a grammar was in use."""
+        if not self._constrained:
             return ""
         return f"; its grammar allows {self._planner.grammar}, which `grammar` sets"
 
     async def steps(self) -> AsyncGenerator[PlanStep, None]:
         try:
-            async with aclosing(self._held()) as steps:
+            async with aclosing(self._constrained_steps()) as steps:
                 async for step in steps:
                     yield step
             return
@@ -149,61 +149,63 @@ class _PlanRun:
             begun = bool(self._draft.text) or isinstance(error, PlanError)
             if self._planner.constrain != "auto" or begun:
                 raise
-            self._is_held = False
+            self._constrained = False
             self._note(f"the plan is not held to a grammar: {error}")
         async with aclosing(self._draft.write(self._sampling(self._most))) as steps:
             async for step in steps:
                 yield step
 
-    async def _held(self) -> AsyncGenerator[PlanStep, None]:
-        """Write it as the planner is told to.
+    async def _constrained_steps(self) -> AsyncGenerator[PlanStep, None]:
+        """Write the plan as `constrain` says.
 
-        Raises: `BuildError` and `ModelError` where that cannot be done.
+        Raises: `BuildError` and `ModelError` where that is not possible.
         """
         mode = await self._mode()
-        self._is_held = mode != "never"
+        self._constrained = mode != "never"
         match mode:
             case "line":
-                writing = self._by_line()
+                writer = self._by_line()
             case "plan":
-                writing = self._at_once()
+                writer = self._whole_plan()
             case "never":
-                writing = self._draft.write(self._sampling(self._most))
-        async with aclosing(writing) as steps:
+                writer = self._draft.write(self._sampling(self._most))
+        async with aclosing(writer) as steps:
             async for step in steps:
-                for told in reached_limits(step, self._planner.grammar) if self._is_held else ():
-                    self._note(told)
+                notes = reached_limits(step, self._planner.grammar) if self._constrained else ()
+                for note in notes:
+                    self._note(note)
                 yield step
 
     async def _mode(self) -> Mode:
         planner = self._planner
-        offered = await planner.model.capabilities()
-        self._continues = offered.continuation
-        if planner.constrain == "line" and not offered.continuation:
+        capabilities = await planner.model.capabilities()
+        self._continues = capabilities.continuation
+        if planner.constrain == "line" and not capabilities.continuation:
             raise CapabilityError(
                 f"{planner.model.model} cannot go on with an unfinished answer, and so it cannot"
                 " be held to a grammar line by line",
                 hint="constrain='plan' takes one request",
             )
-        if planner.constrain != "never" and offered.grammar:
-            for told in loosened(self._tools, planner.grammar):
-                self._note(told)
+        if planner.constrain != "never" and capabilities.grammar:
+            for note in loosened(self._tools, planner.grammar):
+                self._note(note)
         if planner.constrain != "auto":
             return planner.constrain
-        if not offered.grammar:
+        if not capabilities.grammar:
             self._note(f"{planner.model.model} cannot be held to a grammar: plans are checked only")
             return "never"
         roomy = most_steps(self._tools) >= min(planner.limits.steps, _ENOUGH_STEPS)
-        return "plan" if roomy or not offered.continuation else "line"
+        return "plan" if roomy or not capabilities.continuation else "line"
 
-    async def _at_once(self) -> AsyncGenerator[PlanStep, None]:
-        """One request; and where it runs out of tokens, another one for the join."""
+    async def _whole_plan(self) -> AsyncGenerator[PlanStep, None]:
+        """One request; if it runs out of tokens, another one for the join."""
         most = min(self._planner.limits.steps, most_steps(self._tools))
         grammar = plan_grammar(
             self._tools, most, self._known, self._planner.grammar, first=self._first
         )
-        kept = self._kept() if self._continues else 0
-        async with aclosing(self._draft.write(self._sampling(self._most - kept), grammar)) as steps:
+        reserved = self._reserve() if self._continues else 0
+        sampling = self._sampling(self._most - reserved)
+        async with aclosing(self._draft.write(sampling, grammar)) as steps:
             async for step in steps:
                 yield step
         if self._draft.cut and self._continues:
@@ -213,11 +215,11 @@ class _PlanRun:
                     yield step
 
     async def _by_line(self) -> AsyncGenerator[PlanStep, None]:
-        """A request for each line; the join, when steps or tokens run out."""
+        """One request for each line; the join, when steps or tokens run out."""
         draft = self._draft
         while not draft.reader.complete:
             before = len(draft.reader.steps)
-            left = self._most - draft.tokens - self._kept()
+            left = self._most - draft.tokens - self._reserve()
             calls = not draft.cut and left > 0 and before < self._planner.limits.steps
             async with aclosing(self._line(calls=calls)) as steps:
                 async for step in steps:
@@ -225,28 +227,28 @@ class _PlanRun:
             if draft.cut and calls:
                 draft.back_to_last_line(self._reader())
             elif len(draft.reader.steps) == before:
-                return  # the join, or something that no grammar holds
+                return  # the join, or a line outside every grammar
 
     def _line(self, *, calls: bool) -> AsyncGenerator[PlanStep, None]:
-        """The next line, a call or the join, or the join only."""
+        """Write the next line: a call or the join, or only the join."""
         draft = self._draft
         written = draft.reader.steps
         number = written[-1].number + 1 if written else self._first
         limits = self._planner.grammar
-        # Where tokens run out the join has to be short: it names whole results, and few of them.
+        # Where tokens run out the join has to be short: whole results, and few of them.
         limits = limits if calls else replace(limits, path_steps=0, results=_LAST_RESULTS)
         grammar = step_grammar(self._tools, draft.reader.known, number, limits, calls=calls)
         left = self._most - draft.tokens
-        sampling = self._sampling(max(1, left - self._kept() if calls else left), line=number)
+        sampling = self._sampling(max(1, left - self._reserve() if calls else left), line=number)
         return draft.write(sampling, grammar)
 
     def _sampling(self, tokens: int, line: int = 0) -> Sampling:
-        """`line` gives each line random numbers of its own."""
+        """`line` gives each line its own random numbers."""
         sampling = self._planner.sampling
         seed = None if sampling.seed is None else (sampling.seed + line) % _SEEDS
         return replace(sampling, max_tokens=tokens, seed=seed)
 
-    def _kept(self) -> int:
+    def _reserve(self) -> int:
         return min(_JOIN_TOKENS, self._most // 2)
 
     def _reader(self) -> PlanReader:

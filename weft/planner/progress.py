@@ -1,6 +1,6 @@
-"""What one round of planning hands to the next: steps that are done, failed, or blocked.
+"""The state between two rounds of planning: steps that are done, failed, or blocked.
 
-Results without a declared schema get one that describes exactly the value that is there.
+Results without a declared schema get one inferred from the value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.planner.plan import PlanStep
 
 
 def short_json(value: Any, characters: int = 600) -> str:
-    """`value` as JSON in one line, at most about `characters` long: the middle is left out."""
+    """`value` as JSON in one line of about `characters` at most, without its middle."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=jsonable)
     except (TypeError, ValueError, RecursionError):
@@ -38,10 +38,10 @@ _KINDS: Final = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "
 
 
 def infer_schema(value: Any) -> JsonSchema:
-    """A JSON Schema that `value` fits: kinds, members and items, as far as they are looked at.
+    """A JSON Schema that `value` fits: kinds, members and items.
 
     Objects with very many members, long lists and deep parts are described less exactly, so that
-    no value makes a schema of more than about 200 parts.
+    no schema has more than about 200 parts.
     """
     schema = _schema(value, 0)
     for depth in range(1, _DEPTH + 1):
@@ -99,7 +99,7 @@ def _array(value: Sequence[Any], depth: int) -> JsonSchema:
 
 @dataclass(frozen=True, slots=True)
 class FinishedStep:
-    """A step that succeeded: its value, and the schema by which others refer to parts of it."""
+    """A step that succeeded: its value, and the schema for references to its parts."""
 
     step: PlanStep
     value: Any
@@ -112,7 +112,7 @@ class FinishedStep:
 
 @dataclass(frozen=True, slots=True)
 class FailedStep:
-    """A step whose call failed, and why."""
+    """A step whose call failed, with the failure."""
 
     step: PlanStep
     failure: Failure
@@ -120,7 +120,7 @@ class FailedStep:
 
 @dataclass(frozen=True, slots=True)
 class BlockedStep:
-    """A step that was never begun: it needs, directly or not, the failed steps `by`."""
+    """A step that never began: it needs, directly or not, the failed steps `by`."""
 
     step: PlanStep
     by: tuple[int, ...]
@@ -130,8 +130,8 @@ class BlockedStep:
 class PlanProgress:
     """The state of a plan between two rounds, in the order of the steps.
 
-    `left_out`: steps whose condition did not hold, and what refers to them. `thought`: what whoever
-    asked for another round said is missing. `next_number`: where numbers go on.
+    `left_out`: steps with a false condition, and their dependents. `thought`: what is missing,
+    in the words of the component that requested another round. `next_number`: the next free one.
     """
 
     done: tuple[FinishedStep, ...] = ()
@@ -143,7 +143,7 @@ class PlanProgress:
 
     @property
     def known(self) -> Mapping[int, JsonSchema | None]:
-        """The steps that may be referred to, with the schemas of their results."""
+        """The result schemas of the steps that may be referred to, by number."""
         return {done.step.number: done.schema for done in self.done}
 
 
@@ -155,9 +155,9 @@ def progress_of(
     *,
     since: int = 0,
 ) -> PlanProgress:
-    """What has become of `steps`, all of which have ended as `outcomes` says, by number.
+    """The progress of `steps`, all of which have ended with `outcomes`, by number.
 
-    What was blocked, or left out, before step `since` is history and not carried any further.
+    Steps before `since` that were blocked or left out are dropped.
     """
     done: list[FinishedStep] = []
     failed: dict[int, FailedStep] = {}
@@ -185,7 +185,7 @@ def progress_of(
 
 
 def promised_schema(step: PlanStep, specs: Sequence[ToolSpec]) -> JsonSchema | None:
-    """The schema of what the tool of `step` says it returns, for each item where it is a map."""
+    """The result schema that the tool of `step` declares, of a map an array."""
     result = next((spec.result for spec in specs if spec.name == step.tool), None)
     if result is None or step.over is None:
         return result

@@ -1,6 +1,6 @@
-"""What a model of one billion parameters is told so that it writes a plan, or mends one.
+"""Prompts with which a model of one billion parameters writes or repairs a plan.
 
-Change a word, and the version and the golden files change with it: figures name the version.
+Change the version and the golden files with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.planner.text.writer import parameter_name, write_step
 
 @dataclass(frozen=True, slots=True)
 class PlanExample:
-    """A question, the tools there are for it, and the plan in canonical text."""
+    """A question, its tools, and the plan in canonical text."""
 
     question: str
     tools: tuple[ToolSpec, ...]
@@ -86,7 +86,7 @@ EXAMPLES: Final = (
 """,
     ),
 )
-"""What a planner is shown before the question."""
+"""The examples before the question."""
 
 
 PLAN_PROMPT_VERSION: Final = "plan-1"
@@ -129,9 +129,9 @@ def plan_messages(
     examples: Sequence[PlanExample] = EXAMPLES,
     instructions: str = "",
 ) -> tuple[Message, ...]:
-    """The conversation that asks for a plan, or, after `previous` rounds, for the rest of one.
+    """The messages that ask for a plan, or, after `previous` rounds, for the rest of one.
 
-    What does not depend on the question comes first, so that servers find it in their cache.
+    The parts that do not depend on the question come first, for the server's prefix cache.
     `instructions` are added to the rules.
     """
     rules = "\n\n".join(part for part in (_RULES, instructions.strip()) if part)
@@ -139,14 +139,14 @@ def plan_messages(
     for example in examples:
         messages.append(Message("user", _task(example.question, example.tools)))
         messages.append(Message("assistant", example.plan.rstrip("\n")))
-    asked = _task(question, tools)
+    task = _task(question, tools)
     if previous is not None:
-        asked = "\n\n".join((asked, _so_far(previous)))
-    return (*messages, Message("user", asked))
+        task = "\n\n".join((task, _so_far(previous)))
+    return (*messages, Message("user", task))
 
 
 def tools_section(tools: Sequence[ToolSpec]) -> str:
-    """The tools as a model reads them: each its signature, and below what it and they mean."""
+    """The tools in a prompt: for each its signature, its description and its parameters'."""
     return "\n".join(line for tool in tools for line in _lines_of(tool))
 
 
@@ -173,21 +173,23 @@ def _so_far(previous: PlanProgress) -> str:
 
 
 def _history(previous: PlanProgress) -> str:
-    """All steps of earlier rounds in their order, each with what became of it."""
-    told: list[tuple[PlanStep, str]] = []
-    told += [(done.step, f"= {done.shown}") for done in previous.done]
-    told += [(one.step, f"failed: {_line(str(one.failure), _REASON)}") for one in previous.failed]
-    told += [
+    """All steps of earlier rounds in order, each with its outcome."""
+    entries: list[tuple[PlanStep, str]] = []
+    entries += [(done.step, f"= {done.shown}") for done in previous.done]
+    entries += [
+        (one.step, f"failed: {_line(str(one.failure), _REASON)}") for one in previous.failed
+    ]
+    entries += [
         (one.step, f"did not run: it needs {', '.join(f'${by}' for by in one.by)}")
         for one in previous.blocked
     ]
-    told += [(step, "was left out: its condition did not hold") for step in previous.left_out]
-    told.sort(key=lambda pair: pair[0].number)
-    return "\n".join(f"{_line(write_step(step), _STEP)} {what}" for step, what in told)
+    entries += [(step, "was left out: its condition did not hold") for step in previous.left_out]
+    entries.sort(key=lambda pair: pair[0].number)
+    return "\n".join(f"{_line(write_step(step), _STEP)} {what}" for step, what in entries)
 
 
 def _line(text: str, characters: int) -> str:
-    """`text` in one line of at most so many characters: nobody's text looks like a plan's line."""
+    """`text` in one line of at most `characters`, which cannot be mistaken for a plan's line."""
     line = " ".join(text.split())
     return line if len(line) <= characters else f"{line[: characters - 3].rstrip()}..."
 
@@ -198,9 +200,9 @@ _SHOWN = 4000
 def repair_messages(
     messages: Sequence[Message], text: str, error: PlanError, begun: Sequence[PlanStep]
 ) -> tuple[Message, ...]:
-    """`messages` with the plan that was written so far, and what is wrong with it.
+    """`messages` with the plan written so far, and its error.
 
-    `begun` are its steps that could be read: they run already, and stay.
+    `begun` are its readable steps: they already run, and stay.
     """
     following = max((step.number for step in begun), default=0) + 1
     word = [f"This plan has an error: {error}", ""]

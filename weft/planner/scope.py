@@ -1,4 +1,4 @@
-"""What references stand for at one place of a plan, by the schemas of results."""
+"""The scope of references at one place of a plan, from the schemas of results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _INDEX: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
 
 def name_hint(name: str, names: Iterable[str]) -> str:
-    """What to tell a model that wrote `name` where only `names` exist: short, without quotes."""
+    """A short hint, without quotes, for a model that wrote `name` instead of one of `names`."""
     return suggestion(name, names, quote="", most=12)
 
 
 class PlanDefect(Exception):
-    """Something in a plan is wrong; whoever knows its place makes a `PlanError` of it."""
+    """A defect in a plan; a caller that knows its position turns it into a `PlanError`."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -31,8 +31,8 @@ class PlanDefect(Exception):
 
 
 class PlanScope:
-    """What may be referred to: steps before `number` with the schemas of their results, and inside
-    of a map, after `enter`, an item and its index.
+    """The results that may be referred to: those of steps before `number`, by schema, and inside a
+    map, after `enter`, an item and its index.
     """
 
     def __init__(self, known: Mapping[int, JsonSchema | None], number: int | None = None) -> None:
@@ -42,21 +42,18 @@ class PlanScope:
         self._item: JsonSchema | None = None
 
     def enter(self, ref: Ref) -> None:
-        """Go into the map over `ref`.
-
-        Raises: `PlanDefect` when that is no list.
-        """
+        """Enter the map over `ref`. Raises: `PlanDefect` when that is no list."""
         schema = self.outside(ref, "for each")
         if why := mismatch(schema, LIST):
             lists = self.parts_that_fit(ref, LIST)
             hint = f"a list is needed, such as {lists[0]}" if lists else "a list is needed"
             raise PlanDefect(f"for each {write_ref(ref)}: {why}", hint)
         self._in_map = True
-        with suppress(LookupError):  # of a list that is always empty, there is no item to know
+        with suppress(LookupError):  # a list that is always empty has no item
             self._item = at(schema, [-1])
 
     def outside(self, ref: Ref, word: str) -> JsonSchema | None:
-        """The schema of `ref` behind `word`, where there is no item.
+        """The schema of `ref` after the keyword `word`, where there is no item.
 
         Raises: `PlanDefect`.
         """
@@ -66,9 +63,9 @@ class PlanScope:
         return self.schema(ref)
 
     def schema(self, ref: Ref) -> JsonSchema | None:
-        """The schema of what `ref` stands for; None where nothing is known of it.
+        """The schema of the value of `ref`; None where it is unknown.
 
-        Raises: `PlanDefect` when there is no such thing.
+        Raises: `PlanDefect` when it does not exist.
         """
         schema = self._whole(ref)
         for depth, step in enumerate(ref.path):
@@ -76,7 +73,7 @@ class PlanScope:
         return schema
 
     def parts_that_fit(self, ref: Ref, target: JsonSchema | None) -> list[str]:
-        """The fields of what `ref` stands for that can be `target`, as references."""
+        """The fields of the value of `ref` that may fit `target`, as references."""
         schema = self.schema(ref)
         found = []
         for name in declared(schema) or ():
@@ -106,9 +103,9 @@ class PlanScope:
 
 
 def _inside(schema: JsonSchema | None, ref: Ref, step: str | int) -> JsonSchema | None:
-    """The schema of what lies at `step` in what `ref` stands for, whose schema is `schema`.
+    """The schema of the part `step` of the value of `ref`, whose schema is `schema`.
 
-    Raises: `PlanDefect` when there is nothing: also where a field is not one of those declared.
+    Raises: `PlanDefect` when there is none, or the field is not declared.
     """
     try:
         found = at(schema, [step])
@@ -125,7 +122,7 @@ def _inside(schema: JsonSchema | None, ref: Ref, step: str | int) -> JsonSchema 
 
 
 def _through_list(ref: Ref, step: str | int, schema: JsonSchema | None) -> str | None:
-    """The remedy where a field is asked of a list instead of its items."""
+    """The hint for a field of a list instead of its items."""
     if isinstance(step, int) or mismatch(schema, LIST):
         return None
     name, field = write_ref(ref), path_text([step])

@@ -1,4 +1,4 @@
-"""A tool in one line, as a model reads it, and what its schema says of its parameters."""
+"""One-line signatures of tools for prompts, and the parameters in their schemas."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SIMPLE: Final = ("string", "integer", "number", "boolean", "null")
 
 
 def parameters_of(tool: ToolSpec) -> Mapping[str, JsonSchema | None]:
-    """The named parameters in the order declared, each with its schema, which stands alone.
+    """The named parameters in declared order, each with its stand-alone schema.
 
-    None where the schema says nothing. Those declared to be impossible are left out.
+    None where the schema says nothing. Parameters that are declared impossible are left out.
     """
     found: dict[str, JsonSchema | None] = {}
     for name in _names(tool):
@@ -33,9 +33,9 @@ def parameters_of(tool: ToolSpec) -> Mapping[str, JsonSchema | None]:
 
 
 def parameter_of(tool: ToolSpec, name: str) -> JsonSchema | None:
-    """The schema of the parameter `name`; None where nothing is said of it.
+    """The schema of the parameter `name`; None where it is undeclared.
 
-    Raises: `LookupError` where the tool cannot take it.
+    Raises: `LookupError` where the tool does not take it.
     """
     if name not in _names(tool) and not _is_open(tool.parameters):
         raise LookupError(f"{tool.name} has no parameter {name!r}")
@@ -67,9 +67,9 @@ def type_text(schema: JsonSchema | None) -> str:
 
 
 class _TypeTexts:
-    """Types of the parts of one schema, which `$ref` leads around in.
+    """The types of the parts of one schema, with its `$ref`s resolved.
 
-    Objects and lists are shown to some depth, and at most so many parts of all.
+    The depth of objects and lists, and the number of parts, are bounded.
     """
 
     def __init__(self, root: JsonSchema) -> None:
@@ -91,7 +91,7 @@ class _TypeTexts:
         return " | ".join([*shown, *(["..."] if len(values) > _VALUES else [])])
 
     def _composed(self, part: Mapping[str, Any], depth: int, hops: int) -> str:
-        """What references, allOf, anyOf and oneOf come to; empty where there are none."""
+        """The type from references, allOf, anyOf and oneOf; empty where there are none."""
         for group in alternatives(part):
             found = dict.fromkeys(self.text(one, depth, hops) for one in group)
             return "any" if "any" in found else " | ".join(found)
@@ -144,7 +144,7 @@ def _names(tool: ToolSpec) -> Sequence[str]:
 
 
 def _is_open(parameters: JsonSchema) -> bool:
-    """Whether names that are not declared may be given: where none are, or where it is said."""
+    """Whether undeclared names are allowed: where none are declared, or explicitly."""
     if "properties" not in parameters:
         return parameters.get("additionalProperties") is not False
     return bool(parameters.get("additionalProperties"))

@@ -1,1 +1,1 @@
-"""Strategies that spend more than one model call on a question. Knows ports, no server."""
+"""Strategies that spend more than one model call on a question. Imports ports only, no server."""

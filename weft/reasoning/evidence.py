@@ -1,4 +1,4 @@
-"""What the markers in an answer stand for, and the check that they stand for something."""
+"""Evidence for the markers in an answer, and the check that each marker has some."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NAME: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What `[marker]` in an answer stands for: the characters `start` to `end` of a document.
+    """The source of `[marker]` in an answer: `text`, the characters `start` to `end` of a document.
 
-    `text` is what they spell. `document` is the document's name.
+    `document` is the document's name.
     """
 
     marker: str
@@ -27,9 +27,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class CitedAnswer:
-    """An answer without the markers that stand for nothing, and what the others stand for.
+    """An answer without forged markers, and the evidence for the others.
 
-    `forged`: the markers that were taken out, in order, each once.
+    `forged`: the markers that were removed, in order, each once.
     """
 
     answer: str
@@ -37,16 +37,17 @@ class CitedAnswer:
     forged: tuple[str, ...] = ()
 
     def remarks(self, known: Sequence[Evidence], listed: str) -> str:
-        """What is to be said of the markers, to follow other words; `listed`: what stands in where
-        an answer that could cite `known` cites nothing.
+        """A note on the markers, to append to a reason.
+
+        `listed` describes the evidence given for an answer that could cite `known` and does not.
         """
-        said = f"; it cited what is not there: {', '.join(self.forged)}" if self.forged else ""
-        silent = known and not self.evidence
-        return f"{said}; the answer cites nothing: {listed}" if silent else said
+        remark = f"; it cited what is not there: {', '.join(self.forged)}" if self.forged else ""
+        uncited = known and not self.evidence
+        return f"{remark}; the answer cites nothing: {listed}" if uncited else remark
 
 
 def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") -> CitedAnswer:
-    """Take those markers out of `answer` that name nothing `known`.
+    """Remove the markers of `answer` that name nothing in `known`.
 
     Only brackets whose names all match `like`, a regular expression, are markers: `[1]`, `[2, 5]`.
     """
@@ -54,20 +55,20 @@ def check_markers(answer: str, known: Sequence[Evidence], like: str = r"\d+") ->
     cited: dict[str, None] = {}
     forged: dict[str, None] = {}
 
-    def kept(found: re.Match[str]) -> str:
-        names = _NAME.findall(found[1])
+    def checked(match: re.Match[str]) -> str:
+        names = _NAME.findall(match[1])
         if not all(re.fullmatch(like, name) for name in names):
-            return found[0]
-        there = [name for name in names if name in by_marker]
-        cited.update(dict.fromkeys(there))
+            return match[0]
+        cited_here = [name for name in names if name in by_marker]
+        cited.update(dict.fromkeys(cited_here))
         forged.update(dict.fromkeys(name for name in names if name not in by_marker))
-        blank = " " if found[0].startswith(" ") else ""
-        return blank + f"[{', '.join(there)}]" if there else ""
+        blank = " " if match[0].startswith(" ") else ""
+        return blank + f"[{', '.join(cited_here)}]" if cited_here else ""
 
-    text = _MARKER.sub(kept, answer)
+    text = _MARKER.sub(checked, answer)
     return CitedAnswer(text, tuple(by_marker[name] for name in cited), tuple(forged))
 
 
 def without_markers(text: str) -> str:
-    """`text` in which nothing reads like a marker: square brackets of words become round."""
-    return _MARKER.sub(lambda found: found[0].replace("[", "(").replace("]", ")"), text)
+    """`text` without anything that reads like a marker: square brackets of words become round."""
+    return _MARKER.sub(lambda match: match[0].replace("[", "(").replace("]", ")"), text)

@@ -1,4 +1,4 @@
-"""How much a strategy may think, in tokens and threads; the checked settings of one strategy."""
+"""The limits of a strategy, in tokens and threads, and its checked settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ _AT_LEAST = {"width": 1, "depth": 0, "rounds": 1, "max_tokens": 1, "answer_token
 
 @dataclass(frozen=True, slots=True)
 class ThinkOptions:
-    """The caps of one thought, and how its tokens are drawn.
+    """The limits and sampling parameters of one thought.
 
-    `width`: threads or samples side by side, at most. `budget`: generated tokens in all, those of
-    cancelled threads included; None: `cap`. `path_tokens`: those on the critical path, a thread's
-    own and, at each fork, those of its longest child; None: no cap. `depth` of forks inside forks,
-    `rounds` of forking in one thread, `max_tokens` of one thread or sample; `answer_tokens` of the
-    budget, and of the path, are kept back for the answer. `settings` are the strategy's own, which
-    it checks.
+    `width`: parallel threads or samples, at most. `budget`: generated tokens in all, including
+    those of cancelled threads; None: `cap`. `path_tokens`: generated tokens on the critical path,
+    a thread's own and, at each fork, those of its longest child; None: no cap. `depth`: nested
+    forks; `rounds`: forks in one thread; `max_tokens`: of one thread or sample. `answer_tokens` of
+    the budget, and of the path, are reserved for the answer. `settings`: the strategy's own.
 
     Raises: `ValueError` for what is out of range.
     """
@@ -57,7 +56,7 @@ class ThinkOptions:
 
     @property
     def kept(self) -> int:
-        """How many tokens are kept back for the answer: at most half of the budget and the path."""
+        """The tokens reserved for the answer: at most half of the budget and of the path."""
         return min(self.answer_tokens, self.cap // 2, self.kept_of_path)
 
     @property
@@ -79,12 +78,12 @@ def read_settings(
     least: Mapping[str, int] | None = None,
     choices: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Any]:
-    """`defaults` with what is `given`. A value must be of the type of its default.
+    """`defaults` updated with `given`. A value must be of the type of its default.
 
-    A default of None takes anything; an int stands for a float. `least`: the lowest values of
+    A default of None takes anything; an int fits a float. `least`: the lowest values of
     numbers, `choices`: the values that a text may have.
 
-    Raises: `BuildError` for an unknown name, which lists those there are, or a wrong value.
+    Raises: `BuildError` for a wrong value, or an unknown name: it lists the known ones.
     """
     for name, value in given.items():
         if name not in defaults:

@@ -1,6 +1,6 @@
-"""What models write, read with patience: lists, labelled lines, JSON with talk around it.
+"""Tolerant parsers of model output: lists, labelled lines, JSON inside other text.
 
-What cannot be read is said, never guessed and never run.
+Unreadable parts are reported, never guessed and never executed.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ _BACKTICKS: Final = re.compile(r"`{3,}")
 
 
 def fence(text: str) -> str:
-    """`text` between two lines of backticks, more of them than stand in a row anywhere in it."""
+    """`text` between two lines of backticks, with more of them than any run inside it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
 def read_labels(text: str, labels: Sequence[str]) -> dict[str, list[str]]:
-    """What stands behind each of `labels` in `text`, up to the next label or the end, in order.
+    """The text after each of `labels` in `text`, up to the next label or the end, in order.
 
-    Labels may be written in any case, numbered, and set in bold. Those that are not there are not
-    in the answer, nor is what stands before the first label.
+    Labels may be written in any case, numbered, and set in bold. Missing labels have no entry; text
+    before the first label is ignored.
     """
     either = "|".join(re.escape(label) for label in labels)
     begins = re.compile(
         rf"^[ \t]{{0,8}}(?:\d{{1,3}}[.)] ?)?[*_#]{{0,3}} ?({either})[*_]{{0,2}} ?:[*_]{{0,2}}",
         re.IGNORECASE | re.MULTILINE,
     )
-    spelt = {label.casefold(): label for label in labels}
+    canonical = {label.casefold(): label for label in labels}
     found = list(begins.finditer(text))
     parts: dict[str, list[str]] = {}
-    for place, label in enumerate(found):
-        end = found[place + 1].start() if place + 1 < len(found) else len(text)
+    for index, label in enumerate(found):
+        end = found[index + 1].start() if index + 1 < len(found) else len(text)
         part = text[label.end() : end].strip()
-        parts.setdefault(spelt[label[1].casefold()], []).append(part)
+        parts.setdefault(canonical[label[1].casefold()], []).append(part)
     return parts
 
 
@@ -59,9 +59,9 @@ _MEMBER: Final = re.compile(
 
 
 def object_with(keys: Collection[str], text: str) -> dict[str, Any] | None:
-    """The first object in `text` that has one of `keys`, whatever stands around it; else None.
+    """The first JSON object in `text` that has one of `keys`, or None.
 
-    Of one that was cut off, the texts and numbers that were written.
+    Of an object that was cut off: the strings and numbers that are complete.
     """
     start = -1
     for _ in range(_ATTEMPTS):
@@ -79,15 +79,15 @@ def object_with(keys: Collection[str], text: str) -> dict[str, Any] | None:
 
 
 def _cut_off(text: str) -> dict[str, Any]:
-    """The texts and numbers of the object that `text` begins with and that has no end."""
+    """The strings and numbers of the unterminated object that `text` begins with."""
     if not text.strip().removeprefix("```json").removeprefix("```").lstrip().startswith("{"):
         return {}
     members: dict[str, Any] = {}
-    for key, said, _, number in _MEMBER.findall(text):
+    for key, value, _, number in _MEMBER.findall(text):
         try:
-            members.setdefault(key, _DECODER.decode(number or f'"{said}"'))
+            members.setdefault(key, _DECODER.decode(number or f'"{value}"'))
         except ValueError:
-            members.setdefault(key, said)
+            members.setdefault(key, value)
     return members
 
 
@@ -102,7 +102,7 @@ _WORDS: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class PointList:
-    """The points that were read, in order; how many repeated an earlier one, or were too many."""
+    """The points of a list, in order; `duplicates` and `left_out` count the others."""
 
     points: tuple[str, ...]
     duplicates: int = 0
@@ -112,8 +112,8 @@ class PointList:
 def read_points(text: str, *, most: int, chars: int) -> PointList:
     """At most `most` different points of the list in `text`, each at most `chars` long.
 
-    Where lines are numbered, only those count; else those with a bullet; a text without either has
-    no points. Points of the same words, in whatever case, are one.
+    Numbered lines count; without any, lines with a bullet. Points of the same words, in any case,
+    are duplicates.
     """
     found: dict[str, str] = {}
     written = 0

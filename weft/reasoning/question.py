@@ -1,4 +1,4 @@
-"""What a strategy is asked: a question and its documents, and both as a model reads them."""
+"""The question that a strategy answers, its documents, and both as a prompt."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. `system` is what the model is told about its job, `schema` what an answer fits.
+    """A question. `system` holds the user's instructions, `schema` the form of the answer.
 
-    All of it is the user's: it is encoded so that no protocol tag can come of it.
+    All of it is user text: it is encoded so that it cannot contain a protocol's special tokens.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Question:
 
 
 def question_text(question: Question) -> str:
-    """The documents, each between fences under its name, and after them the question's words."""
+    """The documents, each fenced under its name, followed by the question."""
     named = (
         f"{' '.join(document.name.split())[:80]}:\n{fence(document.text)}"
         for document in question.documents
@@ -39,7 +39,7 @@ def question_text(question: Question) -> str:
 
 
 def conversation(question: Question, rules: str, text: str) -> tuple[Message, ...]:
-    """What a model is told: the question's system text and `rules`, and then, by the user, `text`.
+    """The messages of a call: the question's system text with `rules`, and `text` from the user.
 
     Without either there is no system message.
     """

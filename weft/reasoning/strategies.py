@@ -1,4 +1,4 @@
-"""The strategies, by name. Each is imported when it is first asked for."""
+"""The registry of strategies. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.reasoning.strategy import NonEmptyStrategy, Strategy
 
 
 class UnusedModel:
-    """Implements `ModelClient`. Whoever asks it anything gets an `InternalError`."""
+    """Implements `ModelClient`; every call raises `InternalError`."""
 
     model = "no model"
 
@@ -37,14 +37,13 @@ _OPTIONS = ThinkOptions()
 
 @dataclass(frozen=True, slots=True)
 class StrategyEntry:
-    """Where a strategy is made (`module:callable`), what it does in a line, and whose idea it is.
+    """The factory of a strategy (`module:callable`), a one-line summary, and its source.
 
-    The callable takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` says in
-    words with which models or engines it runs as it was published (empty: with none), `needs` what
-    it cannot do without. `files` and `functions` are settings that hold a path, and a Python
-    function or another value: workflows and the command line give them as texts. `speaker` is the
-    node, inside that of the thought, whose text is the answer where there is that node: it can be
-    streamed. Not `typed`: its answers have a form of their own, and fit no schema.
+    The callable takes a `ModelClient` and `ThinkOptions`, and returns a `Strategy`. `exact` names
+    the models or engines with which it runs as published (empty: none), `needs` what it requires.
+    `files` and `functions` are settings that hold a path, and a Python function or another value:
+    workflows and the command line give them as texts. `speaker` is the node inside the thought
+    whose text is the answer, and which can be streamed. `typed`: its answers can fit a schema.
     """
 
     make: str
@@ -204,11 +203,11 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         typed=False,
     ),
 }
-"""What `make_strategy` can make."""
+"""The strategies that `make_strategy` can make."""
 
 
 def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
-    """The strategy called `name`, over `model`: one that answers, or fails.
+    """The strategy `name` over `model`; an empty answer makes it fail.
 
     Raises: what `bare_strategy` raises.
     """
@@ -216,10 +215,10 @@ def make_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
 
 
 def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTIONS) -> Strategy:
-    """The strategy as it was published, whose answer may be empty: a search that found nothing.
+    """The strategy as published; its answer may be empty, where a search found nothing.
 
-    Raises: `BuildError`, which lists the strategies, when there is none of that name, or for
-    settings in `options` that it does not have.
+    Raises: `BuildError` for an unknown name (it lists the known ones), or for settings in `options`
+    that the strategy does not have.
     """
     entry = STRATEGIES.get(name)
     if entry is None:
@@ -231,7 +230,7 @@ def bare_strategy(name: str, model: ModelClient, options: ThinkOptions = _OPTION
 
 
 def check_options(name: str, options: ThinkOptions) -> None:
-    """Check that there is such a strategy, with such settings. Needs no model.
+    """Check that the strategy exists and has these settings. Needs no model.
 
     Raises: what `make_strategy` raises.
     """

@@ -17,22 +17,22 @@ from weft.reasoning.thought import Thought
 
 
 class Strategy(Protocol):
-    """A way to answer a question with a model; made by `weft.reasoning.strategies`."""
+    """A way to answer a question with a model; `weft.reasoning.strategies` makes them."""
 
     @property
     def name(self) -> str:
-        """What it is called in workflows and on the command line."""
+        """The name in workflows and on the command line."""
 
     def work(self, question: Question) -> NodeFn:
-        """The work of a node that answers `question`; its value is a `Thought`.
+        """The node function that answers `question`; its value is a `Thought`.
 
-        Its model calls and threads become nodes inside that node. The work raises
-        `ReasoningError` or `ModelError` when there is no answer at all.
+        Its model calls and threads become nodes inside its node. It raises `ReasoningError` or
+        `ModelError` when there is no answer at all.
         """
 
 
 class NonEmptyStrategy:
-    """Implements `Strategy` by `strategy`, whose answers are never empty: then it fails."""
+    """Implements `Strategy` by `strategy`; an empty answer raises `ReasoningError`."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -57,12 +57,12 @@ class NonEmptyStrategy:
 
 
 OUT_OF_TOKENS_HINT = "raise max_tokens: a model that thinks may need all of them before it answers"
-"""What to do where tokens were spent before there was an answer."""
+"""What to do when all tokens were spent before there was an answer."""
 
 
 _OPTIONS = RunOptions()
 THINK = NodeId("think")
-"""The node of a run that thinks."""
+"""The only node of the run of `run_thought`."""
 
 
 async def run_thought(
@@ -73,9 +73,9 @@ async def run_thought(
     listeners: Iterable[Listener] = (),
     clock: Clock | None = None,
 ) -> Thought:
-    """What `strategy` thinks about `question`, in a run with the one node `think`.
+    """Answer `question` with `strategy`, in a run of the one node `think`.
 
-    Raises: `ReasoningError`, which says why there is no answer.
+    Raises: `ReasoningError` with the reason why there is no answer.
     """
     node = Node(THINK, strategy.work(question), kind="think")
     run = Run(Graph("think", [node]), options, clock=clock, listeners=listeners)

@@ -1,4 +1,4 @@
-"""What a strategy comes to: an answer, the tree of threads that led to it, and what it cost."""
+"""The result of a strategy: an answer, the tree of threads behind it, and its cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.reasoning.evidence import Evidence
 
 
 class ThreadState(Enum):
-    """Where a thread is in its life; the last four are ends."""
+    """The state of a thread; the last four are final."""
 
     READY = "ready"
     DECODING = "decoding"
@@ -26,7 +26,7 @@ class ThreadState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Whether a thread in this state is over."""
+        """Whether the state is final."""
         return self in _ENDS
 
 
@@ -37,10 +37,10 @@ _ENDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ThreadSegment:
-    """A stretch of a thread's context after its prompt, special tokens spelt out in `text`.
+    """A stretch of a thread's context after its prompt; `text` includes special tokens.
 
-    `forced`: the runtime wrote it (a header, a join, a repair), not the model. `role`: what for.
-    `tokens`: how many it has, where the client hides their ids; None: as many as there are ids.
+    `forced`: written by the runtime (a header, a join, a repair), not by the model. `role`: its
+    purpose. `tokens`: their number, where the client hides the ids; None: one for each id.
     """
 
     token_ids: tuple[int, ...]
@@ -51,15 +51,15 @@ class ThreadSegment:
 
     @property
     def count(self) -> int:
-        """How many tokens this is."""
+        """The number of tokens."""
         return len(self.token_ids) if self.tokens is None else self.tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadFork:
-    """Where a thread's children were joined, in declared order, whatever order they ended in.
+    """The children that a thread joined, in declared order.
 
-    `meanwhile`: tokens that the thread itself wrote beside each of them (empty: none).
+    `meanwhile`: tokens that the thread itself wrote parallel to each of them (empty: none).
     """
 
     children: tuple[ThreadRecord, ...]
@@ -67,17 +67,17 @@ class ThreadFork:
 
     @property
     def critical_path_tokens(self) -> int:
-        """What its longest child adds to the critical path of the thread."""
-        beside = self.meanwhile or (0,) * len(self.children)
-        pairs = zip(self.children, beside, strict=True)
+        """Tokens that the longest child adds to the critical path of the thread."""
+        own_tokens = self.meanwhile or (0,) * len(self.children)
+        pairs = zip(self.children, own_tokens, strict=True)
         return max((max(0, child.critical_path_tokens - own) for child, own in pairs), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadRecord:
-    """One thread and all below it. `key` names it among its siblings, `role` says what it is for.
+    """A thread and its descendants. `key` names it among its siblings; `role` is its purpose.
 
-    `state` is its end and `reason` says why in words. `result` is what it returned to its parent.
+    `state` is final, `reason` explains it. `result` is what it returned to its parent.
     """
 
     id: str
@@ -91,12 +91,12 @@ class ThreadRecord:
 
     @property
     def text(self) -> str:
-        """What was written in this thread, by the model and by the runtime; not its children."""
+        """The text of this thread, by the model and by the runtime, without its children."""
         return "".join(part.text for part in self.segments if isinstance(part, ThreadSegment))
 
     @property
     def generated_tokens(self) -> int:
-        """How many tokens the model wrote in this thread itself."""
+        """The number of tokens that the model wrote in this thread itself."""
         own = (part for part in self.segments if isinstance(part, ThreadSegment))
         return sum(part.count for part in own if not part.forced)
 
@@ -107,11 +107,11 @@ class ThreadRecord:
 
     @property
     def critical_path_tokens(self) -> int:
-        """Generated tokens of this thread, and of each fork those of its longest child."""
+        """Generated tokens of this thread and, for each fork, of its longest child."""
         return self.generated_tokens + sum(fork.critical_path_tokens for fork in self.forks)
 
     def as_json(self) -> dict[str, Any]:
-        """The tree made of what JSON has."""
+        """The tree as JSON data."""
         return {
             "id": self.id,
             "role": self.role,
@@ -142,9 +142,9 @@ Fidelity = Literal["exact", "approximate"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One independent answer. `key` is its answer in canonical form; None: it has none.
+    """One independent answer. `key`: the answer in canonical form; None: it has none.
 
-    `tokens` were generated for it. `score` is a scorer's, `confidence` the model's own.
+    `tokens` were generated for it. `score` is the scorer's, `confidence` the model's own.
     """
 
     index: int
@@ -160,11 +160,11 @@ class Sample:
 class ThoughtCounts:
     """What a thought cost, in tokens and calls.
 
-    `total_tokens` were generated, `cancelled_tokens` among them for nothing. The critical path is
-    the longest chain of generated tokens: a thread's own, and of each fork its longest child.
+    `total_tokens` were generated, `cancelled_tokens` of them in cancelled calls. The critical path
+    is the longest chain of generated tokens: a thread's own and, for each fork, its longest child.
     `prefill_extra_tokens` had been generated once and were computed again as the prompt of a join.
-    `prompt_tokens` were sent, `cached_tokens` of them found in the server's cache. `forks` were
-    made, `threads` run in all; `depth` is that of the deepest fork, `width` that of the widest.
+    `prompt_tokens` were sent, `cached_tokens` of them were in the server's cache. `threads` ran in
+    `forks`; `depth` is that of the deepest fork, `width` that of the widest.
     """
 
     total_tokens: int = 0
@@ -182,13 +182,12 @@ class ThoughtCounts:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """The end of a strategy's work: never without an answer (see `make_strategy`).
+    """The result of a strategy, with an answer that is not empty (see `make_strategy`).
 
-    `key` is the answer in canonical form, where the strategy compares answers. `fidelity` says
-    whether this ran as it was published, and `lost` in words what it lost if not. `why`: what ended
-    it where it ended, or chose the answer. `evidence`: what markers such as `[3]` in the answer
-    stand for, where the strategy cites. `cut`: the answer, or a part of it,
-    ends where its tokens were spent, and not where the model ended it.
+    `key`: the answer in canonical form, where the strategy compares answers. `fidelity` says
+    whether the strategy ran as published; `lost` names what it lost if not. `why`: what ended the
+    search, or chose the answer. `evidence`: the sources of markers such as `[3]` in the answer.
+    `cut`: the answer, or a part of it, was cut off at its token limit.
     """
 
     answer: str
@@ -204,9 +203,9 @@ class Thought:
 
 
 def tree_counts(root: ThreadRecord, usage: Usage, tokens: int, lost_tokens: int) -> ThoughtCounts:
-    """The counts of the tree under `root`, whose calls generated `tokens`, some for nothing.
+    """The counts of the tree under `root`: `tokens` generated, `lost_tokens` of them for nothing.
 
-    The root is a thread too; a fork into a single thread is none.
+    The root counts as a thread; a fork into a single thread does not count.
     """
     forks = [
         (depth, len(fork.children))

@@ -1,13 +1,13 @@
-"""A strict token budget: nothing is spent that was not granted."""
+"""A strict token budget: tokens are reserved before they are spent."""
 
 from __future__ import annotations
 
 
 class BudgetLedger:
-    """`total` tokens, of which `kept` are only granted for a final answer.
+    """A budget of `total` tokens, `kept` of which are reserved for a final answer.
 
-    `spent` counts what was used, `granted` what is out. The two never come to more than `total`,
-    unless somebody used more than was granted: then the next are granted less.
+    `spent` counts used tokens, `granted` reserved ones. Their sum stays within `total`, unless a
+    call used more than it was granted: later grants are then smaller.
 
     Raises: `ValueError` for a negative total.
     """
@@ -22,29 +22,29 @@ class BudgetLedger:
 
     @property
     def left(self) -> int:
-        """What could be granted for a final answer now."""
+        """The tokens that a final answer may reserve now."""
         return max(0, self.total - self.spent - self.granted)
 
     @property
     def free(self) -> int:
-        """What could be granted for anything else now."""
+        """The tokens that anything else may reserve now."""
         return max(0, self.left - self.kept)
 
     def reserve(self, wanted: int, *, final: bool = False) -> int:
-        """Set aside up to `wanted` tokens; how many there are, 0 when all are spent."""
+        """Reserve up to `wanted` tokens; returns their number, 0 when all are spent."""
         granted = max(0, min(wanted, self.left if final else self.free))
         self.granted += granted
         return granted
 
     def settle(self, granted: int, used: int) -> None:
-        """Give back what was `granted`, of which so much was `used`; once for each grant."""
+        """Release a reservation of `granted` tokens, of which `used` were spent."""
         self.granted -= granted
         self.spent += used
 
     def share(self, wanted: int) -> BudgetLedger:
-        """A ledger of up to `wanted` tokens out of this one; `close` gives back the rest."""
+        """A ledger of up to `wanted` tokens out of this one; `close` returns the rest."""
         return BudgetLedger(self.reserve(wanted))
 
     def close(self, share: BudgetLedger) -> None:
-        """Take back what is left of `share`."""
+        """Release what is left of `share`."""
         self.settle(share.total, share.spent)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.loops.talk import Talked, call, says, talk
+from tests.agents.loops.scripted_agent import Talked, call, says, talk
 from tests.profile import examples
 from weft.agents.chat.conversation import CORRECTIONS
 from weft.agents.loops.tool_calls import REPEATS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.playing import ContentWhenDone, Pause, ScriptedModel, play_agent
+from tests.agents.loops.agent_run import ContentWhenDone, Pause, ScriptedModel, play_agent
 from tests.planner.runnable import ComputingTools, call_key, compute
 from weft.agents.agent import AgentOptions, AgentResult, run_agent
 from weft.agents.loops import check_options, make_agent

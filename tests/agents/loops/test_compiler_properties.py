@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agents.loops.playing import (
+from tests.agents.loops.agent_run import (
     ContentWhenDone,
     Pause,
     ScriptedModel,

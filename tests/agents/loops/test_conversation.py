@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.loops.talk import roles
+from tests.agents.loops.scripted_agent import roles
 from weft.agents.chat.conversation import Conversation
 from weft.core.values import Message, ToolCall, Usage
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import call, cost, says, talk
+from tests.agents.loops.scripted_agent import call, cost, says, talk
 from weft.core.ports import Capabilities
 from weft.core.values import ToolSpec
 from weft.testing import FakeTools, Reply

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import Script, says
+from tests.agents.loops.scripted_agent import Script, says
 from weft.agents.agent import AgentOptions, Observation
 from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.core.errors import BuildError, ToolRaised

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import roles, talk
+from tests.agents.loops.scripted_agent import roles, talk
 from weft.core.ports import Capabilities
 from weft.core.values import Message, ToolCall
 from weft.testing import FakeTools, Reply

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import call, cost, says, talk
+from tests.agents.loops.scripted_agent import call, cost, says, talk
 from weft.agents.agent import Observation
 from weft.agents.chat import prompt
 from weft.agents.chat.observations import format_observations

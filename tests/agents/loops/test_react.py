@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import call, roles, says, talk
+from tests.agents.loops.scripted_agent import call, roles, says, talk
 from weft.core.errors import ToolRaised
 from weft.core.events import NodeStreamed
 from weft.core.ports import Capabilities

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.agents.loops.playing import ContentWhenDone, ScriptedModel, play_agent
+from tests.agents.loops.agent_run import ContentWhenDone, ScriptedModel, play_agent
 from tests.planner.runnable import ComputingTools, Evaluation, evaluate, random_plan
 from weft.agents.agent import AgentOptions, merge_plans
 from weft.agents.loops.compiler import CompilerAgent

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.loops.talk import call, cost, says
+from tests.agents.loops.scripted_agent import call, cost, says
 from weft.agents.chat.reply import ParsedReply, RequestedCall, read_reply
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.errors import ModelOutputError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.agents.openapi.house import Shop
+from tests.agents.openapi.api_server import Shop
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.openapi.house import document
+from tests.agents.openapi.api_server import document
 from tests.profile import examples
 from weft.agents.openapi.answer import failure_of, value_of
 from weft.agents.openapi.client import HttpAnswer

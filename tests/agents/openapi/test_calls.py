@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from tests.agents.openapi.house import LOCAL, Hasty, Shop, document, raw
+from tests.agents.openapi.api_server import LOCAL, Hasty, Shop, document, raw
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
 from weft.core.errors import (
     BuildError,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.openapi.house import TEXT, answers, document
+from tests.agents.openapi.api_server import TEXT, answers, document
 from tests.profile import examples
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
 from weft.agents.openapi.document import read_document

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 
-from tests.agents.openapi.house import LOCAL, Hasty, Json, Shop, answers, document
+from tests.agents.openapi.api_server import LOCAL, Hasty, Json, Shop, answers, document
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
 from weft.core.call_context import keyed
 from weft.core.errors import BuildError, NotDone, ToolRaised, WeftError

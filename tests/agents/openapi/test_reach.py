@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.openapi.house import LOCAL, Hasty, Shop, document, raw
+from tests.agents.openapi.api_server import LOCAL, Hasty, Shop, document, raw
 from weft.agents.openapi import OpenApiOptions, OpenApiTools
 from weft.agents.openapi.address import AddressPolicy, ServerOrigin, is_public, origin_of
 from weft.agents.openapi.client import HttpPool, HttpRequest, RequestSender

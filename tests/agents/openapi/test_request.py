@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.openapi.house import document
+from tests.agents.openapi.api_server import document
 from tests.profile import examples
 from weft.agents.openapi.address import origin_of
 from weft.agents.openapi.credentials import RequestCredentials

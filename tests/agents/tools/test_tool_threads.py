@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.tools.gate import SLOW_S, Gate, all_of, awaited, play, turns, until
+from tests.agents.tools.blocking_functions import SLOW_S, Gate, all_of, awaited, play, turns, until
 from weft.agents.tools import Toolbox, tool
 from weft.agents.tools.threads import in_thread
 from weft.core.errors import BuildError, ToolLimitError, ToolRaised

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.decoding.devices.given import GIVEN
+from tests.decoding.devices.decoder_requirements import GIVEN
 from tests.fake_device import operations
 from tests.serving.local.playback import EXACT, Playback
 from weft.core.ports import ModelRequest, Sampling

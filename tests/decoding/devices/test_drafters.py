@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import pytest
 
-from tests.decoding.speculative.furnished import options_for
+from tests.decoding.speculative.decoder_fixtures import options_for
 from tests.serving.local.playback import EXACT, Playback, asking
 from weft.core.ports import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless, Lossy

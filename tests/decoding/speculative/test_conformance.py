@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.decoding.speculative.furnished import options_for
+from tests.decoding.speculative.decoder_fixtures import options_for
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.ports import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless

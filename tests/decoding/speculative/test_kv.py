@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from tests.decoding.speculative.drawn import walked
+from tests.decoding.speculative.random_trees import walked
 from tests.serving.local.playback import EXACT
 from weft.decoding.network import attention
 from weft.decoding.network.network import Network

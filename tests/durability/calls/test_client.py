@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.durability.calls.tape import NODE, Tape, kinds
+from tests.durability.calls.recorded_events import NODE, Tape, kinds
 from weft.core.calls import CallEvent, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
 from weft.core.errors import ModelUnavailable
 from weft.core.events import NodeFinished, Outcome

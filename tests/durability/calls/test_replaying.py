@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.durability.calls.tape import NODE, Tape, at
+from tests.durability.calls.recorded_events import NODE, Tape, at
 from tests.durability.calls.test_client import ASKED, TEXT, ask, broken_after
 from tests.durability.calls.test_tools import PAY, Ledger, failing
 from weft.core.calls import CallEvent, ToolReturned

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.durability.calls.tape import NODE, Tape, kinds
+from tests.durability.calls.recorded_events import NODE, Tape, kinds
 from weft.core.call_context import current_key, idempotency_key
 from weft.core.calls import ToolCalled, ToolReturned
 from weft.core.errors import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.durability.journal.lines import RUN, header, line, read
-from tests.durability.journal.patience import PATIENCE_S
+from tests.durability.journal.lock_timeouts import PATIENCE_S
 from weft.core.errors import RunBusy
 from weft.core.ids import RunId
 from weft.durability.journal.sqlite import SqliteJournal
@@ -21,7 +21,7 @@ HOLDER = """
 import sys
 from tests.durability.journal.lines import RUN, header, line
 from weft.durability.journal.sqlite import SqliteJournal
-from tests.durability.journal.patience import be_patient
+from tests.durability.journal.lock_timeouts import be_patient
 be_patient()
 journal = SqliteJournal(sys.argv[1])
 claim = journal.begin(header())
@@ -36,7 +36,7 @@ import sys
 from tests.durability.journal.lines import RUN, line
 from weft.core.errors import RunBusy
 from weft.durability.journal.sqlite import SqliteJournal
-from tests.durability.journal.patience import be_patient
+from tests.durability.journal.lock_timeouts import be_patient
 be_patient()
 journal = SqliteJournal(sys.argv[1])
 sys.stdin.readline()
@@ -58,7 +58,7 @@ from tests.durability.journal.lines import header
 from weft.core.errors import RunExists
 from weft.core.ids import RunId
 from weft.durability.journal.sqlite import SqliteJournal
-from tests.durability.journal.patience import be_patient
+from tests.durability.journal.lock_timeouts import be_patient
 be_patient()
 sys.stdin.readline()
 journal = SqliteJournal(sys.argv[1])

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from tests.durability.journal.lines import RUN, header, large, line, read
-from tests.durability.journal.patience import PATIENCE_S
+from tests.durability.journal.lock_timeouts import PATIENCE_S
 from weft.core.calls import CallId, ModelCalled, ToolReturned
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId
@@ -139,7 +139,7 @@ def few_files(number: int) -> Iterator[None]:
 
 PRUNER = """
 import sys
-from tests.durability.journal.patience import be_patient
+from tests.durability.journal.lock_timeouts import be_patient
 from weft.durability.journal.sqlite import SqliteJournal
 be_patient()
 journal = SqliteJournal(sys.argv[1])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.durability.recorded import Recording, go_on, record
-from tests.engine.play import after, echo, fail, give, node, script
+from tests.engine.virtual_run import after, echo, fail, give, node, script
 from weft.core.budget import Budget
 from weft.core.errors import NodeFailed, UnknownReference
 from weft.core.events import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.play import Played, play
+from tests.engine.virtual_run import Played, play
 from tests.profile import examples
 from tests.property.oracle import ANSWER
 from tests.property.program import Spec, Taste, graph_nodes, programs

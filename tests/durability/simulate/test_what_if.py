@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import play
+from tests.engine.virtual_run import play
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ToolCalled, ToolReturned
 from weft.core.errors import RunError
 from weft.core.events import (

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.play import node, play
+from tests.engine.virtual_run import node, play
 from weft.core.budget import Budget
 from weft.engine import BudgetLimit, Expand, Inputs, NodeContext
 

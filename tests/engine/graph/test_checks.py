@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import echo, give, node
+from tests.engine.virtual_run import echo, give, node
 from weft.core.errors import (
     BuildError,
     CycleError,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
+from tests.engine.virtual_run import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable, UnknownReference
 from weft.core.events import HumanAnswered, HumanAsked
 from weft.core.ids import NodeId

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import (
+from tests.engine.virtual_run import (
     WatchedClock,
     after,
     assert_nothing_left,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import (
+from tests.engine.virtual_run import (
     WatchedClock,
     after,
     assert_nothing_left,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import play
+from tests.engine.virtual_run import play
 from weft.core.errors import UnknownReference
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage

@@ -6,7 +6,7 @@ import asyncio
 from contextvars import ContextVar
 from typing import Any
 
-from tests.engine.play import give, node, play, script
+from tests.engine.virtual_run import give, node, play, script
 from weft.core.errors import ModelUnavailable, ToolRaised
 from weft.core.events import NodeLogged, NodeRerouted, NodeStreamed, NodeWaiting
 from weft.core.ids import NodeId

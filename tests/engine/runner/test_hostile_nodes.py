@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import Played, after, echo, ended, fail, for_ever, give, node, play
+from tests.engine.virtual_run import Played, after, echo, ended, fail, for_ever, give, node, play
 from weft.core.budget import Budget
 from weft.core.errors import BuildError, InternalError, WeftError
 from weft.core.events import NodeSpent

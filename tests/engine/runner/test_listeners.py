@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import WatchedClock, after, echo, ended, for_ever, give, node, play
+from tests.engine.virtual_run import WatchedClock, after, echo, ended, for_ever, give, node, play
 from weft.core.events import (
     Event,
     Listener,

@@ -14,8 +14,8 @@ import pytest
 
 from tests.durability.journal.test_resume_state import Works, appending, assert_same, chain
 from tests.durability.recorded import RUN, Recording, go_on, record
-from tests.engine.play import WatchedClock as Clock
-from tests.engine.play import after, assert_nothing_left, ended, node
+from tests.engine.virtual_run import WatchedClock as Clock
+from tests.engine.virtual_run import after, assert_nothing_left, ended, node
 from weft.core.calls import CallId, ModelStreamed, ToolCalled
 from weft.core.errors import StoreError
 from weft.core.events import (

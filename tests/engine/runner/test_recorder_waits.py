@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import WatchedClock as Clock
-from tests.engine.play import after, ended, node
+from tests.engine.virtual_run import WatchedClock as Clock
+from tests.engine.virtual_run import after, ended, node
 from weft.core.calls import CallId, ToolCalled
 from weft.core.errors import StoreError
 from weft.core.ids import NodeId, RunId

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tests.engine.play import (
+from tests.engine.virtual_run import (
     WatchedClock,
     after,
     assert_nothing_left,

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.engine.play import after, echo, fail, for_ever, give, node, play, script
+from tests.engine.virtual_run import after, echo, fail, for_ever, give, node, play, script
 from weft.core.errors import ModelUnavailable
 from weft.core.ids import NodeId
 from weft.engine import AskHuman, Expand, Inputs, Node, NodeContext, NodeFn, Retry

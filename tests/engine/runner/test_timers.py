@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.play import WatchedClock
+from tests.engine.virtual_run import WatchedClock
 from weft.core.ids import NodeId
 from weft.engine import Node
 from weft.engine.runner.tasks import Timers

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.play import Played, after, echo, fail, for_ever, give, node, play, script
+from tests.engine.virtual_run import Played, after, echo, fail, for_ever, give, node, play, script
 from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable
 from weft.core.events import BudgetReached, NodeSpent

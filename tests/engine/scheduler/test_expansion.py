@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import WatchedClock, after, echo, fail, give, node, play
+from tests.engine.virtual_run import WatchedClock, after, echo, fail, give, node, play
 from weft.core.errors import NodeLimit
 from weft.core.events import Event, GraphGrew, NodeFinished, NodeStarted, RunStarted, whole
 from weft.core.ids import NodeId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.play import echo, node, play
+from tests.engine.virtual_run import echo, node, play
 from weft.core.ids import NodeId
 from weft.engine import Inputs, NodeContext
 from weft.engine.scheduler.frontier import Frontier

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import after, echo, fail, give, node, play
+from tests.engine.virtual_run import after, echo, fail, give, node, play
 from weft.core.errors import NodeFailed
 from weft.core.ids import NodeId
 from weft.engine import (

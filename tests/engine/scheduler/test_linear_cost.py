@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import echo, fail, give, node
+from tests.engine.virtual_run import echo, fail, give, node
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.engine import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.play import Played, after, echo, fail, give, node, play, script
+from tests.engine.virtual_run import Played, after, echo, fail, give, node, play, script
 from weft.core.errors import ModelOverloaded, ModelRequestError, ModelUnavailable, WeftError
 from weft.core.events import NodeRerouted, NodeRetrying
 from weft.core.ids import NodeId

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import echo, give, node
 from tests.engine.scheduler.virtual_executor import VirtualExecutor, pause
+from tests.engine.virtual_run import echo, give, node
 from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable, NodeFailed
 from weft.core.events import NodeFinished, NodeStarted

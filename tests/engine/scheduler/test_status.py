@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import after, echo, fail, for_ever, give, node, play
+from tests.engine.virtual_run import after, echo, fail, for_ever, give, node, play
 from weft.core.budget import Budget
 from weft.core.errors import Failure, ModelUnavailable, UnknownReference
 from weft.core.ids import NodeId

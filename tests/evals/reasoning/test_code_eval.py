@@ -17,7 +17,7 @@ from evals.reasoning.code.coder import Coder, Skill
 from evals.reasoning.code.exercises import EXERCISES, Exercise
 from evals.reasoning.code.models import OPTIONS, Tried, rows_of, tried
 from evals.reasoning.code.selecting import Choosing, Examiner
-from tests.reasoning.code.protected import needs_protection
+from tests.reasoning.code.sandbox_support import needs_protection
 from weft.core.ports import ModelRequest
 from weft.reasoning.code.problem import problem_of
 from weft.reasoning.code.prompts import judge_messages

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from tests.planner.strategies import plans, registries
 from tests.profile import examples
 from weft.core.errors import PlanError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
 from weft.planner.check import check

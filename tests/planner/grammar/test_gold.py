@@ -15,7 +15,7 @@ import pytest
 
 import weft
 from evals.planning.data import Skipped, load, load_lines
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from weft.agents.untrusted import identifier
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from evals.planning.registries import random_registry
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from weft.core.errors import PlanError
 from weft.core.values import ToolSpec
 from weft.planner.grammar import GrammarLimits, most_steps, plan_grammar, step_grammar

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planner.grammar.drawing import Grammar
+from tests.planner.grammar.random_texts import Grammar
 from weft.core.values import ToolSpec
 from weft.planner.grammar import step_grammar
 from weft.planner.text.reader import read

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.planner.routing.errand import errand
+from tests.planner.routing.route_run import errand
 from weft.core.errors import (
     ModelUnavailable,
     NodeTimeout,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.planner.routing.errand import errand
+from tests.planner.routing.route_run import errand
 from tests.planner.routing.test_heal import HAVE, PAGES, broken, tools
 from tests.profile import examples
 from weft.core.errors import StoreError

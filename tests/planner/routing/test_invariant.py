@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.planning.healing.oracle import objections, reachable
-from tests.planner.routing.errand import errand
-from tests.planner.routing.world import START, World, faults, graphs
+from tests.planner.routing.random_tool_graphs import START, World, faults, graphs
+from tests.planner.routing.route_run import errand
 from tests.profile import examples
 from weft.core.ports import ModelRequest
 from weft.engine import RunOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reasoning.told import assert_golden, scripted, tokens, told, trace
+from tests.reasoning.scripted_strategy import assert_golden, scripted, tokens, told, trace
 from weft.core.errors import ModelRequestError
 from weft.reasoning.chat.abstraction import ANSWER, PROMPT_VERSION
 from weft.reasoning.question import Document, Question

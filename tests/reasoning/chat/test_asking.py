@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.play import Played, play
+from tests.engine.virtual_run import Played, play
 from weft.core.errors import ModelRequestError, ModelUnavailable
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelClient, ModelRequest

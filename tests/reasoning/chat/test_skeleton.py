@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reasoning.told import assert_golden, scripted, told, trace
+from tests.reasoning.scripted_strategy import assert_golden, scripted, told, trace
 from weft.core.errors import ModelRequestError
 from weft.engine import RunOptions
 from weft.reasoning.chat.skeleton import PROMPT_VERSION, read_route, unsuitable

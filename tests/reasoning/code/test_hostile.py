@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.reasoning.code.hostile import PROGRAMS
-from tests.reasoning.code.protected import Marked, needs_protection
+from tests.reasoning.code.sandbox_support import Marked, needs_protection
 from weft.reasoning.code.sandbox.request import SandboxLimits
 from weft.reasoning.code.sandbox.sandbox import CodeSandbox
 

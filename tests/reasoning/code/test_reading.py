@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from tests.reasoning.code.protected import needs_protection
+from tests.reasoning.code.sandbox_support import needs_protection
 from weft.reasoning.code.bench import ProgramBench, ProgramOutput, canonical, passes
 from weft.reasoning.code.problem import CodeExample, CodeProblem, digest, program_in
 from weft.reasoning.code.sandbox.request import SandboxLimits

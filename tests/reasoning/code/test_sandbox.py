@@ -17,7 +17,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.reasoning.code.protected import Marked, needs_protection, processes_with
+from tests.reasoning.code.sandbox_support import Marked, needs_protection, processes_with
 from weft.core.errors import SandboxError
 from weft.reasoning.code.sandbox.jail.filesystem import why_no_rules
 from weft.reasoning.code.sandbox.outcome import SandboxResult
@@ -150,7 +150,7 @@ def test_cancelling_leaves_no_process() -> None:
 def test_nothing_outlives_weft_itself() -> None:
     source = """
     import asyncio, sys
-    from tests.reasoning.code.protected import Marked
+    from tests.reasoning.code.sandbox_support import Marked
     from weft.reasoning.code.sandbox.sandbox import CodeSandbox
     marked = Marked(CodeSandbox())
     print(marked.mark, flush=True)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from tests.reasoning.code.protected import needs_protection
+from tests.reasoning.code.sandbox_support import needs_protection
 from weft.reasoning.code.sandbox.jail.enclosure import memory_below, why_unwatched
 from weft.reasoning.code.sandbox.jail.seccomp import call_numbers, why_no_filter
 from weft.reasoning.code.sandbox.keeper_process import KeeperReport

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from tests.reasoning.told import assert_golden, scripted, threads, tokens, told, trace
+from tests.reasoning.scripted_strategy import assert_golden, scripted, threads, tokens, told, trace
 from weft.core.errors import ModelRequestError
 from weft.reasoning.mirage.prompts import PROMPT_VERSION
 from weft.reasoning.question import Document, Question

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
+from tests.reasoning.protocols.protocol_trace import assert_golden, model_of, thought_of
 from weft.core.errors import BuildError, ModelUnavailable
 from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from tests.reasoning.told import threads, told
+from tests.reasoning.scripted_strategy import threads, told
 from weft.core.errors import ModelUnavailable
 from weft.core.ports import ModelRequest
 from weft.engine import RunOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
+from tests.reasoning.protocols.protocol_trace import assert_golden, model_of, thought_of
 from weft.reasoning.protocols.npr import Npr
 
 ROUND = "<guideline><plan>1: factor</plan><plan>2: draw</plan></guideline>"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.profile import examples
-from tests.reasoning.told import assert_golden, spelt_trace, told
+from tests.reasoning.scripted_strategy import assert_golden, spelt_trace, told
 from weft.core.ports import ModelRequest
 from weft.reasoning.protocols.pasta import PROMPT_VERSION
 from weft.reasoning.thought import Thought

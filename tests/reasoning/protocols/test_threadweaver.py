@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reasoning.protocols.traced import assert_golden, model_of, thought_of
+from tests.reasoning.protocols.protocol_trace import assert_golden, model_of, thought_of
 from weft.reasoning.protocols.threadweaver import ThreadWeaver
 from weft.reasoning.question import Question
 from weft.testing import TokenReply

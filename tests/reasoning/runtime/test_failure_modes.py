@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.engine.event_stream import assert_well_formed
-from tests.reasoning.protocols.traced import model_of
-from tests.reasoning.runtime.wild import TAGS, Wild, Wildness
+from tests.reasoning.protocols.protocol_trace import model_of
+from tests.reasoning.runtime.random_grammar import TAGS, Wild, Wildness
 from weft.core.budget import Budget
 from weft.core.errors import ModelUnavailable, ReasoningError
 from weft.core.events import Event, NodeLogged, NodeStarted

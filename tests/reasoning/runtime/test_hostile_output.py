@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import FOR_EVER_S, WatchedClock, assert_nothing_left
+from tests.engine.virtual_run import FOR_EVER_S, WatchedClock, assert_nothing_left
 from tests.profile import examples
-from tests.reasoning.runtime.wild import TAGS, Wild, Wildness, WithoutBars, model_of
+from tests.reasoning.runtime.random_grammar import TAGS, Wild, Wildness, WithoutBars, model_of
 from weft.core.errors import Failure
 from weft.core.events import Event, NodeFinished, NodeLogged
 from weft.engine import Graph, Node, Run, RunOptions

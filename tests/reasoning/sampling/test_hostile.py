@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reasoning.told import Told, told
+from tests.reasoning.scripted_strategy import Told, told
 from weft.core.budget import Budget
 from weft.core.errors import ModelOverloaded, ModelRequestError
 from weft.core.ports import Capabilities

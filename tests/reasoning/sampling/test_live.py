@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reasoning.told import Told, told
+from tests.reasoning.scripted_strategy import Told, told
 from weft.core.errors import BuildError, ModelRequestError
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta
 from weft.reasoning.options import ThinkOptions

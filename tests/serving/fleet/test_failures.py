@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.fleet.asking import LONG, answer, asking, events_of, play, settle
+from tests.serving.fleet.fleet_calls import LONG, answer, asking, events_of, play, settle
 from tests.serving.fleet.server import ABLE, CONTEXT, Fate, Server
 from weft.core.errors import (
     ModelError,

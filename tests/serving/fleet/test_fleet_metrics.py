@@ -7,7 +7,7 @@ import asyncio
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving.fleet.asking import answer, asking, play, settle
+from tests.serving.fleet.fleet_calls import answer, asking, play, settle
 from tests.serving.fleet.server import Fate, Server
 from weft.serving.fleet import Fleet
 from weft.serving.telemetry.metrics import RunMetrics

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.serving.fleet.asking import answer, asking, settle
+from tests.serving.fleet.fleet_calls import answer, asking, settle
 from tests.serving.fleet.server import Server
 from weft.core.errors import ModelUnavailable, StartError
 from weft.core.ports import ModelClient

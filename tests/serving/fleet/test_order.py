@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.fleet.asking import answer, asking, play, settle
+from tests.serving.fleet.fleet_calls import answer, asking, play, settle
 from tests.serving.fleet.server import ABLE, Server
 from weft.core.errors import ModelOverloaded
 from weft.core.ports import Capabilities, ModelRequest, Program

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.fleet.asking import LONG, answer, asking, play, settle
+from tests.serving.fleet.fleet_calls import LONG, answer, asking, play, settle
 from tests.serving.fleet.server import LETTERS, Fate, Server
 from weft.core.errors import ModelRequestError
 from weft.core.ports import ModelRequest, Program, Sampling

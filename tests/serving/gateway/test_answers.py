@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.serving.gateway.house import HELLO, Held, House, says, until, with_house
+from tests.serving.gateway.gateway_server import HELLO, Held, House, says, until, with_house
 from weft.core.errors import ModelOverloaded, ModelRequestError, ModelUnavailable
 from weft.core.ports import (
     Capabilities,

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests import late
-from tests.serving.gateway.house import HELLO, KEY, House, says, until, with_house
+from tests import manual_clock
+from tests.serving.gateway.gateway_server import HELLO, KEY, House, says, until, with_house
 from weft.serving.gateway import GatewayKeys
 from weft.testing import FakeModel, Reply
 
@@ -48,7 +48,7 @@ def test_nor_may_the_second_request_of_a_connection_dawdle() -> None:
         writer.write(b"GET /heal")
         ending = asyncio.create_task(rest(reader))
         while not ending.done():
-            late.pass_time(10)
+            manual_clock.pass_time(10)
             await asyncio.sleep(0.01)
         assert b"HTTP" not in ending.result()
 
@@ -85,7 +85,7 @@ async def sends_for_ever(writer: asyncio.StreamWriter) -> None:
     while True:
         writer.write(b"1\r\nx\r\n")
         await writer.drain()
-        late.pass_time(1)
+        manual_clock.pass_time(1)
         await asyncio.sleep(0.005)
 
 

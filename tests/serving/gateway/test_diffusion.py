@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="a local model needs weft[local]")
 
-from tests.serving.gateway.house import HELLO, House, until, with_house
+from tests.serving.gateway.gateway_server import HELLO, House, until, with_house
 from tests.serving.gateway.test_answers import Player, chunks
 from weft.core.ports import TextDelta
 from weft.core.values import Completion, Denoised, Lossy, Message, Usage

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.serving.gateway.house import Held, House, house, run, says, until
+from tests.serving.gateway.gateway_server import Held, House, house, run, says, until
 from weft.core.errors import DuplicateName, ServeError
 from weft.serving.gateway import Gateway, GatewayOptions, ServedModel
 from weft.testing import FakeModel, Reply

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.openai.asking import ask, events, question
+from tests.serving.openai.endpoint_calls import ask, events, question
 from tests.serving.openai.scripted import (
     VLLM,
     EndpointServer,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.openai.asking import question
+from tests.serving.openai.endpoint_calls import question
 from weft.core.errors import CapabilityError, ModelRequestError
 from weft.core.ports import ConcurrentAttention, ModelRequest, Placed, Sampling
 from weft.core.values import Lossless, Message, ToolCall, ToolSpec

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import late
+from tests import manual_clock
 from tests.conformance.model_client import no_tasks_left
-from tests.serving.openai.asking import heard, question
+from tests.serving.openai.endpoint_calls import heard, question
 from tests.serving.openai.scripted import Endpoint, EndpointServer, says
 from weft.core.errors import ModelUnavailable
 from weft.core.ports import Delta, TextDelta, complete
@@ -53,14 +53,14 @@ def test_a_silence_that_lasts_too_long(endpoints: EndpointServer, after: int) ->
             asking = asyncio.create_task(complete(client, question()))
             await endpoint.asked()
             while not asking.done():  # it may not be waiting yet
-                late.pass_time(20)
+                manual_clock.pass_time(20)
                 await asyncio.sleep(0)
             with pytest.raises(ModelUnavailable, match="silent for 20 s") as raised:
                 await asking
             assert raised.value.retryable
             await endpoint.settled(broken_off=1)
 
-    late.run(main())
+    manual_clock.run(main())
     assert endpoint.broken_off == 1
 
 

@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from tests import late
-from tests.serving.openai.asking import ask, question
+from tests import manual_clock
+from tests.serving.openai.endpoint_calls import ask, question
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says
 from weft.core.errors import ModelTimeout
 from weft.core.ports import Delta, complete
@@ -134,12 +134,12 @@ def test_a_late_answer_is_a_timeout_and_the_server_learns_it(
             await client.capabilities()
             asking = asyncio.create_task(complete(client, question(timeout_s=20.0)))
             await endpoint.asked()
-            late.pass_time(20)
+            manual_clock.pass_time(20)
             with pytest.raises(ModelTimeout):
                 await asking
             await endpoint.settled(broken_off=1)
 
-    late.run(main())
+    manual_clock.run(main())
     assert endpoint.broken_off == 1
 
 
@@ -162,12 +162,12 @@ def test_what_came_before_the_end_was_heard(endpoints: EndpointServer) -> None:
 
     def hear(delta: Delta) -> None:
         deltas.append(delta)
-        late.pass_time(20)
+        manual_clock.pass_time(20)
 
     async def main() -> None:
         async with aclosing(OpenAIModel(endpoint.base_url, "m")) as client:
             with pytest.raises(ModelTimeout):
                 await complete(client, question(timeout_s=20.0), hear)
 
-    late.run(main())
+    manual_clock.run(main())
     assert [delta for delta in deltas if delta]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.openai.asking import ask, question
+from tests.serving.openai.endpoint_calls import ask, question
 from tests.serving.openai.scripted import VLLM, EndpointServer, Script, chunk, usage
 from weft.core.ports import Program
 from weft.core.values import Speculated

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.openai.asking import ask, heard, question
+from tests.serving.openai.endpoint_calls import ask, heard, question
 from tests.serving.openai.scripted import EndpointServer, Script, chunk, says
 from weft.core.errors import (
     ModelNotFound,

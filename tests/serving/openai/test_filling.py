@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.openai.asking import ask, question
+from tests.serving.openai.endpoint_calls import ask, question
 from tests.serving.openai.scripted import VLLM, Endpoint, EndpointServer, Script, says
 from weft.core.errors import CapabilityError
 from weft.core.ports import Capabilities, Sampling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.serving.openai.asking import ask, events, heard, question
+from tests.serving.openai.endpoint_calls import ask, events, heard, question
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says, usage
 from weft.core.errors import CapabilityError, ModelOutputError
 from weft.core.ports import (

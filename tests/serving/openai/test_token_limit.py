@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from tests.serving.openai.asking import ask, question
+from tests.serving.openai.endpoint_calls import ask, question
 from tests.serving.openai.scripted import EndpointServer, Json, Script, chunk, says, usage
 from weft.core.errors import ModelOutputError
 from weft.core.ports import ModelRequest, Sampling, complete

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.ui.house import House, house
+from tests.serving.ui.ui_server import House, house
 
 ASSETS = Path(str(files("weft.serving.ui") / "assets"))
 SCRIPTS = sorted(ASSETS.rglob("*.js")) + sorted(ASSETS.rglob("*.mjs"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.serving.ui.house import house
 from tests.serving.ui.scripted import Script, info
+from tests.serving.ui.ui_server import house
 from weft.core.errors import StoreError
 from weft.testing.journal import MemoryJournal
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import Script, info
+from tests.serving.ui.ui_server import House, house
 from weft.core.errors import Failure
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter

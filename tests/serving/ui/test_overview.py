@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.serving.ui.house import house
 from tests.serving.ui.scripted import Script, asking_run, finished_run, info, wide_run
+from tests.serving.ui.ui_server import house
 from weft.engine.analysis.critical_path import bars, critical_path
 from weft.testing.journal import MemoryJournal
 from weft.workflow.history.run_history import read_history

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import Script, asking_run, brief_run, finished_run, info
+from tests.serving.ui.ui_server import House, house
 from weft.testing.journal import MemoryJournal
 
 HUGE = 10_000_000

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.agents.openapi.house import Shop, document
+from tests.agents.openapi.api_server import Shop, document
 from weft.core.errors import SourceError
 from weft.core.values import ToolCall
 from weft.testing import FakeModel, FakeTools, Reply

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.case import loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.core.errors import Failure, RunExists, SourceError
 from weft.core.events import NodeFinished, NodeInfo, Outcome, RunFinished, RunStarted
 from weft.core.ids import NodeId, RunId

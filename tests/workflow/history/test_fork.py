@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.workflow.case import loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.core.errors import UnknownReference
 from weft.core.events import NodeInfo
 from weft.core.ids import NodeId

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import weft
-from tests.agents.loops.talk import call, says
+from tests.agents.loops.scripted_agent import call, says
 from tests.workflow.case import WHOLE, echo
 from weft.core.call_context import current_key
 from weft.core.errors import ModelUnavailable, NotDone, ToolRaised, ToolResultError

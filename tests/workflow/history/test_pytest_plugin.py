@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.case import loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.pytest_plugin import Replaying
 from weft.workflow.history.cassette_file import read_cassette, write_cassette
 

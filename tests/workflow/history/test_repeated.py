@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from tests.workflow.case import HEAD, loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.core.errors import InputError, NotDone
 from weft.core.ids import NodeId
 from weft.durability.calls import Confirmation

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import weft
 from tests.profile import examples
 from tests.workflow.case import WHOLE, loads
-from tests.workflow.history.house import House, ended
 from tests.workflow.history.programs import programs
+from tests.workflow.history.recorded_runs import House, ended
 from weft.core.errors import BuildError, ModelUnavailable, ToolRaised
 from weft.core.ids import NodeId
 from weft.core.ports import ModelRequest

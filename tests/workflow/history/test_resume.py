@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.workflow.case import loads
-from tests.workflow.history.house import House, ended
+from tests.workflow.history.recorded_runs import House, ended
 from weft.core.errors import (
     InputError,
     ModelUnavailable,

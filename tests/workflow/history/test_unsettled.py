@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.workflow.case import loads
-from tests.workflow.history.house import House
+from tests.workflow.history.recorded_runs import House
 from weft.core.calls import ToolCalled
 from weft.core.errors import InputError
 from weft.core.ids import NodeId

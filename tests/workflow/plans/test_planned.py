@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from tests.agents.loops.playing import ContentWhenDone, ScriptedModel, play_agent
+from tests.agents.loops.agent_run import ContentWhenDone, ScriptedModel, play_agent
 from tests.agents.loops.test_replanning import CASES, Replanner
 from tests.planner.plan_graph import JOIN, graph_of
 from tests.planner.runnable import ComputingTools, evaluate, plans, random_plan

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="decoders need weft[local]")
 
 import weft
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from tests.workflow.case import HEAD, loads, run
 from weft.cli.console import console_on
 from weft.cli.reports.outcome import print_report
@@ -77,7 +77,7 @@ def test_nodes_of_one_model_may_differ() -> None:
 
 def test_the_threads_of_a_node_that_thinks_ask_for_its_decoder() -> None:
     thinking = '  a: {model: small, prompt: "About {{ topic }}", decode: lookup, think: chorus}'
-    with chorus.registered():
+    with thread_strategy.registered():
         requests = asked(thinking)
     assert {request.decode for request in requests} == {Lossless("lookup")}
 

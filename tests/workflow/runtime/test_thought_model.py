@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.workflow import chorus
+from tests.workflow import thread_strategy
 from weft.core.errors import (
     BuildError,
     CapabilityError,
@@ -28,7 +28,7 @@ from weft.workflow.runtime.models.think import ThoughtModel, question_of
 
 @pytest.fixture(autouse=True)
 def _chorus() -> Iterator[None]:
-    with chorus.registered():
+    with thread_strategy.registered():
         yield
 
 

@@ -1,4 +1,4 @@
-"""The messages of a loop, and the dialogue over them: ask, parse the reply, correct, ask again.
+"""The messages of a loop, and the dialogue on them: ask, parse the reply, correct, ask again.
 
 Messages are only appended, so that a server finds each request's beginning in its prefix cache.
 Only a conversation that outgrows the model's context is shortened.
@@ -26,17 +26,17 @@ from weft.engine.graph.content_digest import DigestTexts
 
 _UNKNOWN_CONTEXT_TOKENS: Final = 32_768
 _TOKENS_PER_CHAR: Final = 1 / 2
-"""Of text that was not sent yet. Prose takes about half of that, numbers and codes do not."""
+"""The estimate for new text. Prose takes about half of that, numbers and codes take more."""
 
 _FILLED_AGAIN: Final = 0.75
-"""Shortening goes on down to this part of the room, so that not every turn has to shorten."""
+"""Shortening continues down to this share of the room, so that not every turn has to shorten."""
 
 
 class Conversation:
-    """The messages so far, and how many tokens they may take.
+    """The messages so far, bounded by the model's context.
 
-    `context_tokens`: what the model can hold (None: nobody knows), of which `answer_tokens` are
-    left for its answer, though never more than half.
+    `context_tokens`: the size of the context (None: unknown), of which `answer_tokens`, but at most
+    half, are reserved for the answer.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages, as the next request takes them."""
+        """All messages, for the next request."""
         return tuple(self._messages)
 
     def say(self, message: Message, brief: str | None = None) -> None:
-        """Append `message`; `brief` may take the place of its content where room is short."""
+        """Append `message`; `brief` may replace its content where room is short."""
         if brief is not None and len(brief) < len(message.content):
             short = Message(message.role, brief, message.tool_calls, message.tool_call_id)
             self._briefs[len(self._messages)] = short
@@ -64,7 +64,7 @@ class Conversation:
         self._chars += _chars(message)
 
     def measure(self, usage: Usage) -> None:
-        """Learn from the last request how many tokens a character takes; call it before `say`."""
+        """Update the tokens per character from the last request; call it before `say`."""
         chars = self._chars
         if usage.prompt_tokens and chars:
             self._tokens_per_char = usage.prompt_tokens / chars
@@ -72,11 +72,11 @@ class Conversation:
 
     @property
     def half_chars(self) -> int:
-        """How many characters fill half of the room: what one message should take at most."""
+        """The number of characters in half of the room: the most that one message should take."""
         return int(self._room / self._new_rate / 2)
 
     def fit(self, log: Callable[[str], None]) -> None:
-        """Shorten the oldest messages that have a brief form, if there is no room; say so."""
+        """Shorten the oldest messages with a brief form, if there is no room; logs it."""
         if self._tokens() <= self._room:
             return
         shortened = 0
@@ -106,13 +106,13 @@ def _chars(message: Message) -> int:
 
 
 CORRECTIONS: Final = 2
-"""How often in a row a model is told that its reply cannot be used, before the agent gives up."""
+"""The number of corrections in a row after which the agent gives up."""
 
 
 class Dialogue:
-    """One conversation with `model`: ask, read the reply, correct it, ask again.
+    """A conversation with `model`: ask, parse the reply, correct it, ask again.
 
-    `names` are those of the nodes in which the model is asked, in turn; else `turn1`, `turn2`...
+    `names` are those of the nodes of its requests; by default `turn1`, `turn2`...
     """
 
     def __init__(
@@ -137,15 +137,15 @@ class Dialogue:
 
     @property
     def half_chars(self) -> int:
-        """How long one message should be at most, in characters."""
+        """The longest message, in characters."""
         return self._conversation.half_chars
 
     def tell(self, text: str, brief: str | None = None) -> None:
-        """Say `text` to the model with the next question; `brief` where room becomes short."""
+        """Append `text` as the user's message; `brief` replaces it where room is short."""
         self._conversation.say(Message("user", text), brief)
 
     def report(self, observed: Sequence[Observation], *notes: str) -> None:
-        """Tell what calls came to, in their order; each gets the same share of the room."""
+        """Append the results of calls, in order; each gets an equal share of the room."""
         room = self.half_chars
         share = min(RESULT_CHARS, max(BRIEF_CHARS, room // len(observed)))
         # The calls themselves take room too.
@@ -156,32 +156,32 @@ class Dialogue:
     async def ask(self, context: NodeContext, form: ReplyFormat) -> ParsedReply:
         """The model's next reply.
 
-        Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used.
+        Raises: `AgentError` when the call fails, or no reply is usable.
         """
-        for asked in range(1, 2 + CORRECTIONS):
+        for attempt in range(1, 2 + CORRECTIONS):
             self._conversation.fit(context.log)
             request, name = self._request(form), next(self._names)
             self._last = last = await ask(context, name, self._model, request, self._texts)
             self._conversation.measure(last.usage)
             try:
-                # In a thread: a value that is hard to check takes its time.
+                # In a thread: checking a value may take long.
                 reply = await asyncio.to_thread(self._read, last, form)
             except ModelOutputError as error:
                 problem = str(error)
             else:
-                if not last.tool_calls:  # these are said when their results are there
+                if not last.tool_calls:  # these are appended together with their results
                     self._conversation.say(Message("assistant", last.text or NO_TEXT))
                 return reply
             self._conversation.say(Message("assistant", last.text or NO_TEXT))
-            if asked > 1 and is_costly(last):
+            if attempt > 1 and is_costly(last):
                 break
             context.log(f"the reply cannot be used: {problem}")
             form = self._form_after(last, form)
             self.tell(self._correction(problem, form))
-        raise gave_up_error(context, last, problem, asked)
+        raise gave_up_error(context, last, problem, attempt)
 
     def _request(self, form: ReplyFormat) -> ModelRequest:
-        # An answer alone is never cut off, not even at a stop sequence.
+        # No stop sequence may cut off a final answer.
         stops = form.calls and not self._constrained
         return ModelRequest(
             self._conversation.messages,
@@ -193,7 +193,7 @@ class Dialogue:
         return read_reply(completion, form)
 
     def _form_after(self, _: Completion, form: ReplyFormat) -> ReplyFormat:
-        """What may follow a reply that cannot be used."""
+        """The format of the next reply after an unusable one."""
         return form
 
     def _correction(self, problem: str, form: ReplyFormat) -> str:
@@ -201,7 +201,7 @@ class Dialogue:
 
 
 def is_constrained(options: AgentOptions, capabilities: Capabilities) -> bool:
-    """Whether the model is held to a schema."""
+    """Whether the model's output is constrained to a schema."""
     return options.constrain != "never" and capabilities.structured_output
 
 
@@ -213,11 +213,11 @@ async def begin_dialogue(
     form: ReplyFormat,
     names: Iterator[str] | None = None,
 ) -> Dialogue:
-    """A dialogue that begins with `rules` and the spelling of `form`, once `model` is ready.
+    """A dialogue that begins with `rules` and the description of `form`, once `model` is ready.
 
     Raises: `ModelError`, `ServeError`.
     """
-    able = await ready(context, model)
-    constrained, own = is_constrained(options, able), options.instructions
+    capabilities = await ready(context, model)
+    constrained, own = is_constrained(options, capabilities), options.instructions
     opening = [system(rules, form, constrained=constrained, instructions=own)]
-    return Dialogue(model, options, able, opening, names)
+    return Dialogue(model, options, capabilities, opening, names)

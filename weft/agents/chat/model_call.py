@@ -1,4 +1,4 @@
-"""One model call as a node of its own: streamed, retried, ended where the text repeats itself."""
+"""One model call as a node: streamed, retried, and ended when the text repeats itself."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from weft.engine.graph.content_digest import DigestTexts
 
 _RETRY: Final = Retry()
 _GRACE_S: Final = 1.0
-_LOOK_EVERY_CHARS: Final = 40
+_CHECK_EVERY_CHARS: Final = 40
 
 
 class ModelGaveUp(AgentError):
-    """A model wrote nothing that can be used, however often it was told."""
+    """A model wrote nothing usable, even after corrections."""
 
 
 class _RepetitionFound(Exception):
-    """The text that streams says the same again and again."""
+    """The streamed text repeats itself."""
 
 
 async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
-    """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
+    """The capabilities of `model`, after starting it if needed. Raises: `ModelError`."""
     if isinstance(model, Startable):
         await model.start(context.log)
     return await model.capabilities()
@@ -50,21 +50,20 @@ async def ask(
     request: ModelRequest,
     texts: DigestTexts | None = None,
 ) -> Completion:
-    """The model's answer to `request`, asked in the node `name` inside the scope of `context`.
+    """The model's answer to `request`, from the node `name` inside the scope of `context`.
 
-    The text streams; what breaks off is asked again. One that goes round in circles is ended, with
-    the finish reason "error". An answer that does not fit the schema of
-    `request` is returned all the same, with the finish reason "error" or "length". A schema that
-    the model cannot be held to is left out, and logged. `texts` knows the earlier requests of the
-    same conversation.
+    The text streams; a broken stream is retried. A text that repeats itself is ended, with the
+    finish reason "error". An answer that does not fit the schema is returned with the finish reason
+    "error" or "length". A schema that the model does not support is left out, and logged. `texts`
+    caches digests of the conversation's earlier requests.
 
-    Raises: `AgentError`, which names the node and its failure.
+    Raises: `AgentError` with the node and its failure.
     """
     place = inside(context.scope, name)
     policy = Policy(spends=True, resource=model.model, retry=_RETRY)
-    asked = identity("model", model.model, request, texts=texts)
+    digest = identity("model", model.model, request, texts=texts)
     work = model_call_fn(model, request)
-    context.append([Node(place, work, policy=policy, kind="model", identity=asked)])
+    context.append([Node(place, work, policy=policy, kind="model", identity=digest)])
     outcome = await context.outcome(place)
     if isinstance(outcome.value, Completion):
         return outcome.value
@@ -78,31 +77,31 @@ async def ask(
 
 
 def model_call_fn(model: ModelClient, request: ModelRequest) -> NodeFn:
-    """A work whose value is the `Completion` that `ask` promises."""
+    """A node function whose value is the `Completion` of `ask`."""
 
     async def work(context: NodeContext, _: Inputs) -> Completion:
         try:
-            return await _asked(context, model, request)
+            return await _generate(context, model, request)
         except ModelRequestError as error:
             if request.schema is None:
                 raise
             context.log(f"asked again without a schema: {error}")
-            return await _asked(context, model, replace(request, schema=None))
+            return await _generate(context, model, replace(request, schema=None))
 
     return work
 
 
-async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
+async def _generate(context: NodeContext, model: ModelClient, request: ModelRequest) -> Completion:
     text = ""
-    looked_at = 0
+    checked_chars = 0
 
     def show(delta: Delta) -> None:
-        nonlocal text, looked_at
+        nonlocal text, checked_chars
         if isinstance(delta, TextDelta):
             text += delta.text
             context.stream(delta.text, len(delta.token_ids) or 1)
-            if len(text) - looked_at >= _LOOK_EVERY_CHARS:
-                looked_at = len(text)
+            if len(text) - checked_chars >= _CHECK_EVERY_CHARS:
+                checked_chars = len(text)
                 if repeats_itself(text):
                     raise _RepetitionFound
 
@@ -127,7 +126,7 @@ async def _asked(context: NodeContext, model: ModelClient, request: ModelRequest
 
 
 def with_node_context(request: ModelRequest, context: NodeContext) -> ModelRequest:
-    """`request` with what its node knows: priority, program, time left, at most the tokens left."""
+    """`request` with its node's priority, program, time and token limits."""
     left, wanted = context.tokens_left(), request.sampling.max_tokens
     if left is not None:
         wanted = max(1, left if wanted is None else min(wanted, left))
@@ -137,18 +136,18 @@ def with_node_context(request: ModelRequest, context: NodeContext) -> ModelReque
         sampling=replace(request.sampling, max_tokens=wanted),
         priority=context.priority,
         program=context.program,
-        # The engine ends a call that is late; the server learns when nobody can be waiting.
+        # The engine ends a late call; the server's timeout only frees its resources.
         timeout_s=None if left_s is None else left_s + _GRACE_S,
     )
 
 
 def is_costly(completion: Completion) -> bool:
-    """Whether an unusable reply is corrected only once: it was long, and led nowhere."""
+    """Whether an unusable reply is corrected only once, because it was long."""
     return completion.finish_reason in ("length", "error")
 
 
 def gave_up_error(context: NodeContext, last: Completion, problem: str, times: int) -> ModelGaveUp:
-    """The error of a model that wrote nothing usable so many `times` in a row."""
+    """The error after `times` unusable replies in a row."""
     cut_off = last.finish_reason == "length"
     return ModelGaveUp(
         f"{last.model or 'the model'} wrote nothing that can be used {times} times in a row; the"

@@ -1,6 +1,6 @@
-"""What a model wrote, as JSON or text that fits a schema, with errors that the model can act on.
+"""Parses a model's output as JSON or text of a schema, with errors that the model can act on.
 
-Models write JSON in code fences, with raw newlines and with talk around it. Nothing is evaluated.
+Models write JSON in code fences, with raw newlines and with text around it. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.validation import SchemaRefused, compile_schema, violation
 
 
 def text_of(value: Any) -> str:
-    """`value` as JSON; a text as it is."""
+    """`value` as JSON; a text unchanged."""
     if isinstance(value, str):
         return value
     try:
@@ -27,9 +27,9 @@ def text_of(value: Any) -> str:
 
 
 def excerpt(text: str, chars: int) -> str:
-    """`text`, or its beginning and end, about `chars` long, with how much is missing between.
+    """`text`, or its beginning and end, about `chars` long, with a note on the missing part.
 
-    Halves of characters that no encoding knows (lone surrogates) become question marks.
+    Lone surrogates become question marks.
     """
     if len(text) > chars:
         end = chars // 4
@@ -49,9 +49,9 @@ _DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def decode_json(text: str, what: str) -> Any:
-    """The value that `text` spells, in a code fence or not.
+    """The JSON value of `text`, in a code fence or not.
 
-    Raises: `ModelOutputError`, which calls it `what`.
+    Raises: `ModelOutputError`; `what` names the text.
     """
     try:
         return _DECODER.decode(unfenced(text).strip())
@@ -60,7 +60,7 @@ def decode_json(text: str, what: str) -> Any:
 
 
 def first_json(text: str) -> Any:
-    """The value that `text` begins with. A model may go on with a result that it made up.
+    """The JSON value at the beginning of `text`. A model may append a result that it made up.
 
     Raises: `ModelOutputError`, also when another object follows.
     """
@@ -75,7 +75,7 @@ def first_json(text: str) -> Any:
 
 
 def find_object(keys: Collection[str], text: str) -> dict[str, Any] | None:
-    """The first object in `text` that has one of `keys`, whatever stands around it."""
+    """The first object in `text` that has one of `keys`, or None."""
     start = -1
     for _ in range(_ATTEMPTS):
         start = text.find("{", start + 1)
@@ -91,7 +91,7 @@ def find_object(keys: Collection[str], text: str) -> dict[str, Any] | None:
 
 
 def check_schema(schema: JsonSchema) -> None:
-    """Raises: `BuildError` when `schema` is none that answers can be checked with."""
+    """Raises: `BuildError` when `schema` cannot be used to check answers."""
     try:
         compile_schema(schema)
     except SchemaRefused as error:
@@ -101,9 +101,9 @@ def check_schema(schema: JsonSchema) -> None:
 
 
 def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
-    """The answer that was `written`, as text or JSON: of the `schema`, or without one a text.
+    """The answer from `written`, text or JSON: a value of `schema`, or without one a text.
 
-    Raises: `ModelOutputError` when it is not, or when it is empty.
+    Raises: `ModelOutputError` when it does not fit, or is empty.
     """
     if schema is None:
         text = text_of(written).strip()

@@ -1,4 +1,4 @@
-"""Results of calls as lines of a prompt, in which text of others is only JSON."""
+"""Formats results of calls as lines of a prompt; untrusted text appears only as JSON."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from weft.agents.chat.model_output import excerpt, text_of
 from weft.core.events import Outcome
 
 RESULT_CHARS: Final = 4_000
-"""How much of one result a model is shown."""
+"""The most characters of one result in a prompt."""
 
 BRIEF_CHARS: Final = 200
-"""How much of it stays where a conversation has become too long."""
+"""The most characters of one result in a shortened conversation."""
 
 _NAME_CHARS: Final = 80
 _ARGUMENT_CHARS: Final = 300
@@ -22,7 +22,7 @@ _REASON_CHARS: Final = 500
 
 
 def format_observation(observation: Observation, chars: int = RESULT_CHARS) -> str:
-    """`3. search(query="tea") -> "..."`: the call, and what it came to, failures included."""
+    """`3. search(query="tea") -> "..."`: the call and its outcome, failures included."""
     given = observation.arguments.items()
     arguments = ", ".join(f"{_name(name)}={_json(value)}" for name, value in given)
     call = f"{observation.number}. {_name(observation.tool)}({arguments})"
@@ -34,7 +34,7 @@ def format_observations(
 ) -> list[str]:
     """`format_observation` of each, about `chars` long in all.
 
-    Where that is not enough, the oldest results are shortened, and then left out; which is said.
+    To fit, the oldest results are shortened, and then left out with a note.
     """
     lines = [format_observation(observation, each) for observation in observations]
     total = sum(map(len, lines))
@@ -54,7 +54,7 @@ def format_observations(
 
 
 def format_outcome(outcome: Outcome, chars: int = RESULT_CHARS) -> str:
-    """The result as JSON, at most about `chars` long; or why there is none."""
+    """The result as JSON, at most about `chars` long; or the reason why there is none."""
     if outcome.ok:
         if isinstance(outcome.value, str):
             return json.dumps(excerpt(outcome.value, chars), ensure_ascii=False)

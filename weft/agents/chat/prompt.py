@@ -1,7 +1,7 @@
 """The prompts that all loops share: rules, tools, reply format, results, corrections.
 
-Change a prompt, and its version and golden file change with it: figures name the version.
-`weft.agents.chat.reply` parses both reply formats, whichever was asked for.
+Change the version and the golden file with any prompt: figures name the version.
+`weft.agents.chat.reply` parses both reply formats, independent of the requested one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _CALL = '{"name": "TOOL", "arguments": {"PARAMETER": VALUE}}'
 
 
 def system(rules: str, form: ReplyFormat, *, constrained: bool, instructions: str) -> Message:
-    """The first message. `constrained`: the model is held to JSON; else it writes labelled lines.
+    """The first message. `constrained`: replies are JSON by a schema; otherwise labelled lines.
 
-    `instructions` are the user's own, and come last.
+    `instructions` are the user's, and come last.
     """
     spelled = _as_json(form) if constrained else _as_lines(form)
     parts = [rules, _tools(form.tools), spelled, instructions]
@@ -29,31 +29,31 @@ def system(rules: str, form: ReplyFormat, *, constrained: bool, instructions: st
 
 
 def _tools(tools: Sequence[ToolSpec]) -> str:
-    """One line of JSON for each tool: what it takes, and what it returns where that is known."""
+    """One line of JSON for each tool: name, description, parameters, and result if declared."""
     return "\n".join(["Tools:", *map(_tool, tools)]) if tools else ""
 
 
 def _tool(tool: ToolSpec) -> str:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
     }
     if tool.result is not None:
-        told["returns"] = tool.result
-    return json.dumps(told, ensure_ascii=False, default=dict)
+        fields["returns"] = tool.result
+    return json.dumps(fields, ensure_ascii=False, default=dict)
 
 
 def _as_json(form: ReplyFormat) -> str:
-    ways = []
+    forms = []
     if form.calls:
         inside = f'"calls": [{_CALL}, ...]' if form.many else f'"call": {_CALL}'
-        ways.append(f"- to use {'tools' if form.many else 'a tool'}: " + _reply(inside))
+        forms.append(f"- to use {'tools' if form.many else 'a tool'}: " + _reply(inside))
     if form.replan:
-        ways.append("- to ask for more: " + _reply('"replan": "what is missing"'))
-    ways.append("- to answer: " + _reply('"answer": ANSWER'))
+        forms.append("- to ask for more: " + _reply('"replan": "what is missing"'))
+    forms.append("- to answer: " + _reply('"answer": ANSWER'))
     begin = "Reply with one JSON object and nothing else:"
-    return "\n".join([begin, *ways, f"ANSWER is {answer_words(form.answer)}"])
+    return "\n".join([begin, *forms, f"ANSWER is {answer_words(form.answer)}"])
 
 
 def _reply(inside: str) -> str:
@@ -61,45 +61,45 @@ def _reply(inside: str) -> str:
 
 
 def _as_lines(form: ReplyFormat) -> str:
-    ways = []
+    forms = []
     if form.calls:
         more = "\nCall: ..." if form.many else ""
         which = "tools, with a line for each call" if form.many else "a tool"
-        ways.append(f"To use {which}:\nThought: why\nCall: {_CALL}{more}")
+        forms.append(f"To use {which}:\nThought: why\nCall: {_CALL}{more}")
     if form.replan:
-        ways.append("To ask for more:\nThought: why\nReplan: what is missing")
-    ways.append("To answer:\nThought: why\nAnswer: ANSWER")
+        forms.append("To ask for more:\nThought: why\nReplan: what is missing")
+    forms.append("To answer:\nThought: why\nAnswer: ANSWER")
     begin = "Reply in one of these forms, with these labels:"
-    return "\n\n".join([begin, *ways, f"ANSWER is {answer_words(form.answer)}"])
+    return "\n\n".join([begin, *forms, f"ANSWER is {answer_words(form.answer)}"])
 
 
 def answer_words(schema: JsonSchema | None) -> str:
-    """What an answer is: a text, or JSON of a schema."""
+    """The description of an answer: a text, or JSON of a schema."""
     if schema is None:
         return "a text that answers the question, and is short where the question is simple."
-    told = json.dumps(schema, ensure_ascii=False, default=dict)
-    return f"JSON that fits this JSON Schema: {told}"
+    text = json.dumps(schema, ensure_ascii=False, default=dict)
+    return f"JSON that fits this JSON Schema: {text}"
 
 
 TURNS_PROMPT_VERSION: Final = "turns-3"
 
 NO_TEXT: Final = "(nothing)"
-"""Stands for a reply without text, which not every server takes back."""
+"""Replaces a reply without text, which some servers reject."""
 
 STOP: Final = ("\nResults of the calls:",)
-"""Where a model that is not held to a form stops: results are not its to write."""
+"""The stop sequence of unconstrained replies: the loop writes the results, not the model."""
 
 LAST: Final = "No call is left. Answer now with what you know."
 
 
 def results(lines: Sequence[str], *notes: str) -> str:
-    """The results of calls, one to a line, and what else there is to say."""
-    told = "Results of the calls:\n" + ("\n".join(lines) if lines else "(none)")
-    return "\n\n".join([told, *(note for note in notes if note)])
+    """The results of calls, one per line, and notes."""
+    text = "Results of the calls:\n" + ("\n".join(lines) if lines else "(none)")
+    return "\n\n".join([text, *(note for note in notes if note)])
 
 
 def left_out(calls: int) -> str:
-    """That calls were not made because they were too many; nothing where none was."""
+    """A note on calls that were left out; empty for none."""
     if not calls:
         return ""
     which = "One more call was" if calls == 1 else f"{calls:,} more calls were"
@@ -107,7 +107,7 @@ def left_out(calls: int) -> str:
 
 
 def repeated(number: int) -> str:
-    """That a call was made before."""
+    """A note that a call was made before."""
     return (
         f"This call was made before: its result is number {number}, and it was not made again."
         " Make a different call, or answer."
@@ -115,7 +115,7 @@ def repeated(number: int) -> str:
 
 
 def correction(problem: str, form: ReplyFormat, *, constrained: bool) -> str:
-    """That a reply cannot be used, why, and what is wanted."""
+    """The correction of an unusable reply: the problem, and the expected form."""
     if constrained:
         wanted = "Give the answer now." if form.final else "Use one of the forms above."
     else:

@@ -1,4 +1,4 @@
-"""Text that goes round in circles: a model that no longer says anything new."""
+"""Detects text that repeats itself, when a model no longer writes anything new."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _COUNTED: Final = "\0"
 _COUNTER: Final = re.compile(r"[0-9]+")
 _LEAST_LETTERS: Final = 20
 _FORM: Final = frozenset('{}[]()":=')
-"""Signs of calls and of JSON, of which lists may well count on."""
+"""Characters of calls and JSON, whose lists may count on."""
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether the text ends in saying the same again and again.
+    """Whether the end of the text repeats itself.
 
-    A sentence counts from its fourth time, something shorter from its eighth and from 200
-    characters: short answers may well repeat. A sentence that only counts on, as in "7. the same,
-    8. the same", counts from its eighth time. Blank space around the text does not count: a text
-    is judged alike while it streams and when it is read.
+    A sentence counts from its fourth repetition; a shorter unit from its eighth and from 200
+    characters, since short answers may repeat. A sentence that differs only in a counting number,
+    as in "7. the same, 8. the same", counts from its eighth repetition. White space around the text
+    is ignored: streamed and complete texts are judged alike.
     """
     text = text.strip()
     return _unit(text) is not None or _counts_on(text)
 
 
 def _unit(text: str, times: int = _TIMES_OF_LONG) -> str | None:
-    """What the text repeats at its end."""
+    """The unit that the text repeats at its end."""
     for length in range(1, min(_LONGEST_UNIT, len(text) // times) + 1):
         least = times if length >= _LONG_UNIT else max(_TIMES, -(-_LEAST_CHARS // length))
         unit = text[-length:]
@@ -40,7 +40,7 @@ def _unit(text: str, times: int = _TIMES_OF_LONG) -> str | None:
 
 
 def _counts_on(text: str) -> bool:
-    """Whether the text repeats itself but for one number in each repetition, which counts on."""
+    """Whether the text repeats itself except for one number that counts on."""
     unit = _unit(_COUNTER.sub(_COUNTED, text), _TIMES)
     if unit is None or unit.count(_COUNTED) != 1 or not _FORM.isdisjoint(unit):
         return False

@@ -1,7 +1,7 @@
-"""The parsed reply of a model: calls of tools, a wish for another plan, or an answer.
+"""Parses a model's reply: calls of tools, a request for another plan, or an answer.
 
-Two formats are read, whichever was asked for: the JSON of `weft.agents.chat.reply_format`, and
-lines that begin with a label (`Thought:`, `Call:`, `Replan:`, `Answer:`).
+Two formats are accepted, independent of the requested one: the JSON of
+`weft.agents.chat.reply_format`, and labelled lines (`Thought:`, `Call:`, `Replan:`, `Answer:`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LABEL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LabelledReply:
-    """What stands behind each label; of thoughts the first."""
+    """The text after each label; of thoughts the first."""
 
     thought: str = ""
     calls: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class LabelledReply:
 
 
 def split_labels(text: str) -> LabelledReply | None:
-    """The parts of `text`, or None where no line has a label. An answer goes on to the end."""
+    """The parts of `text`, or None where no line has a label. An answer extends to the end."""
     thought, replan, answer = "", None, None
     calls: list[str] = []
     found = list(_LABEL.finditer(text))
@@ -64,14 +64,14 @@ def split_labels(text: str) -> LabelledReply | None:
 
 _NAMES: Final = ("name", "tool")
 _ARGUMENTS: Final = ("arguments", "parameters", "args")
-_WAYS: Final = ("next", "call", "calls", "replan", "answer")
+_REPLY_KEYS: Final = ("next", "call", "calls", "replan", "answer")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A call that a model asked for; whether there is such a tool has not been looked at.
+    """A call that a model requested; the tool may not exist.
 
-    `problem`: why it cannot even be tried.
+    `problem`: why it cannot be tried.
     """
 
     tool: str
@@ -81,9 +81,9 @@ class RequestedCall:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """One reply: `calls`, or else `replan` (what is missing), or else `answer`.
+    """One reply: `calls`, or `replan` (what is missing), or `answer`.
 
-    `left_out` counts calls above the number that the form allows.
+    `left_out` counts calls beyond the limit of the format.
     """
 
     thought: str = ""
@@ -94,11 +94,11 @@ class ParsedReply:
 
 
 def read_reply(completion: Completion, form: ReplyFormat) -> ParsedReply:
-    """The reply in the text of `completion`. Nothing of an answer is ever cut away.
+    """The reply in the text of `completion`. An answer is never truncated.
 
-    Calls count more than an answer beside them: that was written before their results were known.
+    Calls take precedence over an answer after them, which was written without their results.
 
-    Raises: `ModelOutputError` in words that the model can act on.
+    Raises: `ModelOutputError` with a message for the model.
     """
     text = completion.text.strip()
     check_repetition(text)
@@ -112,13 +112,13 @@ def read_reply(completion: Completion, form: ReplyFormat) -> ParsedReply:
 
 
 def check_repetition(text: str) -> None:
-    """Raises: `ModelOutputError` when `text` goes round in circles."""
+    """Raises: `ModelOutputError` when `text` repeats itself."""
     if repeats_itself(text):
         raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
 
 
 def cut_off_error(completion: Completion) -> ModelOutputError:
-    """The error of a reply that was longer than it may be."""
+    """The error of a reply that reached its token limit."""
     tokens = completion.usage.completion_tokens or "too many"
     return ModelOutputError(f"it was cut off after {tokens} tokens", hint="write less")
 
@@ -128,7 +128,7 @@ def _read(text: str, form: ReplyFormat, cut_off: bool) -> ParsedReply:
         raise ModelOutputError("it was empty")
     found = split_labels(text)
     if found is None or text.startswith(("{", "```")):
-        written = find_object(_WAYS, text)
+        written = find_object(_REPLY_KEYS, text)
         if written is not None:
             return _from_json(written, form)
     if found is None:
@@ -139,12 +139,12 @@ def _read(text: str, form: ReplyFormat, cut_off: bool) -> ParsedReply:
 
 
 def _unlabelled(text: str, form: ReplyFormat) -> LabelledReply:
-    """Where only an answer will do, text without any form is the answer."""
+    """The unlabelled text as the answer, where only an answer is allowed."""
     broken = text.startswith("{") and form.answer is None
     if form.final and not broken:
         return LabelledReply(answer=text)
     if broken:
-        decode_json(text, "it")  # says where it breaks, if it does
+        decode_json(text, "it")  # raises with the position of the error
     raise ModelOutputError("it holds neither a call nor an answer in the form asked for")
 
 
@@ -181,11 +181,11 @@ def _from_labels(found: LabelledReply, form: ReplyFormat) -> ParsedReply:
 def _with_calls(thought: str, calls: list[Any], form: ReplyFormat) -> ParsedReply:
     if not form.calls:
         raise ModelOutputError("no call can be made any more: an answer is needed")
-    kept = tuple(_wanted(call) for call in calls[: form.calls])
+    kept = tuple(_requested(call) for call in calls[: form.calls])
     return ParsedReply(thought, kept, len(calls) - len(kept))
 
 
-def _wanted(call: Any) -> RequestedCall:
+def _requested(call: Any) -> RequestedCall:
     if not isinstance(call, Mapping):
         raise ModelOutputError('a call is an object with "name" and "arguments"')
     name = next((call[key] for key in _NAMES if key in call), None)

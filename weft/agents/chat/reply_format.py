@@ -1,4 +1,4 @@
-"""What a model's next reply may be, as a JSON Schema: calls of tools, an answer, another plan."""
+"""The format of a model's next reply as a JSON Schema: tool calls, an answer, another plan."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ _OF_A_DOCUMENT = ("$id", "$schema")
 
 
 class SchemaDefinitions:
-    """The `$defs` of a schema that is being put together from others."""
+    """The `$defs` of a schema that is composed of others."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
 
     def embed(self, schema: JsonSchema) -> dict[str, Any]:
-        """A schema that means the same as `schema` and may stand anywhere in the larger one.
+        """A schema equivalent to `schema` for any place in the composed one.
 
-        One that refers to itself is kept among the definitions, and referred to.
+        One that refers to itself is moved to the definitions, and referred to.
         """
         own = {key: value for key, value in schema.items() if key not in _OF_A_DOCUMENT}
         name = f"d{len(self.schemas)}"
-        moved = _moved(own, f"#/$defs/{name}")
-        if moved == own:
+        rebased = _rebase(own, f"#/$defs/{name}")
+        if rebased == own:
             return own
-        self.schemas[name] = moved
+        self.schemas[name] = rebased
         return {"$ref": f"#/$defs/{name}"}
 
 
-def _moved(value: Any, place: str) -> Any:
-    """`value` with its references to "#" leading to `place` instead."""
+def _rebase(value: Any, place: str) -> Any:
+    """`value` with its references to "#" rebased to `place`."""
     if isinstance(value, Mapping):
         return {
             key: place + inner[1:]
             if key == "$ref" and isinstance(inner, str) and inner.startswith("#")
-            else _moved(inner, place)
+            else _rebase(inner, place)
             for key, inner in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_moved(inner, place) for inner in value]
+        return [_rebase(inner, place) for inner in value]
     return value
 
 
@@ -51,14 +51,14 @@ _TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
 
 @dataclass(frozen=True, slots=True)
 class ReplyFormat:
-    """`{"thought": "...", "next": ...}`, where `next` is one of
+    """The reply `{"thought": "...", "next": ...}`, where `next` is one of
 
         {"call": {"name": "...", "arguments": {...}}}     a single call (`calls` is 1)
         {"calls": [...]}                                  up to `calls` of them
         {"replan": "..."}                                 if `replan`: what is missing
-        {"answer": ...}                                   of the schema `answer`, else a text
+        {"answer": ...}                                   of the schema `answer`, or a text
 
-    `many`: calls come as a list. A form without `calls` and `replan` can only be answered.
+    `many`: calls come as a list. Without `calls` and `replan` only an answer is allowed.
     """
 
     tools: tuple[ToolSpec, ...] = ()
@@ -69,25 +69,26 @@ class ReplyFormat:
 
     @property
     def final(self) -> bool:
-        """Nothing but an answer will do."""
+        """Whether only an answer is allowed."""
         return not self.calls and not self.replan
 
     def last(self) -> ReplyFormat:
-        """The form of which only the answer is left."""
+        """The format that allows only an answer."""
         return replace(self, calls=0, replan=False)
 
     def schema(self) -> JsonSchema:
-        """What the model's output can be held to."""
+        """The JSON Schema of the reply."""
         definitions = SchemaDefinitions()
-        ways = []
+        choices = []
         if self.calls and self.tools:
-            ways.append(self._calls([_call(tool, definitions) for tool in self.tools]))
+            choices.append(self._calls([_call(tool, definitions) for tool in self.tools]))
         if self.replan:
-            ways.append(_object(replan={**_TEXT, "maxLength": _THOUGHT_CHARS}))
+            choices.append(_object(replan={**_TEXT, "maxLength": _THOUGHT_CHARS}))
         answer = _TEXT if self.answer is None else definitions.embed(self.answer)
-        ways.append(_object(answer=answer))
+        choices.append(_object(answer=answer))
         thought = {"type": "string", "maxLength": _THOUGHT_CHARS}
-        whole = _object(thought=thought, next=ways[0] if len(ways) == 1 else {"anyOf": ways})
+        following = choices[0] if len(choices) == 1 else {"anyOf": choices}
+        whole = _object(thought=thought, next=following)
         return {**whole, "$defs": definitions.schemas} if definitions.schemas else whole
 
     def _calls(self, calls: list[JsonSchema]) -> JsonSchema:

@@ -18,9 +18,9 @@ _OPTIONS = AgentOptions()
 def make_agent(
     name: str, tools: ToolRunner, model: ModelClient, options: AgentOptions = _OPTIONS
 ) -> Agent:
-    """The agent called `name`, over `tools` and `model`.
+    """The agent `name` over `tools` and `model`.
 
-    Raises: `BuildError`, which lists the agents, when there is none of that name.
+    Raises: `BuildError` for an unknown name; it lists the known ones.
     """
     module, _, kind = _entry(name).place.partition(":")
     made: Callable[[ToolRunner, ModelClient, AgentOptions], Agent]
@@ -29,7 +29,7 @@ def make_agent(
 
 
 def check_options(name: str, options: AgentOptions) -> None:
-    """Check that there is such an agent, and a schema that an answer can fit. Needs no model.
+    """Check that the agent exists, and that the answer's schema is valid. Needs no model.
 
     Raises: `BuildError`.
     """

@@ -1,4 +1,4 @@
-"""The base of loops that talk with their model; partial answers where the model gives none."""
+"""The base of loops that converse with their model, and partial answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHARS: Final = 4 * RESULT_CHARS
 def partial_answer(
     error: AgentError, calls: Sequence[Observation], schema: JsonSchema | None, found: Answer
 ) -> Answer:
-    """`found`, with the results of `calls` in place of the answer that the model did not give.
+    """`found`, with the results of `calls` in place of the missing answer.
 
     Raises: `error`, where no call has a result, or where the answer has a schema.
     """
@@ -40,7 +40,7 @@ def partial_answer(
 
 
 def as_node_value(answer: Answer) -> Answer | Partial:
-    """`answer` as a work returns it: one that is partial makes its run partial."""
+    """`answer` as a node value: a partial answer makes its run partial."""
     if not answer.partial:
         return answer
     error = AgentError(
@@ -56,7 +56,7 @@ _OPTIONS = AgentOptions()
 class LoopAgent(ABC):
     """An `Agent` over `tools` and `model`.
 
-    Raises: `BuildError` when the schema of the answer is wrong.
+    Raises: `BuildError` for an invalid schema of the answer.
     """
 
     name: ClassVar[str]
@@ -84,12 +84,12 @@ class LoopAgent(ABC):
 
 
 class RoundAgent(LoopAgent):
-    """An agent whose model asks for calls, round by round, until it answers.
+    """An agent whose model requests calls, round by round, until it answers.
 
-    At most `options.rounds` rounds of calls, and `options.calls` calls in all; what is above is
-    left out, and the model told so. When they are used up, or the model keeps repeating itself, it
-    is asked for its answer. Where it is not `many`, a round is one call, `options.rounds` does not
-    count, and nor does a call that was made before.
+    At most `options.rounds` rounds of calls, and `options.calls` calls in all; further calls are
+    left out, with a note to the model. When the limits are reached, or the model keeps repeating
+    itself, only an answer is allowed. Without `many`, a round is one call, `options.rounds` does
+    not apply, and a repeated call does not count.
     """
 
     rules: ClassVar[str]

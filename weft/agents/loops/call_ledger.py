@@ -1,4 +1,4 @@
-"""The calls of one agent's run: at most so many, and none again that has succeeded."""
+"""The calls of one agent's run: bounded, and none repeated after success."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.planner.plan import PlanStep
 
 @dataclass(frozen=True, slots=True)
 class CallLedgerEntry:
-    """A call that a node made, or took over from an earlier one (`reused`)."""
+    """A call by a node, or its reuse of an earlier one (`reused`)."""
 
     node: NodeId
     step: int
@@ -29,10 +29,10 @@ class CallLedgerEntry:
 class CallLedger:
     """Makes calls of `tools`, at most `limit` in all.
 
-    A call that another planning made already (same tool, equal arguments) is not made again: its
-    result is taken. One that is under way is waited for, and shared even if it fails; one that had
-    failed before is tried once more. Equal calls of one planning are made once where the tool
-    is one of those that have no new effect; of others, a plan has none: see `Planning`.
+    An equal call (same tool, equal arguments) of an earlier planning is not repeated: its result is
+    reused. A running one is awaited, and shared even if it fails; one that had failed before is
+    tried once more. Equal calls of one planning are made once if the tool is repeatable; for other
+    tools `PlanAttempt` rejects them.
     """
 
     def __init__(self, tools: ToolRunner, limit: int) -> None:
@@ -48,26 +48,26 @@ class CallLedger:
 
     @property
     def left(self) -> int:
-        """How many calls may still be made."""
+        """The number of calls that may still be made."""
         return self._limit - self.made
 
     def next_planning(self) -> None:
-        """What begins from now on was planned by somebody who knows of all that began before."""
+        """Begin the next planning, whose planner knows all steps that began before."""
         self._planning += 1
 
     def begin(self, step: PlanStep) -> None:
-        """Note that `step` was planned in the present planning."""
+        """Record that `step` belongs to the current planning."""
         self._plannings[step.number] = self._planning
 
     def of(self, step: int) -> Iterator[CallLedgerEntry]:
-        """The calls of the step with this number, in the order they began."""
+        """The calls of the step with this number, in starting order."""
         return (entry for entry in self._entries.values() if entry.step == step)
 
     async def call(self, context: NodeContext, step: PlanStep, arguments: Mapping[str, Any]) -> Any:
         """The result of the call that `step` makes in the node of `context`.
 
-        Raises: `BudgetExceeded` when no more calls may be made; `NodeFailed` when the equal call
-        that it waited for failed; what the tool raises.
+        Raises: `BudgetExceeded` beyond the limit; `NodeFailed` when the awaited equal call failed;
+        what the tool raises.
         """
         entry = CallLedgerEntry(context.node, step.number, arguments, self._plannings[step.number])
         key = content_digest.key(NodeCache(step.tool), arguments)

@@ -1,8 +1,8 @@
-"""Plan, run, join, then finish or plan again: a model writes the graph while it runs.
+"""Plan, run, join, then finish or replan: a model writes the graph while it runs.
 
 After LLMCompiler (Kim et al., ICML 2024), with these differences: a step starts when its own text
-is complete and its inputs are there, whatever the planner does; references keep their types; the
-next plan is told about failures; what succeeded is carried on and never done twice.
+is complete and its inputs are available, independent of the planner; references keep their types;
+the next plan's prompt contains the failures; successful steps are kept and never repeated.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ async def observe_steps(
     outcomes: Mapping[int, Outcome],
     ledger: CallLedger,
 ) -> tuple[Observation, ...]:
-    """Every call of `steps`, all of which have ended, whatever order they ended in.
+    """All calls of `steps`, which have ended, in the order of the steps.
 
-    A result that was taken over from an earlier call is marked `via="cache"`. A step without a
-    call, or that went wrong for another reason than its calls, is an observation of its own.
+    A reused result is marked `via="cache"`. A step without a call, or one that failed for another
+    reason than its calls, is an observation of its own.
     """
     found: list[Observation] = []
     for number, step in sorted(steps.items()):
@@ -62,12 +62,12 @@ async def _call(context: NodeContext, step: PlanStep, entry: CallLedgerEntry) ->
 
 
 def _place(node: NodeId) -> tuple[int, str]:
-    """Sorts the items of one map by their index: `s4[9]` before `s4[10]`."""
+    """A sort key for the items of one map: `s4[9]` before `s4[10]`."""
     return len(node), node
 
 
 def as_text(value: Value) -> Value:
-    """`value` as plain JSON data, in which references are the text that was written."""
+    """`value` as plain JSON data, with references as text."""
     if isinstance(value, Ref):
         return write_ref(value)
     if isinstance(value, Mapping):
@@ -81,7 +81,7 @@ _OPTIONS = AgentOptions()
 
 
 class RoundDecider(Protocol):
-    """Whoever says, when a round is over, whether the question is answered."""
+    """Decides after a round whether the question is answered."""
 
     async def decide(
         self,
@@ -90,15 +90,15 @@ class RoundDecider(Protocol):
         observations: Sequence[Observation],
         last_round: bool,
         *,
-        round: int = 1,  # noqa: A002 - the word for it
+        round: int = 1,  # noqa: A002 - the term of LLMCompiler
     ) -> Finish | Replan:
         """The decision. In the last round it has to be `Finish`. Raises: `AgentError`."""
 
 
 class CompilerAgent(LoopAgent):
-    """The agent that compiles: `make_agent("compiler", ...)`.
+    """The compiling agent: `make_agent("compiler", ...)`.
 
-    `planner` and `joiner` are made from `model` and `options`, unless they are given.
+    `planner` and `joiner` are made from `model` and `options` by default.
     """
 
     name = "compiler"
@@ -124,7 +124,7 @@ class CompilerAgent(LoopAgent):
 
 
 class _CompilerRun:
-    """The work on one question."""
+    """The run of a compiling agent on one question."""
 
     def __init__(self, agent: CompilerAgent, context: NodeContext, question: str) -> None:
         self._agent = agent
@@ -138,12 +138,12 @@ class _CompilerRun:
         self._plans: list[Plan] = []
 
     async def answer(self) -> Answer:
-        """Rounds of planning, running and joining, until the joiner is content."""
+        """Rounds of planning, running and joining, until the joiner finishes."""
         carried: PlanProgress | None = None
         for number in range(1, self._agent.options.rounds + 1):
             before = self._ledger.made
-            plan = await self._planned(number, carried)
-            outcomes = await self._gathered(number, plan)
+            plan = await self._plan_round(number, carried)
+            outcomes = await self._gather(number, plan)
             calls = await observe_steps(self._context, self._steps, outcomes, self._ledger)
             last = self._is_last(number, before)
             try:
@@ -166,13 +166,12 @@ class _CompilerRun:
         )
 
     def _is_last(self, number: int, before: int) -> bool:
-        """Whether another round cannot help: none is left, no call is, or none was made that is
-        new."""
+        """Whether another round cannot help: the rounds or calls are used up, or none was new."""
         spent = number == self._agent.options.rounds or self._ledger.left < 1
         return spent or (number > 1 and self._ledger.made == before)
 
-    async def _planned(self, number: int, carried: PlanProgress | None) -> Plan:
-        """The plan of a round, all of its steps begun. A malformed one is mended once."""
+    async def _plan_round(self, number: int, carried: PlanProgress | None) -> Plan:
+        """The plan of a round, all of its steps begun. A malformed one is repaired once."""
         messages = plan_messages(
             self._question,
             self._specs,
@@ -180,17 +179,17 @@ class _CompilerRun:
             instructions=self._agent.options.instructions,
         )
         known = dict(carried.known) if carried is not None else {}
-        first = self._planning()
+        first = self._attempt()
         try:
             plan = await first.plan(
                 self._context, f"plan{number}", messages, known, first=self._next_number
             )
         except PlanError as error:
-            plan = await self._mended(number, messages, known, first, error)
+            plan = await self._repair_plan(number, messages, known, first, error)
         self._plans.append(plan)
         return plan
 
-    async def _mended(
+    async def _repair_plan(
         self,
         number: int,
         messages: tuple[Message, ...],
@@ -198,15 +197,15 @@ class _CompilerRun:
         first: PlanAttempt,
         error: PlanError,
     ) -> Plan:
-        """What could be read of the malformed plan, and what the model writes in its place."""
-        told = repair_messages(messages, first.text, error, first.steps)
+        """The readable part of the malformed plan, with the model's replacement for the rest."""
+        repair = repair_messages(messages, first.text, error, first.steps)
         begun = {step.number: promised_schema(step, self._specs) for step in first.steps}
-        second = self._planning(corrected=True)
+        second = self._attempt(corrected=True)
         try:
             rest = await second.plan(
                 self._context,
                 f"mend{number}",
-                told,
+                repair,
                 {**known, **begun},
                 first=self._next_number,
                 instead_of=f"plan{number}",
@@ -223,15 +222,15 @@ class _CompilerRun:
         return max(self._steps, default=0) + 1
 
     async def _remedy(self, error: PlanError) -> str:
-        """What may help a model that wrote two malformed plans."""
-        offered = await self._agent.model.capabilities()
-        if not offered.grammar:
+        """A hint after two malformed plans."""
+        capabilities = await self._agent.model.capabilities()
+        if not capabilities.grammar:
             return "use a model or server that can be held to a grammar (constrain)"
         if self._agent.planner.constrain == "never":
             return 'have it held to a grammar: constrain="auto"'
         return error.hint or "ask for less, or use a larger model"
 
-    def _planning(self, *, corrected: bool = False) -> PlanAttempt:
+    def _attempt(self, *, corrected: bool = False) -> PlanAttempt:
         agent = self._agent
         self._ledger.next_planning()
         return PlanAttempt(
@@ -257,11 +256,11 @@ class _CompilerRun:
         )
         self._steps[step.number] = step
         self._nodes[step.number] = node
-        # The ledger has to learn of its calls: they are recalled one by one, not with their node.
+        # The ledger has to see its calls: they are restored one by one, not with their node.
         self._context.append([replace(made, recallable=False)])
 
-    async def _gathered(self, number: int, plan: Plan) -> dict[int, Outcome]:
-        """The outcomes of all steps, once those of `plan` have ended, in whatever way."""
+    async def _gather(self, number: int, plan: Plan) -> dict[int, Outcome]:
+        """The outcomes of all steps, once those of `plan` have ended."""
         context = self._context
         if plan.steps:
             node = inside(context.scope, f"gathered{number}")
@@ -272,9 +271,9 @@ class _CompilerRun:
 
 
 async def _nothing(_: NodeContext, __: Inputs) -> None:
-    """Takes no value: outcomes tell more."""
+    """Returns nothing: the outcomes are read separately."""
 
 
 def _once(calls: Sequence[Observation]) -> list[Observation]:
-    """What a joiner is told, of all rounds and in order: a result that was reused only once."""
+    """The observations of all rounds for the joiner, in order, without reused results."""
     return [call for call in calls if call.outcome.via != "cache"]

@@ -1,7 +1,7 @@
 """Rounds of independent calls: divide, make them in parallel, aggregate, decide.
 
 After DTA-Llama (Divide-Then-Aggregate, Zhu et al., ACL 2025): in each turn the model lists calls,
-or answers. Unlike in a plan, a call is written only when the results before it are known.
+or answers. Unlike in a plan, a call is written only after the results before it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rules:
 
 
 class DivideAgent(RoundAgent):
-    """The agent that divides: `make_agent("divide", ...)`."""
+    """The dividing agent: `make_agent("divide", ...)`."""
 
     name = "divide"
     rules = RULES

@@ -1,4 +1,4 @@
-"""Decides whether the results of a plan are enough: an answer, or what the next plan must find.
+"""Decides whether a plan's results are enough: an answer, or what the next plan must find.
 
 After the joiner of LLMCompiler (Kim et al., ICML 2024), which cut answers off at a bracket, saw no
 failures, and could not give a typed answer.
@@ -23,7 +23,7 @@ from weft.engine import NodeContext
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The question is answered. `value` has the shape that was asked for; `thought` says why."""
+    """The question is answered. `value` has the requested form; `thought` is the reason."""
 
     value: Any
     thought: str = ""
@@ -31,7 +31,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Replan:
-    """Something is missing; `thought` says what, to whoever plans the next round."""
+    """Something is missing; `thought` describes it for the planner of the next round."""
 
     thought: str
 
@@ -54,7 +54,7 @@ _NO_MORE: Final = "Nothing more can be planned. Answer now with what you know."
 
 
 def joiner_prompt(question: str, lines: Sequence[str], *, last: bool) -> str:
-    """The question and the results of all rounds so far; of a later round it begins the same."""
+    """The question and the results of all rounds so far; later rounds share its beginning."""
     return f"Question: {question}\n\n{results(lines, _NO_MORE if last else '')}"
 
 
@@ -62,9 +62,9 @@ _OPTIONS = AgentOptions()
 
 
 class Joiner:
-    """Asks `model`, in a prompt of its own. Keeps nothing from one decision to the next.
+    """Decides by calls of `model` with a prompt of their own; stateless.
 
-    Raises: `BuildError` when the schema of the answer is wrong.
+    Raises: `BuildError` for an invalid schema of the answer.
     """
 
     def __init__(self, model: ModelClient, options: AgentOptions = _OPTIONS) -> None:
@@ -81,15 +81,15 @@ class Joiner:
         observations: Sequence[Observation],
         last_round: bool,
         *,
-        round: int = 1,  # noqa: A002 - the word for it
+        round: int = 1,  # noqa: A002 - the term of LLMCompiler
     ) -> Finish | Replan:
-        """What to do, now that `observations` (those of all rounds, in order) are known.
+        """The decision after `observations`, those of all rounds in order.
 
-        In the last round the model has to answer. It is asked in the node `join{round}`; when its
-        reply cannot be used, again in `join{round}_2` and so on.
+        In the last round the model has to answer. The call is the node `join{round}`; corrections
+        are `join{round}_2` and so on.
 
-        Raises: `AgentError` when the model cannot be asked, or writes nothing that can be used;
-        `ModelError` when it cannot be started.
+        Raises: `AgentError` when the call fails, or no reply is usable; `ModelError` when the model
+        cannot be started.
         """
         names = chain([f"join{round}"], (f"join{round}_{number}" for number in count(2)))
         dialogue = await begin_dialogue(

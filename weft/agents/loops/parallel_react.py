@@ -1,4 +1,4 @@
-"""The served model's own tool calls, several at once, until it answers without calling any.
+"""The served model's own tool calls, several at once, until it answers without any.
 
 The protocol of chat models with tools: calls, tool messages, answer.
 """
@@ -37,7 +37,7 @@ found."""
 
 
 def opening(question: str, schema: JsonSchema | None, instructions: str) -> tuple[Message, ...]:
-    """The messages that begin the conversation; tools are not among them, they travel apart."""
+    """The first messages of the conversation; the request carries the tools separately."""
     answer = "" if schema is None else f"The answer is {answer_words(schema)}"
     parts = [_RULES, answer, instructions]
     return (
@@ -47,36 +47,36 @@ def opening(question: str, schema: JsonSchema | None, instructions: str) -> tupl
 
 
 def unusable(problem: str, schema: JsonSchema | None, *, final: bool) -> str:
-    """That a reply cannot be used, and what is wanted instead."""
-    told = f"Your reply cannot be used: {problem}."
+    """The correction of an unusable reply."""
+    reason = f"Your reply cannot be used: {problem}."
     if schema is not None:
-        return f"{told} Give the answer and nothing else: {answer_words(schema)}"
-    return f"{told} Answer in a text." if final else f"{told} Call tools, or answer in a text."
+        return f"{reason} Give the answer and nothing else: {answer_words(schema)}"
+    return f"{reason} Answer in a text." if final else f"{reason} Call tools, or answer in a text."
 
 
 _LEAST_CHARS: Final = 20
 
 
 class ParallelReactAgent(RoundAgent):
-    """The agent that calls tools the model's own way: `make_agent("parallel-react", ...)`.
+    """The agent with the model's native tool calls: `make_agent("parallel-react", ...)`.
 
-    Raises, when it works: `CapabilityError` where the model has no tool calls of its own.
+    Its node raises `CapabilityError` where the model has none.
     """
 
     name = "parallel-react"
 
     async def _begin(self, context: NodeContext, question: str, form: ReplyFormat) -> Dialogue:
-        able = await ready(context, self.model)
-        if not able.tools:
+        capabilities = await ready(context, self.model)
+        if not capabilities.tools:
             raise CapabilityError(
                 f"{self.model.model} has no tool calls of its own",
                 hint='the agents "react" and "divide" work with any model',
             )
-        return _ToolDialogue(self.model, self.options, able, question, form.tools)
+        return _ToolDialogue(self.model, self.options, capabilities, question, form.tools)
 
 
 class _ToolDialogue(Dialogue):
-    """A dialogue in which calls and their results have messages of their own."""
+    """A dialogue in which calls and their results have their own messages."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class _ToolDialogue(Dialogue):
         self._ids: set[str] = set()
 
     def _request(self, form: ReplyFormat) -> ModelRequest:
-        # The tools stay in the last request as well: without them its prompt would begin anew.
+        # The tools stay in the last request as well, to keep the prefix cache.
         return ModelRequest(
             self._conversation.messages,
             sampling=self._sampling,
@@ -118,40 +118,40 @@ class _ToolDialogue(Dialogue):
         return unusable(problem, form.answer if form.final else None, final=form.final)
 
     def report(self, observed: Sequence[Observation], *notes: str) -> None:
-        """Tell what the calls of the last reply came to, each in a message of its own."""
+        """Append the results of the last reply's calls, each in its own message."""
         assert self._last is not None
         made = tuple(
-            ToolCall(self._id(asked.id, seen.number), seen.tool, _arguments(asked))
-            for asked, seen in zip(self._last.tool_calls, observed, strict=False)
+            ToolCall(self._id(call.id, observation.number), observation.tool, _arguments(call))
+            for call, observation in zip(self._last.tool_calls, observed, strict=False)
         )
         self._conversation.say(Message("assistant", self._last.text, made))
         share = min(RESULT_CHARS, max(_LEAST_CHARS, self.half_chars // len(made)))
         for place, (call, observation) in enumerate(zip(made, observed, strict=True)):
-            said = notes if place == len(made) - 1 else ()
-            full = _content(observation.outcome, share, said)
-            brief = _content(observation.outcome, min(share, BRIEF_CHARS), said)
+            appended = notes if place == len(made) - 1 else ()
+            full = _content(observation.outcome, share, appended)
+            brief = _content(observation.outcome, min(share, BRIEF_CHARS), appended)
             self._conversation.say(Message("tool", full, tool_call_id=call.id), brief)
 
     def _id(self, given: str, number: int) -> str:
-        """The server's id for a call, where it tells the calls of a conversation apart."""
+        """The server's id for a call, if it is unique in the conversation."""
         own = given if given and given not in self._ids else f"call{number:05d}"
         self._ids.add(own)
         return own
 
 
-def _requested(asked: ToolCall) -> RequestedCall:
+def _requested(call: ToolCall) -> RequestedCall:
     try:
-        arguments = decode_json(asked.arguments or "{}", "what it is called with")
+        arguments = decode_json(call.arguments or "{}", "what it is called with")
     except ModelOutputError as error:
-        return RequestedCall(asked.name, problem=error.message)
+        return RequestedCall(call.name, problem=error.message)
     if not isinstance(arguments, Mapping):
-        return RequestedCall(asked.name, problem="what it is called with is not an object")
-    return RequestedCall(asked.name, arguments)
+        return RequestedCall(call.name, problem="what it is called with is not an object")
+    return RequestedCall(call.name, arguments)
 
 
-def _arguments(asked: ToolCall) -> str:
-    """The arguments as they are said to the server again, which reads them as JSON."""
-    return "{}" if _requested(asked).problem else asked.arguments or "{}"
+def _arguments(call: ToolCall) -> str:
+    """The arguments for the server, which parses them as JSON."""
+    return "{}" if _requested(call).problem else call.arguments or "{}"
 
 
 def _content(outcome: Outcome, chars: int, notes: Sequence[str]) -> str:

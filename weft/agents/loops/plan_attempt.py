@@ -1,6 +1,6 @@
-"""One attempt at a plan: a node that streams a plan and begins each step the moment it is written.
+"""One attempt at a plan: a node that streams a plan and begins each step as soon as it is written.
 
-A plan that makes equal calls again and again is ended where it does so.
+A plan that keeps repeating calls is ended there.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from weft.planner.planner import Planner
 from weft.planner.text.writer import write_step
 
 _REPEATS: Final = 2
-"""So many steps may make a call that is made already; then the plan ends."""
+"""The number of steps that may repeat a call before the plan ends."""
 
 KnownSchemas = Mapping[int, JsonSchema | None]
 
 
 class PlanAttempt:
-    """One attempt at a plan. `text` is what the model has written, `steps` what could be read.
+    """One attempt at a plan. `text` is the model's text so far, `steps` its readable steps.
 
-    `corrected`: it makes up for an attempt that failed, whose model was told why.
+    `corrected`: it follows a failed attempt, with the error in its prompt.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PlanAttempt:
 
     @property
     def text(self) -> str:
-        """What the model has written."""
+        """The model's text so far."""
         return "".join(self._pieces)
 
     async def plan(
@@ -71,15 +71,14 @@ class PlanAttempt:
     ) -> Plan:
         """The plan that the model writes in the node `name` inside the scope of `context`.
 
-        Its numbers begin with `first`. `instead_of` names the node of a failed planning that this
-        one makes up for.
+        Its numbers begin with `first`. `instead_of` names the node of a failed attempt.
 
         Raises: `PlanError` when it is malformed; `AgentError` when there is none.
         """
 
         async def work(own: NodeContext, _: Inputs) -> Plan:
             try:
-                return await self._streamed(own, messages, known, first)
+                return await self._stream(own, messages, known, first)
             except PlanError as error:
                 self._error = error
                 raise
@@ -99,7 +98,7 @@ class PlanAttempt:
             hint="give it a larger budget" if outcome.status == "skipped" else None,
         )
 
-    async def _streamed(
+    async def _stream(
         self, own: NodeContext, messages: tuple[Message, ...], known: KnownSchemas, first: int
     ) -> Plan:
         await ready(own, self._model)
@@ -130,9 +129,9 @@ class PlanAttempt:
         raise InternalError("the planner ended without a plan", node=own.node)
 
     def _ends(self, step: PlanStep) -> bool:
-        """Whether the plan is ended before `step`, because it goes round in circles.
+        """Whether the plan ends before `step`, because it repeats itself.
 
-        Raises: `PlanError` for the first call that is made already and may have its effect again.
+        Raises: `PlanError` for the first repeated call that may have another effect.
         """
         number = self._numbers.setdefault(_call(step), step.number)
         if number == step.number:
@@ -152,6 +151,6 @@ class PlanAttempt:
 
 
 def _call(step: PlanStep) -> str:
-    """Equal for steps that make equal calls under equal conditions."""
+    """A text that is equal for equal calls under equal conditions."""
     arguments = dict(sorted(step.arguments.items()))
     return write_step(replace(step, number=0, arguments=arguments))

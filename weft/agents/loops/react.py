@@ -1,7 +1,7 @@
-"""Thought, one call, its result, and so on until the answer: the sequential baseline.
+"""Thought, one call, its result, until the answer: the sequential baseline.
 
-After ReAct (Yao et al., ICLR 2023), with typed calls instead of free text, and with a stop for a
-model that repeats itself.
+After ReAct (Yao et al., ICLR 2023), with typed calls instead of free text, and with a stop for
+repetitions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rules:
 
 
 class ReactAgent(RoundAgent):
-    """The agent that goes step by step: `make_agent("react", ...)`.
+    """The step-by-step agent: `make_agent("react", ...)`.
 
     A round is one call, so `options.calls` bounds it, and `options.rounds` does not.
     """

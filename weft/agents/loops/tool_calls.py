@@ -1,8 +1,7 @@
-"""Tool calls that a model asked for, as nodes; equal calls are not made again.
+"""Tool calls that a model requested, as nodes; equal calls are not repeated.
 
-A failed call is an observation. Calls of tools that do nothing new when called again take the
-result there is; others are refused: a model that wants an effect twice asks for something
-different.
+A failed call is an observation. A repeated call of a repeatable tool gets the earlier result; of
+other tools it is refused, so that a model has to request a second effect explicitly.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _LOGGED_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Call:  # its name and fields are in stored identities of nodes: see `call_all`
-    """A tool call that an agent asked for. `number` counts the calls of a run, from 1.
+    """A tool call that an agent requested. `number` counts the calls of a run, from 1.
 
-    `problem`: why it cannot even be tried; making it fails with these words.
+    `problem`: why it cannot be tried; making it fails with this text.
     """
 
     number: int
@@ -44,11 +43,11 @@ class Call:  # its name and fields are in stored identities of nodes: see `call_
 async def call_all(
     context: NodeContext, name: str, tools: ToolRunner, calls: Sequence[Call]
 ) -> tuple[Observation, ...]:
-    """Make all `calls` in parallel; what each came to, in their order.
+    """Make all `calls` in parallel; returns their observations in order.
 
     The node `name` inside the scope of `context` holds one node per call (`s3` for number 3). A
-    call that fails is an observation and no failure of the run; but where nobody knows whether one
-    was carried out that must not be repeated, the run ends the node (see
+    failed call is an observation and does not fail the run; but where it is unknown whether a call
+    that must not be repeated was made, the run ends the node (see
     `weft.engine.scheduler.effects`).
 
     Raises: `AgentError` when the calls could not be made at all.
@@ -83,7 +82,7 @@ async def call_all(
 
 
 def tool_call_fn(tools: ToolRunner, call: Call) -> NodeFn:
-    """A work that makes `call`."""
+    """A node function that makes `call`."""
 
     async def work(context: NodeContext, _: Inputs) -> Any:
         if call.problem:
@@ -104,37 +103,36 @@ async def logged_call(
 
 
 REPEATS: Final = 2
-"""So many turns in which all calls were made before are told to the model; then it has to answer.
-"""
+"""The number of rounds with only repeated calls after which the model has to answer."""
 
 
 def repeatable(specs: Iterable[ToolSpec]) -> frozenset[str]:
-    """The tools of which an equal call comes to an equal result, with no effect that is new."""
+    """The tools for which an equal call has an equal result and no new effect."""
     return frozenset(spec.name for spec in specs if spec.repeatable)
 
 
 class RepeatedCalls:
-    """The calls of one run. A call that failed in a way that may pass is not held to be made."""
+    """The calls of one run, to detect repetitions. A call with a retryable failure may repeat."""
 
     def __init__(self, tools: ToolRunner) -> None:
         self._tools = tools
         self._repeatable = repeatable(tools.specs())
         self._made: dict[str, Observation] = {}
-        self._circles = 0
+        self._repeated_rounds = 0
 
     @property
     def too_many(self) -> bool:
-        """Whether the model keeps asking for what it was told."""
-        return self._circles >= REPEATS
+        """Whether the model keeps repeating calls."""
+        return self._repeated_rounds >= REPEATS
 
     def before(self, call: Call) -> Observation | None:
-        """The equal call that was made, if there is one."""
+        """The earlier equal call, or None."""
         return self._made.get(key_of(call.tool, call.arguments))
 
     async def call_all(
         self, context: NodeContext, name: str, calls: Sequence[Call]
     ) -> tuple[Observation, ...]:
-        """Make those of `calls` that were not made before; what all came to, in their order.
+        """Make the new ones of `calls`; returns the observations of all, in order.
 
         Raises: what `weft.agents.loops.tool_calls.call_all` raises.
         """
@@ -142,21 +140,21 @@ class RepeatedCalls:
         for call in calls:
             if call.problem or self.before(call) is None:
                 first.setdefault(_place(call), call)
-        self._circles += not first
+        self._repeated_rounds += not first
         fresh = list(first.values())
         made = await call_all(context, name, self._tools, fresh) if fresh else ()
         for observation in made:
             self._note(observation)
         found = {observation.number: observation for observation in made}
-        return tuple(found.get(call.number) or self._again(context, call, made) for call in calls)
+        return tuple(found.get(call.number) or self._repeat(context, call, made) for call in calls)
 
     def _note(self, observation: Observation) -> None:
         failure = observation.outcome.failure
         if failure is None or not failure.retryable:
             self._made.setdefault(key_of(observation.tool, observation.arguments), observation)
 
-    def _again(self, context: NodeContext, call: Call, made: Sequence[Observation]) -> Observation:
-        """What a call comes to that is not made: its result, or why it is refused."""
+    def _repeat(self, context: NodeContext, call: Call, made: Sequence[Observation]) -> Observation:
+        """The observation of a call that is not repeated: its result, or a refusal."""
         key = key_of(call.tool, call.arguments)
         before = self.before(call) or next(
             one for one in made if key_of(one.tool, one.arguments) == key
@@ -169,10 +167,10 @@ class RepeatedCalls:
 
 
 def _place(call: Call) -> str:
-    """Equal for calls of which one is enough. What cannot be read is never enough."""
+    """A key that is equal for calls of which one is enough; unreadable calls are all different."""
     return f"{call.number}" if call.problem else key_of(call.tool, call.arguments)
 
 
 def key_of(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Equal for equal calls."""
+    """A text that is equal for equal calls."""
     return json.dumps([tool, arguments], sort_keys=True, default=str)

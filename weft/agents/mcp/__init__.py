@@ -8,7 +8,7 @@ with optional_packages("tools of MCP servers"):
     from weft.agents.mcp.server import McpServer
     from weft.agents.mcp.tools import McpTools
 
-for _name in ("mcp", "client"):  # what a server sends must not reach a terminal through a logger
+for _name in ("mcp", "client"):  # their loggers must not print what a server sends
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 __all__ = ["McpServer", "McpTools"]

@@ -1,6 +1,6 @@
-"""One connection to an MCP server, from its start to its end, with progress as log lines.
+"""One connection to an MCP server, with progress as log lines.
 
-A task of its own holds the SDK's client, which has to be left in the task that entered it.
+Its own task holds the SDK's client, which has to be left in the task that entered it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST: Final = 400
 
 
 class ProgressLines:
-    """Implements the SDK's progress callback. Says no line twice in a row, and not too many."""
+    """Implements the SDK's progress callback. Drops repeated lines, and bounds their number."""
 
     def __init__(self, log: Callable[[str], None], hidden: Callable[[str], str]) -> None:
         self._log = log
@@ -57,7 +57,7 @@ class ProgressLines:
 
 
 Opener = Callable[["McpConnection"], Transport]
-"""Makes the transport of a connection, which it may tell about its end."""
+"""Makes the transport of a connection; the transport may report its end."""
 
 _MAX_PAGES: Final = 50
 _CLOSING_S: Final = 8.0
@@ -69,7 +69,7 @@ _KEYS: Final = frozenset({401, 403})
 
 
 class McpConnection:
-    """Made by `open`; `lost` once it has ended. `listing` holds the server's tools."""
+    """A connection, made by `open`; `lost` once it has ended. `listing` has the server's tools."""
 
     def __init__(self, server: McpServer, secrets: Secrets, opener: Opener | None) -> None:
         self.server = server
@@ -85,7 +85,7 @@ class McpConnection:
         self._final = False
         self._ready = asyncio.Event()
         self._over = asyncio.Event()
-        self._life = asyncio.create_task(self._live())
+        self._task = asyncio.create_task(self._run())
 
     @classmethod
     async def open(
@@ -93,7 +93,7 @@ class McpConnection:
     ) -> McpConnection:
         """Connect, and list the tools.
 
-        Raises: `ToolRaised` or `ToolLimitError`, retryable where another try may help.
+        Raises: `ToolRaised` or `ToolLimitError`, retryable where a retry may help.
         """
         connection = cls(server, secrets, opener)
         try:
@@ -101,7 +101,7 @@ class McpConnection:
                 await connection._ready.wait()
         except TimeoutError as error:
             await connection.aclose()
-            raise connection._late() from error
+            raise connection._timeout_error() from error
         except BaseException:
             connection._kill()
             await connection.aclose()
@@ -112,14 +112,14 @@ class McpConnection:
 
     @property
     def lost(self) -> bool:
-        """True when no call can be made any more."""
+        """Whether the connection has ended."""
         return self._over.is_set()
 
     async def failure(self) -> ToolError:
-        """Why it was lost. Waits until that is known."""
-        await asyncio.wait({self._life}, timeout=_CLOSING_S)
+        """The error that ended the connection. Waits until it is known."""
+        await asyncio.wait({self._task}, timeout=_CLOSING_S)
         message = f"{self.server.name} {self._why or 'is closed'}"
-        hint = self._last_words()
+        hint = self._stderr_hint()
         if self._status is not None:
             message += f" (HTTP {self._status})"
             hint = "check its key: api_key_env, headers_from" if self._status in _KEYS else hint
@@ -128,20 +128,20 @@ class McpConnection:
     async def call(
         self, tool: str, arguments: Mapping[str, Any], progress: ProgressLines, shown_as: str
     ) -> CallToolResult:
-        """Call the tool that the server calls `tool`. A cancellation is told to the server.
+        """Call the server's tool `tool`. A cancellation is sent to the server.
 
         Raises: `ConnectionLost`; a `ToolError` with the name `shown_as`.
         """
         if self.lost or self._client is None:
             raise ConnectionLost(carried_out=False)
-        calling = self._client.call_tool(tool, dict(arguments), progress_callback=progress)
-        task = asyncio.create_task(calling)
+        request = self._client.call_tool(tool, dict(arguments), progress_callback=progress)
+        task = asyncio.create_task(request)
         self._calls.add(task)
-        task.add_done_callback(self._returned)
+        task.add_done_callback(self._call_done)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.cancel()  # it tells the server; a server that does not listen holds up nobody here
+            task.cancel()  # notifies the server, without waiting for it
             raise
         if task.cancelled():
             raise ConnectionLost
@@ -156,41 +156,41 @@ class McpConnection:
         raise failure from error
 
     def end(self, why: str) -> None:
-        """It is over; the first reason given counts."""
+        """End the connection; the first reason counts."""
         if not self.lost:
             self._why = why
             self._over.set()
 
     def flooded(self) -> None:
-        """The server sends without end what nobody has asked for."""
+        """End the connection of a server that floods it with unsolicited messages."""
         self.end("was ended: it sent 10,000 messages that answer nothing")
         self._kill()
 
     def started(self, process: ServerProcess) -> None:
-        """The transport runs `process`."""
+        """Record the process of the transport."""
         self._process = process
 
     def silent(self) -> None:
-        """The process writes no more, or does not listen."""
+        """End the connection of a process that has closed its output or input."""
         self._silent |= not self.lost
         self.end("fell silent")
 
     def answered(self, status: int) -> None:
-        """The server answered with an HTTP status."""
+        """Record the HTTP status of a response."""
         self._status = status if status >= 400 else None
 
     async def aclose(self) -> None:
-        """Say goodbye, and leave no process behind. Calls under way end as lost."""
+        """Close the connection and its process. Running calls end as lost."""
         try:
-            leaving = {task for task in self._calls if task.cancelling()}
-            if leaving:  # the server is still to hear of it
-                await asyncio.wait(leaving, timeout=_EXIT_S)
+            cancelled = {task for task in self._calls if task.cancelling()}
+            if cancelled:  # their cancellations are still being sent
+                await asyncio.wait(cancelled, timeout=_EXIT_S)
             self.end("")
             if self._ready.is_set():
-                await asyncio.wait({self._life}, timeout=_CLOSING_S)
-            if not self._life.done():
-                self._life.cancel()
-                await asyncio.wait({self._life})
+                await asyncio.wait({self._task}, timeout=_CLOSING_S)
+            if not self._task.done():
+                self._task.cancel()
+                await asyncio.wait({self._task})
             if self._calls:
                 await asyncio.wait(self._calls)
         except asyncio.CancelledError:
@@ -201,9 +201,9 @@ class McpConnection:
         if self._process is not None:
             self._process.kill()
         else:
-            self._life.cancel()
+            self._task.cancel()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         try:
             transport = filter_messages(
                 self._opener(self),
@@ -217,9 +217,9 @@ class McpConnection:
                 self._client = client
                 self._ready.set()
                 await self._over.wait()
-                await self._see_exit()
-        except Exception as error:  # noqa: BLE001 - whatever ends it is why it ended
-            await self._see_exit()
+                await self._await_exit()
+        except Exception as error:  # noqa: BLE001 - any error is the reason of the end
+            await self._await_exit()
             self._note(error)
         finally:
             self.end("was ended")
@@ -238,49 +238,49 @@ class McpConnection:
             if cursor is None or len(page.tools) >= self.server.max_tools:
                 return
 
-    async def _see_exit(self) -> None:
-        """Give a process that fell silent the time to end, so that its status is known."""
+    async def _await_exit(self) -> None:
+        """Wait briefly for a silent process to exit, so that its status is known."""
         if self._process is not None and self._silent:
             await asyncio.wait({self._process.exited}, timeout=_EXIT_S)
             self._why = self._process.ending
 
     def _note(self, error: Exception) -> None:
-        """Keep what ended it, where that is not known better."""
+        """Record `error` as the reason of the end, unless there is a better one."""
         leaf: BaseException = error
         while isinstance(leaf, BaseExceptionGroup):
             leaf = leaf.exceptions[0]
-        said = self.secrets.hidden(printable(str(leaf), _SHOWN))
+        text = self.secrets.hidden(printable(str(leaf), _SHOWN))
         match leaf:
             case OSError() | ValueError() if self._process is None and self.server.command:
                 self._final = True
-                why = f"cannot be started: {said}"
+                why = f"cannot be started: {text}"
             case httpx2.HTTPError():
                 self._status = None
-                why = f"cannot be reached: {said or type(leaf).__name__}"
+                why = f"cannot be reached: {text or type(leaf).__name__}"
             case ValidationError():
                 self._final = True
                 why = "does not speak MCP: its answer cannot be read"
             case MCPError():
-                why = f"refused the connection: {said}"
+                why = f"refused the connection: {text}"
             case _:
-                why = f"failed: {type(leaf).__name__}: {said}"
+                why = f"failed: {type(leaf).__name__}: {text}"
         self._final |= self._status in _FINAL
         self.end(why)
 
-    def _returned(self, task: asyncio.Task[CallToolResult]) -> None:
+    def _call_done(self, task: asyncio.Task[CallToolResult]) -> None:
         self._calls.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, even where nobody waits any more
+            task.exception()  # retrieved, even where no caller waits any more
 
-    def _late(self) -> ToolError:
+    def _timeout_error(self) -> ToolError:
         message = f"{self.server.name} did not answer within {self.server.start_timeout_s:g} s"
-        return ToolLimitError(message, hint=self._last_words(), retryable=True)
+        return ToolLimitError(message, hint=self._stderr_hint(), retryable=True)
 
-    def _last_words(self) -> str | None:
-        if self._process is None or not self._process.last_words:
+    def _stderr_hint(self) -> str | None:
+        if self._process is None or not self._process.stderr_tail:
             return None
-        words = self.secrets.hidden(printable(self._process.last_words[-_SHOWN:], _SHOWN))
-        return f"it said: {words}"
+        tail = self.secrets.hidden(printable(self._process.stderr_tail[-_SHOWN:], _SHOWN))
+        return f"it said: {tail}"
 
 
 def _transport(connection: McpConnection) -> Transport:

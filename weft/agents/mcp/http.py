@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: the SDK's transport, on a client that bounds what a server can send."""
+"""MCP over streamable HTTP: the SDK's transport, on a client with bounded responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONNECT_S: Final = 15.0
 async def http_transport(
     server: McpServer, secrets: Secrets, answered: Callable[[int], None]
 ) -> AsyncIterator[TransportStreams]:
-    """The SDK's transport to the server's url; `answered` gets the status of each response."""
+    """The SDK's transport to the server's url; `answered` receives the status of each response."""
     assert server.url is not None
     headers = {header: secrets[name] for header, name in server.headers_from.items()}
     if server.api_key_env is not None:
@@ -37,7 +37,7 @@ async def http_transport(
 
     async with (
         httpx2.AsyncClient(
-            # Compressed bytes would outgrow every limit on their way to us.
+            # Compressed bodies could exceed every limit when they are expanded.
             headers={**headers, "accept-encoding": "identity"},
             timeout=httpx2.Timeout(_CONNECT_S, read=None),
             trust_env=not server.loopback,
@@ -51,7 +51,7 @@ async def http_transport(
 
 
 class _BoundedByteStream(httpx2.AsyncByteStream):
-    """The body of an answer, of at most `limit` bytes."""
+    """A response body of at most `limit` bytes."""
 
     def __init__(self, inner: httpx2.SyncByteStream | httpx2.AsyncByteStream, limit: int) -> None:
         assert isinstance(inner, httpx2.AsyncByteStream)

@@ -1,4 +1,4 @@
-"""The tools that a server offers: which can be used, under which names, with which schemas."""
+"""Vets the tools that a server lists: names, schemas and effects."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NOTHING_SAID: Final[Effects] = {}
 class ServerTool:
     """A tool of a server.
 
-    name        what the server calls it
-    spec        what weft knows of it, under its name here
-    output      the schema that its structured content has to fit, or None
+    name        the server's name for it
+    spec        weft's spec, under the local name
+    output      the schema of its structured content, or None
     wrapped     its value is the field `result` of the structured content
     """
 
@@ -35,7 +35,7 @@ class ServerTool:
 
 
 class ToolListing:
-    """Collects the tools of one server, page by page. `refused`: why others cannot be used."""
+    """Collects the tools of one server, page by page. `refused`: the reasons of refused tools."""
 
     def __init__(self, max_tools: int) -> None:
         self._max_tools = max_tools
@@ -44,36 +44,38 @@ class ToolListing:
         self.refused: dict[str, str] = {}
 
     def vet(self, result: dict[str, Any]) -> None:
-        """Take the tools of one page, and leave in it only what the SDK has to know of them.
+        """Add the tools of one page, and reduce `result` to what the SDK needs.
 
-        That is no schema of results: weft checks those itself.
+        Result schemas are removed: weft checks them itself.
         """
-        kept = []
+        accepted = []
         for raw in result["tools"]:
             if len(self._found) >= self._max_tools:
                 self.refused["..."] = f"more than {self._max_tools} tools"
                 break
-            found = self._vetted(raw)
+            found = self._vet(raw)
             if found is not None:
                 self._found[found.name] = found
-                kept.append({"name": found.name, "inputSchema": found.parameters})
-        result["tools"] = kept
+                accepted.append({"name": found.name, "inputSchema": found.parameters})
+        result["tools"] = accepted
 
     def tools(
         self, prefix: str, only: Collection[str], effects: Effects = _NOTHING_SAID
     ) -> dict[str, ServerTool]:
-        """The tools by the names they have here: identifiers that begin with `prefix`.
+        """The tools by their local names: identifiers that begin with `prefix`.
 
-        `only` and `effects` hold names of the server or identifiers of them, without the prefix.
+        `only` and `effects` hold names of the server or their identifiers, without the prefix.
         """
         names = identifiers(self._found, prefix)
         return {
-            here: self._found[name].tool(here, effect_of(effects, name, self._found[name].effect))
-            for name, here in names.items()
-            if not only or name in only or here.removeprefix(prefix) in only
+            local_name: (found := self._found[name]).tool(
+                local_name, effect_of(effects, name, found.effect)
+            )
+            for name, local_name in names.items()
+            if not only or name in only or local_name.removeprefix(prefix) in only
         }
 
-    def _vetted(self, raw: object) -> _ListedTool | None:
+    def _vet(self, raw: object) -> _ListedTool | None:
         name = raw.get("name") if isinstance(raw, Mapping) else None
         try:
             return self._read(name, raw)
@@ -99,7 +101,7 @@ class ToolListing:
             _description(raw),
             _parameters(vet_schema(schemas[0])),
             None if schemas[1] is None else vet_schema(schemas[1]),
-            _hinted(hints if isinstance(hints, Mapping) else {}),
+            _effect_hint(hints if isinstance(hints, Mapping) else {}),
         )
 
 
@@ -111,30 +113,30 @@ class _ListedTool:
     output: JsonSchema | None
     effect: Effect
 
-    def tool(self, here: str, effect: Effect) -> ServerTool:
-        """The tool under its name here."""
+    def tool(self, local_name: str, effect: Effect) -> ServerTool:
+        """The tool under its local name."""
         wrapped = self.output is not None and _is_wrapper(self.output)
         result = _field(self.output, _PLAIN) if self.output and wrapped else self.output
-        spec = ToolSpec(here, self.description, self.parameters, result, effect=effect)
-        warn_of_contradictions(here, self.parameters)
+        spec = ToolSpec(local_name, self.description, self.parameters, result, effect=effect)
+        warn_of_contradictions(local_name, self.parameters)
         return ServerTool(self.name, spec, self.output, wrapped)
 
 
-def _hinted(hints: Mapping[str, Any]) -> Effect:
-    """What the server says of a tool's effect; no proof, but its own word."""
+def _effect_hint(hints: Mapping[str, Any]) -> Effect:
+    """The effect that the server declares for a tool, without proof."""
     if hints.get("readOnlyHint") is True:
         return "pure"
     return "idempotent" if hints.get("idempotentHint") is True else "unknown"
 
 
 def _description(raw: Mapping[str, Any]) -> str:
-    said = (raw.get(key) for key in ("description", "title"))
-    text = next((text for text in said if isinstance(text, str) and text), "")
+    texts = (raw.get(key) for key in ("description", "title"))
+    text = next((text for text in texts if isinstance(text, str) and text), "")
     return printable(text, _MAX_DESCRIPTION, lines=True).strip()
 
 
 def _parameters(schema: dict[str, Any]) -> JsonSchema:
-    """Closed, where the server lists parameters and does not say that there are others."""
+    """The parameter schema, closed where it lists properties and allows no others explicitly."""
     if schema.get("type") != "object":
         raise SchemaRefused("the schema of its parameters is no object's")
     composed = schema.keys() & {"allOf", "anyOf", "oneOf", "$ref", "if"}
@@ -144,7 +146,7 @@ def _parameters(schema: dict[str, Any]) -> JsonSchema:
 
 
 def _is_wrapper(output: JsonSchema) -> bool:
-    """True when the object only stands around a value that is none: MCP knows no other results."""
+    """Whether the object only wraps a value that is none: MCP has no other results."""
     properties = output.get("properties")
     return (
         isinstance(properties, Mapping)

@@ -1,7 +1,7 @@
-"""Filters what a server sends before the SDK reads it: vets listings, ends floods.
+"""Filters messages of a server before the SDK reads them: vets listings, ends floods.
 
 The SDK refuses a whole listing for one broken tool, checks results against any schema, and first
-asks `server/discover`, which older servers may answer with silence, for ten seconds.
+sends `server/discover`, which older servers may leave unanswered, for ten seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.agents.mcp.listing import ToolListing
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 
-_MOST_UNASKED: Final = 10_000
+_MOST_UNSOLICITED: Final = 10_000
 _DISCOVER: Final = "server/discover"
 
 
@@ -34,10 +34,10 @@ _DISCOVER: Final = "server/discover"
 async def filter_messages(
     inner: Transport, listing: ToolListing, flooded: Callable[[], None], discover_s: float
 ) -> AsyncIterator[TransportStreams]:
-    """`inner`, whose listings go through `listing`; `flooded` is called when it sends too much.
+    """`inner`, with listings vetted by `listing`; calls `flooded` at 10,000 unsolicited messages.
 
-    Too much are 10,000 messages in a row that answer nothing. A server that is silent for
-    `discover_s` after the SDK's first question counts as one that does not know it.
+    The count restarts with each response. A server that does not answer the SDK's first request
+    within `discover_s` is treated as not supporting it.
     """
     async with inner as (read, write):
         first = _DiscoverWatcher(write)
@@ -48,7 +48,7 @@ _Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
 
 
 class _StreamProxy(Generic[_Stream]):
-    """A stream of the SDK over another."""
+    """A stream of the SDK that delegates to another."""
 
     def __init__(self, inner: _Stream) -> None:
         self._inner = inner
@@ -65,7 +65,7 @@ class _StreamProxy(Generic[_Stream]):
 
 
 class _DiscoverWatcher(_StreamProxy["WriteStream[SessionMessage]"]):
-    """The SDK's `WriteStream` over another: knows the request for `server/discover`, if any."""
+    """The SDK's `WriteStream`, which remembers the id of the request `server/discover`."""
 
     discover: int | str | None = None
 
@@ -77,7 +77,7 @@ class _DiscoverWatcher(_StreamProxy["WriteStream[SessionMessage]"]):
 
 
 class _FilteredReadStream(_StreamProxy["ReadStream[SessionMessage | Exception]"]):
-    """The SDK's `ReadStream` over another."""
+    """The SDK's `ReadStream`, filtered."""
 
     def __init__(
         self,
@@ -92,28 +92,28 @@ class _FilteredReadStream(_StreamProxy["ReadStream[SessionMessage | Exception]"]
         self._discover_s = discover_s
         self._listing = listing
         self._flooded = flooded
-        self._unasked = 0
+        self._unsolicited = 0
         self._answered = False
         self._deadline_s = 0.0
 
     @property
     def last_context(self) -> Any:
-        """What the SDK asks of its own streams: the context of the last message's sender."""
+        """The context of the last message's sender, which the SDK reads from its own streams."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        return await self._passed(await self._next(self._inner.receive))
+        return await self._filter(await self._next(self._inner.receive))
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return await self._passed(await self._next(self._inner.__anext__))
+        return await self._filter(await self._next(self._inner.__anext__))
 
     async def _next(
         self, receive: Callable[[], Awaitable[SessionMessage | Exception]]
     ) -> SessionMessage | Exception:
-        """The next message; until the server's first answer not for ever."""
+        """The next message; the wait for the server's first answer is bounded."""
         if self._answered:
             return await receive()
         clock = asyncio.get_running_loop().time
@@ -129,16 +129,16 @@ class _FilteredReadStream(_StreamProxy["ReadStream[SessionMessage | Exception]"]
             error = JSONRPCError(jsonrpc="2.0", id=self._first.discover, error=unknown)
             return SessionMessage(error)
 
-    async def _passed(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+    async def _filter(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
-            self._unasked = 0
+            self._unsolicited = 0
             self._answered = True
         else:
-            self._unasked += 1
-            if self._unasked == _MOST_UNASKED:
+            self._unsolicited += 1
+            if self._unsolicited == _MOST_UNSOLICITED:
                 self._flooded()
         if isinstance(message, JSONRPCResponse) and isinstance(message.result.get("tools"), list):
-            # In a thread: checking schemas takes its time, and nobody else should wait for it.
+            # In a thread: checking schemas may take long, and must not block the event loop.
             await asyncio.to_thread(self._listing.vet, message.result)
         return item

@@ -1,4 +1,4 @@
-"""The process of an MCP server: started, written to, read, and ended with all it has started."""
+"""The process of an MCP server: started, written to, read, and ended with its descendants."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from weft.agents.process_tree import VARIABLE, kill_group, new_mark, signal_name
 from weft.agents.process_tree import environment as process_environment
 
 _CHUNK: Final = 64 * 1024
-_KEPT: Final = 4 * 1024
+_TAIL_BYTES: Final = 4 * 1024
 _GRACE_S: Final = 2.0
 _LAST_OUTPUT_S: Final = 1.0
 
 
 class ServerProcess:
-    """A running process, the leader of a process group of its own.
+    """A running process, the leader of its own process group.
 
-    The end of what it writes to stderr is kept, to explain its end. `exited` is done when it has
-    ended, its children are killed, and what it wrote before can be read.
+    `stderr_tail` explains its end. `exited` is done when it has ended, its descendants are killed,
+    and its output can be read.
     """
 
     def __init__(self, process: Process, mark: str, stdout: _Output, stderr: _Output) -> None:
@@ -32,21 +32,21 @@ class ServerProcess:
         self._mark = mark
         self._stdout = stdout
         self._stderr = stderr
-        self._words = bytearray()
-        self._listening = asyncio.create_task(self._listen())
+        self._tail = bytearray()
+        self._stderr_task = asyncio.create_task(self._read_stderr())
         self.exited = asyncio.create_task(self._watch())
 
     @classmethod
     async def start(
         cls, command: Sequence[str], folder: Path | None, environment: Mapping[str, str]
     ) -> ServerProcess:
-        """Start it. Raises: `OSError` or `ValueError` when that cannot be done."""
+        """Start it. Raises: `OSError` or `ValueError` when that fails."""
         outputs: list[_Output] = []
         mark = new_mark()
         inherited = process_environment(mark, "USER", "LOGNAME", "SHELL")
         try:
             for _ in range(2):
-                outputs.append(await _Output.open())  # noqa: PERF401 - what is open gets closed
+                outputs.append(await _Output.open())  # noqa: PERF401 - opened ones get closed
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=PIPE,
@@ -66,46 +66,46 @@ class ServerProcess:
         return cls(process, mark, *outputs)
 
     async def read(self) -> bytes:
-        """What it has written to stdout, as it comes; empty at the end."""
+        """The next piece of its stdout; empty at the end."""
         return await self._stdout.reader.read(_CHUNK)
 
     async def write(self, data: bytes) -> None:
-        """Write to its stdin. Raises: `OSError` when it does not listen any more."""
+        """Write to its stdin. Raises: `OSError` when it is closed."""
         assert self._process.stdin is not None
         self._process.stdin.write(data)
         await self._process.stdin.drain()
 
     async def end(self) -> None:
-        """Close its stdin, then ask it to end, then kill it; with all it has started.
+        """Close its stdin, then terminate it, then kill it, with all descendants.
 
         A cancellation kills it at once.
         """
         assert self._process.stdin is not None
-        discarding = asyncio.create_task(self._discard())  # or it might hang in a write
+        discard_task = asyncio.create_task(self._discard())  # a full pipe would block it
         try:
             self._process.stdin.close()
-            if not await self._gone():
+            if not await self._has_exited():
                 self._signal(signal.SIGTERM)
-                if not await self._gone():
+                if not await self._has_exited():
                     self.kill()
-                    await self._gone()
+                    await self._has_exited()
         finally:
             self.kill()
             if self._process.stdin.transport.get_write_buffer_size():
                 self._process.stdin.transport.abort()
             self._stdout.close()
             self._stderr.close()
-            discarding.cancel()
+            discard_task.cancel()
 
     def kill(self) -> None:
-        """End it now, and all that it has started."""
+        """Kill it and all descendants."""
         if not self.exited.done():
             kill_group(self._process.pid, self._mark)
 
     @property
-    def last_words(self) -> str:
-        """The last lines that it wrote to stderr."""
-        return self._words.decode("utf-8", "replace").strip()
+    def stderr_tail(self) -> str:
+        """The last lines of its stderr."""
+        return self._tail.decode("utf-8", "replace").strip()
 
     @property
     def ending(self) -> str:
@@ -115,7 +115,7 @@ class ServerProcess:
             return "closed its output"
         return f"was ended by {signal_name(-code)}" if code < 0 else f"ended with status {code}"
 
-    async def _gone(self) -> bool:
+    async def _has_exited(self) -> bool:
         done, _ = await asyncio.wait({self.exited}, timeout=_GRACE_S)
         return bool(done)
 
@@ -127,16 +127,16 @@ class ServerProcess:
     async def _watch(self) -> None:
         await self._process.wait()
         kill_group(self._process.pid, self._mark)
-        for output in (self._stdout, self._stderr):  # who left the group may hold them for ever
+        for output in (self._stdout, self._stderr):  # a descendant may keep them open for ever
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_OUTPUT_S):
                     await output.ended.wait()
             output.close()
 
-    async def _listen(self) -> None:
+    async def _read_stderr(self) -> None:
         while piece := await self._stderr.reader.read(_CHUNK):
-            self._words += piece
-            del self._words[:-_KEPT]
+            self._tail += piece
+            del self._tail[:-_TAIL_BYTES]
 
     async def _discard(self) -> None:
         while await self.read():
@@ -144,7 +144,7 @@ class ServerProcess:
 
 
 class _Output(asyncio.StreamReaderProtocol):
-    """A pipe that a process writes into. `writer` is closed by whoever starts the process."""
+    """A pipe for a process's output. The starter of the process closes `writer`."""
 
     def __init__(self) -> None:
         self.reader = asyncio.StreamReader(_CHUNK)

@@ -1,4 +1,4 @@
-"""The connection to an MCP server while its tools are used: made on demand, again when lost."""
+"""Connects to an MCP server on demand, and again after a loss."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PAUSE_S: Final = 30.0
 
 
 class Reconnector:
-    """Gives the connection to whoever makes a call. `opened` hears of each new one.
+    """Provides the connection for calls; `opened` receives each new one.
 
-    Every loss and every start in vain makes the next start wait longer, until a call works. After
-    `server.restarts` of them in a row the server is left alone for half a minute.
+    Every loss and failed start makes the next start wait longer, until a call works. After
+    `server.restarts` of them in a row there are no attempts for half a minute.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Reconnector:
         self._closed = False
 
     async def connection(self) -> McpConnection:
-        """The connection, made now if there is none. Who else waits for it may be cancelled.
+        """The connection, made now if there is none. A waiting caller may be cancelled alone.
 
-        Raises: `ToolError`, retryable where another try may help.
+        Raises: `ToolError`, retryable where a retry may help.
         """
         if self._closed:
             raise ToolRaised(f"{self._server.name} is closed")
@@ -47,22 +47,22 @@ class Reconnector:
             return self._connection
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(_seen)
+            self._opening.add_done_callback(_mark_retrieved)
         opening = self._opening
         await asyncio.wait({opening})
         if opening.cancelled():
             raise ToolRaised(f"{self._server.name} is closed")
         error = opening.exception()
-        if isinstance(error, ToolError):  # each waiter gets an error of its own, to name its node
+        if isinstance(error, ToolError):  # each waiter gets its own error, to name its node
             raise type(error)(error.message, hint=error.hint, retryable=error.retryable) from error
         return opening.result()
 
     def worked(self) -> None:
-        """A call got its answer: what went wrong before counts no more."""
+        """Reset the failure count after a successful call."""
         self._failures = 0
 
     async def aclose(self) -> None:
-        """End the connection for good. Calls under way fail."""
+        """Close the connection for good. Running calls fail."""
         self._closed = True
         if self._opening is not None:
             self._opening.cancel()
@@ -72,7 +72,7 @@ class Reconnector:
 
     async def _open(self) -> McpConnection:
         try:
-            await self._bury()
+            await self._close_lost()
             self._check_patience()
             if self._failures:
                 longer = _FIRST_DELAY_S * 2 ** (self._failures - 1)
@@ -88,8 +88,8 @@ class Reconnector:
         self._opened(connection)
         return connection
 
-    async def _bury(self) -> None:
-        """Clean up after a connection that was lost."""
+    async def _close_lost(self) -> None:
+        """Close a lost connection."""
         if self._connection is not None:
             self._failed(await self._connection.failure())
             await self._connection.aclose()
@@ -101,7 +101,7 @@ class Reconnector:
         self._quiet_until_s = asyncio.get_running_loop().time() + _PAUSE_S
 
     def _check_patience(self) -> None:
-        """Raise `ToolRaised` while a server that failed too often is left alone."""
+        """Raise `ToolRaised` while attempts are suspended after too many failures."""
         now_s = asyncio.get_running_loop().time()
         if self._failures > self._server.restarts and now_s < self._quiet_until_s:
             assert self._last is not None
@@ -109,7 +109,7 @@ class Reconnector:
             raise ToolRaised(message, hint=self._last.hint, retryable=False)
 
 
-def _seen(opening: asyncio.Task[McpConnection]) -> None:
-    """Nobody has to wait for it any more: all who did may have been cancelled."""
+def _mark_retrieved(opening: asyncio.Task[McpConnection]) -> None:
+    """Retrieve the exception: all waiting callers may have been cancelled."""
     if not opening.cancelled():
         opening.exception()

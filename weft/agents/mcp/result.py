@@ -1,4 +1,4 @@
-"""The end of an MCP call: a value of bounded size, or our error."""
+"""Converts the result of an MCP call to a value of bounded size, or to a weft error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SMALLER: Final = "ask for less, or raise max_result"
 _NO_SESSION: Final = "Session terminated"
 TOO_LARGE: Final = "the answer is too large"
 OVERSIZED: Final = -32099
-"""The code of an error that stands in the place of an answer which was too large."""
+"""The code of the error that replaces a too large answer."""
 _EVENT: Final = "SSE stream failed"
 _TOO_LONG: Final = "byte limit."
 _HTTP_ERROR: Final = "Server returned an error response"
@@ -49,9 +49,9 @@ _SERVERS_FAULT: Final = 500
 
 
 class ConnectionLost(Exception):
-    """A call got no answer, for want of a connection.
+    """A call got no answer, because the connection ended.
 
-    `carried_out` is False where the server surely did nothing, None where nobody knows.
+    `carried_out` is False where the server surely did nothing, None where that is unknown.
     """
 
     def __init__(self, *, carried_out: bool | None = None) -> None:
@@ -62,9 +62,9 @@ class ConnectionLost(Exception):
 def call_error(
     name: str, error: Exception, hidden: Callable[[str], str], status: int | None = None
 ) -> ToolError | ConnectionLost:
-    """What the SDK raised in a call of the tool `name`; `hidden` takes secrets out of texts.
+    """The error for an SDK error in a call of the tool `name`; `hidden` redacts secrets.
 
-    `status`: the HTTP error that came last, which the SDK keeps to itself.
+    `status`: the last HTTP error, which the SDK does not report.
     """
     match error:
         case MCPError(message=message) if message == _HTTP_ERROR and status is not None:
@@ -79,24 +79,24 @@ def call_error(
         case TimeoutError():
             return ToolLimitError(f"{name}: the server does not take the call", retryable=True)
         case _:
-            said = hidden(printable(str(error), LONGEST))
-            return ToolRaised(f"{name}: {type(error).__name__}: {said}")
+            text = hidden(printable(str(error), LONGEST))
+            return ToolRaised(f"{name}: {type(error).__name__}: {text}")
 
 
-def _answered(name: str, code: int, said: str) -> ToolError | ConnectionLost:
-    """An error that the server sent, or that the SDK puts in its place."""
-    broken_off = code == PARSE_ERROR and TOO_LARGE in said
-    if code == OVERSIZED or broken_off or (said.startswith(_EVENT) and said.endswith(_TOO_LONG)):
+def _answered(name: str, code: int, text: str) -> ToolError | ConnectionLost:
+    """The error for a JSON-RPC error of the server or the SDK."""
+    broken_off = code == PARSE_ERROR and TOO_LARGE in text
+    if code == OVERSIZED or broken_off or (text.startswith(_EVENT) and text.endswith(_TOO_LONG)):
         return ToolLimitError(f"{name}: {TOO_LARGE}", hint=_SMALLER)
     if code == CONNECTION_CLOSED:
         return ConnectionLost()
-    if code == INVALID_REQUEST and said == _NO_SESSION:
+    if code == INVALID_REQUEST and text == _NO_SESSION:
         return ConnectionLost(carried_out=False)
     if code == INVALID_PARAMS:
-        return ToolArgumentError(f"{name}: {said}")
+        return ToolArgumentError(f"{name}: {text}")
     if code == METHOD_NOT_FOUND:
-        return ToolNotFound(f"{name}: {said}")
-    return ToolRaised(f"{name}: {said}")
+        return ToolNotFound(f"{name}: {text}")
+    return ToolRaised(f"{name}: {text}")
 
 
 _NO_TEXT: Final = "it says no more"
@@ -105,18 +105,18 @@ _NO_TEXT: Final = "it says no more"
 def value_of(
     tool: ServerTool, result: CallToolResult, max_bytes: int, hidden: Callable[[str], str]
 ) -> Any:
-    """What the call returns: structured content where there is some, checked against its schema.
+    """The value of a call: structured content, if any, checked against its schema.
 
-    Otherwise the texts, joined by line breaks; None where there is nothing; and where there is
-    more than text `{text, parts}` with everything else as the protocol writes it. `hidden` takes
-    secrets out of what the server says of an error.
+    Otherwise the texts, joined by line breaks; None without content; and with more than text
+    `{text, parts}`, with the other parts in the protocol's form. `hidden` redacts secrets in
+    errors.
 
     Raises: `ToolRaised`, `ToolResultError`, `ToolLimitError`.
     """
     name = tool.spec.name
     if result.is_error:
-        said = hidden(printable(_text(result.content), LONGEST, lines=True).strip())
-        raise ToolRaised(f"{name}: {said or _NO_TEXT}")
+        text = hidden(printable(_text(result.content), LONGEST, lines=True).strip())
+        raise ToolRaised(f"{name}: {text or _NO_TEXT}")
     structured = "structured_content" in result.model_fields_set
     if not structured or (result.structured_content is None and tool.output is None):
         if tool.output is not None:

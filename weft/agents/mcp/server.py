@@ -1,4 +1,4 @@
-"""Which MCP server, how it is reached, and within which limits. Starts nothing."""
+"""The address and limits of an MCP server. Starts nothing."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _COUNTS: Final = ("max_result_bytes", "max_tools")
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """A program to start (`command`, talked to over its stdin and stdout), or an address (`url`).
+    """A program to start (`command`, over its stdin and stdout), or an address (`url`).
 
-    name              what messages call it
-    env_from          names of environment variables that the program gets; all others are withheld,
-                      secrets among them, but for PATH, HOME, the locale and the like
+    name              the name in messages
+    env_from          names of environment variables for the program; all others, secrets included,
+                      are withheld, except for PATH, HOME, the locale and the like
     headers_from      HTTP headers, each with the name of the variable that holds its value
     api_key_env       the variable whose value is sent as `Authorization: Bearer ...`
-    folder            where the program runs
-    only              the names of the tools to take; empty: all
-    timeout_s         the longest call; `start_timeout_s`: until it has listed its tools
-    restarts          how often in a row it is started, or connected to, again when that fails
+    folder            the working directory of the program
+    only              the names of the tools to use; empty: all
+    timeout_s         the limit of a call; `start_timeout_s`: until it has listed its tools
+    restarts          how often in a row it is started, or connected to, again after failures
     max_result_bytes  the largest result, measured as JSON
-    effects           what calls of its tools do to the world, by tool, or under "" for all others;
-                      of a tool that is not said of, what the server itself hints at
+    effects           the effects of its tools, by tool, or under "" for all others; by default the
+                      server's own hints
 
     Raises: `BuildError`.
     """
@@ -89,17 +89,17 @@ class McpServer:
 
     @property
     def loopback(self) -> bool:
-        """True when the address is one of this machine."""
+        """Whether the address is one of this machine."""
         parsed = _split(self.url or "")
         return parsed is not None and is_loopback(parsed.hostname or "")
 
     @property
     def max_message_bytes(self) -> int:
-        """The largest message: a result comes as structure and again as text."""
+        """The largest message: it contains a result as structure and again as text."""
         return 2 * self.max_result_bytes + _MIB
 
     def secrets(self) -> Secrets:
-        """The values of the variables it names. Raises: `BuildError` when one is not set."""
+        """The values of the named variables. Raises: `BuildError` when one is not set."""
         named = (*self.env_from, *self.headers_from.values())
         return Secrets((*named, self.api_key_env) if self.api_key_env else named)
 

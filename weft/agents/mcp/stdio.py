@@ -1,6 +1,6 @@
 """MCP over the stdin and stdout of a process: a transport for the SDK's client.
 
-Unlike the SDK's own it bounds the length of a line (a longer one is skipped), and keeps stderr
+Unlike the SDK's own it bounds the length of a line (a longer one is skipped), and captures stderr
 instead of showing it.
 """
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from weft.agents.mcp.server import McpServer
     from weft.agents.untrusted import Secrets
 
-_KEPT: Final = 4 * 1024
+_TAIL_BYTES: Final = 4 * 1024
 
 
 class OversizedLine:
-    """A line that is longer than it may be, of which only the two ends are known."""
+    """A line beyond the limit, of which only the two ends are stored."""
 
     def __init__(self, head: bytes) -> None:
-        self.head = head[:_KEPT]
-        self.tail = head[-_KEPT:]
+        self.head = head[:_TAIL_BYTES]
+        self.tail = head[-_TAIL_BYTES:]
 
     def add(self, piece: bytes) -> None:
-        """The line goes on with `piece`."""
-        self.tail = (self.tail + piece)[-_KEPT:]
+        """Add `piece` to the line."""
+        self.tail = (self.tail + piece)[-_TAIL_BYTES:]
 
 
 class BoundedLineSplitter:
-    """Takes bytes apart into lines of at most `limit` bytes, without their ends."""
+    """Splits bytes into lines of at most `limit` bytes, without line ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -69,8 +69,6 @@ class BoundedLineSplitter:
             self._line.clear()
 
 
-"""The code of an error that stands for an answer which was too large to keep."""
-
 _ID: Final = rb'"id"\s*:\s*(\d{1,18})'
 _ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
 _ID_LAST: Final = re.compile(_ID + rb'\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
@@ -84,8 +82,9 @@ async def stdio_transport(
     started: Callable[[ServerProcess], None],
     silent: Callable[[], None],
 ) -> AsyncIterator[TransportStreams]:
-    """The transport to a process of its own, from the server's command. `started` gets the process,
-    and `silent` is called when it says nothing more.
+    """The transport to a new process of the server's command.
+
+    `started` receives the process; `silent` is called at the end of its output.
 
     Raises: `OSError` or `ValueError` where it cannot be started.
     """
@@ -118,7 +117,7 @@ async def _read(
     lines: BoundedLineSplitter,
     silent: Callable[[], None],
 ) -> None:
-    """Pass on every message until the output ends."""
+    """Forward every message until the output ends."""
     try:
         with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             while piece := await process.read():
@@ -137,7 +136,7 @@ async def _write(
         async for item in outgoing:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.write(text.encode() + b"\n")
-    except OSError:  # it does not listen any more
+    except OSError:  # its stdin is closed
         silent()
 
 
@@ -151,7 +150,7 @@ def _message(line: bytes | OversizedLine) -> SessionMessage | Exception:
 
 
 def _refusal(line: OversizedLine) -> SessionMessage | Exception:
-    """An error in the place of an answer that was too large, where its request can be told."""
+    """An error in place of a too large answer, if the id of its request is readable."""
     found = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
     if found is None:
         return ValueError("a message that is too large")

@@ -1,4 +1,4 @@
-"""The tools of one MCP server as a `ToolRunner`. Knows calls; the connection is the link's."""
+"""The tools of one MCP server as a `ToolRunner`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ class McpTools:
             files.specs()
             await files.call("read_file", {"path": "notes.md"})
 
-    Names are identifiers: `read-file` is `read_file`. Tools whose names or schemas cannot be used
-    are left out, see `refused`. A call that is cancelled is cancelled on the server; progress
-    becomes log lines. When the server dies, calls under way fail as retryable, but for those of
-    tools that say it makes no difference: these are made once more. The next call starts it again,
-    after a growing delay. After `server.restarts` in a row without success it is left alone for
-    half a minute, in which calls fail at once.
+    Names are identifiers: `read-file` is `read_file`. Tools with unusable names or schemas are left
+    out, see `refused`. A cancelled call is cancelled on the server; progress becomes log lines.
+    When the server dies, running calls fail as retryable, but calls of repeatable tools are made
+    once more. The next call restarts the server, after a growing delay. After `server.restarts`
+    failures in a row, calls fail at once for half a minute.
 
-    `transport` replaces how the server is reached.
+    `transport` replaces the transport to the server.
 
     Raises: `BuildError` when a variable that the server needs is not set.
     """
@@ -54,7 +53,7 @@ class McpTools:
     ) -> None:
         self._server = server
         self._prefix = prefix
-        self._link = Reconnector(server, transport, self._take)
+        self._reconnector = Reconnector(server, transport, self._load_tools)
         self._tools: dict[str, ServerTool] | None = None
         self.refused: Mapping[str, str] = {}
 
@@ -66,8 +65,8 @@ class McpTools:
         await self.aclose()
 
     async def start(self) -> None:
-        """Connect unless that is done. Raises: `ToolRaised`, `ToolLimitError`, `ToolNotFound`."""
-        await self._link.connection()
+        """Connect, if not connected. Raises: `ToolRaised`, `ToolLimitError`, `ToolNotFound`."""
+        await self._reconnector.connection()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """See `ToolRunner`. Raises: `BuildError` before `start`."""
@@ -81,15 +80,15 @@ class McpTools:
             context.cancel()
 
     async def aclose(self) -> None:
-        """End the connection, and the process with it. Calls under way fail."""
-        await self._link.aclose()
+        """Close the connection and the process. Running calls fail."""
+        await self._reconnector.aclose()
 
     # -- calls ---------------------------------------------------------------------------------
 
     async def _call(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         connection = await self._connection()
         tool = self._tool(name)
-        sent = await _checked(tool.spec, arguments)
+        sent = await _check(tool.spec, arguments)
         try:
             result = await self._answer(connection, tool, sent, context)
         except ConnectionLost as lost:
@@ -102,15 +101,15 @@ class McpTools:
                 result = await self._answer(connection, tool, sent, context)
             except ConnectionLost as again:
                 raise await _unanswered(tool, connection, again) from again
-        self._link.worked()
-        # In a thread: checking a large result takes its time, and nobody else should wait for it.
+        self._reconnector.worked()
+        # In a thread: checking a large result may take long, and must not block the event loop.
         limit = self._server.max_result_bytes
         return await asyncio.to_thread(value_of, tool, result, limit, connection.secrets.hidden)
 
     async def _connection(self) -> McpConnection:
         try:
-            return await self._link.connection()
-        except ToolRaised as error:  # nothing has been asked of the server
+            return await self._reconnector.connection()
+        except ToolRaised as error:  # no call was sent
             raise NotDone(error.message, hint=error.hint, retryable=error.retryable) from error
 
     async def _answer(
@@ -137,8 +136,8 @@ class McpTools:
             raise BuildError(f"the tools of {self._server.name} are not known yet", hint=hint)
         return self._tools
 
-    def _take(self, connection: McpConnection) -> None:
-        """Know the tools of `connection`. Raises: `ToolNotFound` where one that is wanted lacks."""
+    def _load_tools(self, connection: McpConnection) -> None:
+        """Use the tools of `connection`. Raises: `ToolNotFound` for a missing configured one."""
         tools = connection.listing.tools(self._prefix, self._server.only, self._server.effects)
         self.refused = dict(connection.listing.refused)
         there = {name for tool in tools.values() for name in (tool.name, identifier(tool.name))}
@@ -151,8 +150,8 @@ class McpTools:
         self._tools = tools
 
     def _missing(self, name: str, tools: Iterable[str]) -> ToolNotFound:
-        said = self.refused.get(name)
-        hint = suggestion(name, tools) if said is None else f"it cannot be used: {said}"
+        reason = self.refused.get(name)
+        hint = suggestion(name, tools) if reason is None else f"it cannot be used: {reason}"
         return ToolNotFound(f"{self._server.name} has no tool {name!r}", hint=hint)
 
 
@@ -162,8 +161,8 @@ def _left_out(refused: Mapping[str, str]) -> str:
     return f"left out, for they cannot be used: {', '.join(some)}{more}"
 
 
-async def _checked(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """`arguments` as plain data that fits. Raises: `ToolArgumentError`."""
+async def _check(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """`arguments` as plain, valid data. Raises: `ToolArgumentError`."""
     try:
         plain = plain_arguments(arguments)
         why = await misfit_async(plain, spec.parameters)

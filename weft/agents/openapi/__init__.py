@@ -1,6 +1,6 @@
-"""Operations of an HTTP interface, as its OpenAPI document describes them, as tools.
+"""Operations of an HTTP API as tools, from its OpenAPI document.
 
-Documents and answers are hostile: what is listed is callable, and nothing else.
+Documents and answers are untrusted: only the listed operations can be called.
 """
 
 from weft.agents.openapi.options import OpenApiOptions

@@ -1,4 +1,4 @@
-"""Which addresses may be connected to. Resolves nothing."""
+"""Policy for the addresses of connections. Resolves no names."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class ServerOrigin:
 
     @property
     def authority(self) -> str:
-        """Host and port as the `Host` header has them."""
+        """Host and port for the `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def is_local(self) -> bool:
-        """True for names and addresses of this machine, judged by the text alone."""
+        """Whether the text is a name or address of this machine."""
         return is_loopback(self.host)
 
 
@@ -57,16 +57,16 @@ def origin_of(url: str) -> tuple[ServerOrigin, SplitResult]:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Public addresses, and at `home` those of `private` networks too."""
+    """Allows public addresses, and at `home` also those of `private` networks."""
 
     home: ServerOrigin
     private: tuple[Network, ...] = ()
 
     def allows(self, address: str, host: str, port: int) -> bool:
-        """True when `address`, which `host` has been resolved to, may be connected to."""
+        """Whether `address`, to which `host` was resolved, may be connected to."""
         try:
             found = ipaddress.ip_address(address)
-        except ValueError:  # an address with a zone belongs to a link
+        except ValueError:  # an address with a zone is link-local
             return False
         if is_public(found):
             return True
@@ -75,7 +75,7 @@ class AddressPolicy:
 
 
 def is_public(address: Address) -> bool:
-    """True when `address` is one of the public internet, whatever it is wrapped in."""
+    """Whether `address` is public, also when it embeds an IPv4 address."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if inner is None and address in _NAT64:

@@ -1,4 +1,4 @@
-"""An answer as a tool's result, checked against what the document declares; or as its failure."""
+"""Converts an HTTP answer to a tool's result, checked by the document, or to an error."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from weft.validation import violation
 
 _SHOWN: Final = 300
 _REFUSED: Final = frozenset({400, 401, 403, 404, 405, 406, 413, 415, 422, 429})
-"""The server did not do what was asked, for it did not come to that."""
+"""Statuses that mean that the server did not carry out the request."""
 _CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1"})
 
 
 def value_of(operation: Operation, answer: HttpAnswer, secrets: Secrets) -> Any:
-    """What a successful `answer` holds, as plain data; None where it is empty.
+    """The value of a successful `answer` as plain data; None where it is empty.
 
     Raises: `ToolResultError`.
     """
@@ -64,7 +64,7 @@ def _parsed(name: str, answer: HttpAnswer, secrets: Secrets) -> Any:
 def failure_of(
     operation: Operation, answer: HttpAnswer, secrets: Secrets, *, retryable: bool
 ) -> ToolRaised:
-    """What an answer without success says."""
+    """The error for an answer without success."""
     try:
         phrase = f" {HTTPStatus(answer.status).phrase}"
     except ValueError:
@@ -80,7 +80,7 @@ def failure_of(
 
 
 def _begin(answer: HttpAnswer, secrets: Secrets) -> str:
-    """The beginning of a body that people can read, after a colon."""
+    """The beginning of a readable body, after a colon."""
     media = answer.headers.get("content-type", "")
     if not answer.body or not (is_json(media) or kind_of(media).startswith("text/")):
         return ""

@@ -1,8 +1,8 @@
 """HTTP to allowed addresses, with bodies of bounded size, redirects and retries.
 
-The address that is checked is the one that is connected to, so a name cannot be resolved to one
-address for the check and to another for the connection. Certificates are verified for the name. A
-key does not leave its server.
+The checked address is the connected one, so a name cannot resolve to one address for the check and
+to another for the connection. Certificates are verified for the name. A key is sent only to its own
+server.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HttpAnswer:
 
 
 class NotReached(Exception):
-    """Nothing was sent: no connection came about. `error` is what a caller is told."""
+    """Nothing was sent: the connection failed. `error` is the error for the caller."""
 
     def __init__(self, message: str, *, hint: str | None = None, retryable: bool = False) -> None:
         super().__init__(message)
@@ -60,11 +60,11 @@ class NotReached(Exception):
 class HttpPool:
     """A pool of HTTP/1.1 connections. Proxies of the environment are not used."""
 
-    def __init__(self, reach: AddressPolicy, most: int, resolver: Resolver | None = None) -> None:
+    def __init__(self, policy: AddressPolicy, most: int, resolver: Resolver | None = None) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             max_connections=most,
             keepalive_expiry=30.0,
-            network_backend=_GuardedBackend(reach, resolver or resolve),
+            network_backend=_GuardedBackend(policy, resolver or resolve),
         )
 
     async def send(self, request: HttpRequest, max_bytes: int) -> HttpAnswer:
@@ -83,7 +83,7 @@ class HttpPool:
         headers = {
             "Host": origin.authority,
             "User-Agent": "weft",
-            "Accept-Encoding": "identity",  # what is compressed outgrows every bound on its way
+            "Accept-Encoding": "identity",  # compressed data could exceed every bound
             **trace_headers(),
             **request.headers,
         }
@@ -93,11 +93,11 @@ class HttpPool:
                 request.method, url, headers=raw, content=request.body
             ) as response:
                 body = await _read(response, max_bytes)
-                told = {
+                received = {
                     name.decode("latin-1").lower(): value.decode("latin-1")
                     for name, value in response.headers
                 }
-                return HttpAnswer(response.status, told, body)
+                return HttpAnswer(response.status, received, body)
         except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
             raise _not_reached(origin, str(error)) from error
         except _BAD_ANSWER as error:
@@ -105,7 +105,7 @@ class HttpPool:
             raise ToolRaised(message.removesuffix(": "), retryable=True) from error
 
     async def aclose(self) -> None:
-        """Close all connections. Harmless when repeated."""
+        """Close all connections. Idempotent."""
         await self._pool.aclose()
 
 
@@ -119,8 +119,8 @@ async def _read(response: httpcore2.Response, max_bytes: int) -> bytes:
 
 
 def _not_reached(origin: ServerOrigin, why: str) -> NotReached:
-    said = f"cannot connect to {origin.authority}"
-    return NotReached(f"{said}: {why}" if why else said, retryable=True)
+    message = f"cannot connect to {origin.authority}"
+    return NotReached(f"{message}: {why}" if why else message, retryable=True)
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
@@ -131,10 +131,10 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Connects to addresses within reach only."""
+    """Connects only to addresses that the policy allows."""
 
-    def __init__(self, reach: AddressPolicy, resolver: Resolver) -> None:
-        self._reach = reach
+    def __init__(self, policy: AddressPolicy, resolver: Resolver) -> None:
+        self._policy = policy
         self._resolver = resolver
         self._inner = httpcore2.AnyIOBackend()
 
@@ -150,7 +150,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
             addresses = await self._resolver(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(f"the name {host} is not known") from error
-        allowed = [each for each in addresses if self._reach.allows(each, host, port)]
+        allowed = [each for each in addresses if self._policy.allows(each, host, port)]
         if not allowed:
             raise NotReached(
                 f"{host} leads to {', '.join(addresses[:3]) or 'nowhere'}, which is not public",
@@ -172,7 +172,7 @@ _PASSING: Final = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 _ANYWHERE: Final = frozenset({"accept"})
-"""Headers that go to another server as well: nothing of ours is in them."""
+"""Headers that are also sent to another server after a redirect."""
 
 
 class RequestSender:
@@ -184,9 +184,9 @@ class RequestSender:
         self._clock = clock
 
     async def answer(self, request: HttpRequest, *, repeatable: bool = False) -> HttpAnswer:
-        """The last answer, which is no redirect.
+        """The final answer, after redirects.
 
-        Repeats what is `repeatable`, after the delay that the server asks for.
+        Retries `repeatable` requests, after the delay that the server asks for.
         Raises: `ToolRaised`, `ToolLimitError`.
         """
         attempts = 1 + (self._options.retries if repeatable else 0)
@@ -194,7 +194,7 @@ class RequestSender:
             last = attempt == attempts - 1
             pause_s = _FIRST_PAUSE_S * 2**attempt
             try:
-                found = await self._followed(request)
+                found = await self._follow_redirects(request)
             except NotReached as error:
                 if last or not error.error.retryable:
                     raise error.error from error.__cause__
@@ -210,12 +210,12 @@ class RequestSender:
             await self._clock.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _followed(self, request: HttpRequest) -> HttpAnswer:
+    async def _follow_redirects(self, request: HttpRequest) -> HttpAnswer:
         for _ in range(self._options.redirects + 1):
             found = await self._connections.send(request, self._options.max_bytes)
             if found.status not in _REDIRECTS or "location" not in found.headers:
                 return found
-            request = _led(request, found.headers)
+            request = _redirected(request, found.headers)
         raise ToolRaised(f"the server redirects more than {self._options.redirects} times")
 
     def _wanted_s(self, answer: HttpAnswer) -> float | None:
@@ -229,17 +229,17 @@ class RequestSender:
             return None
 
 
-def _led(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
-    """The request that a redirect asks for; a key does not leave its server.
+def _redirected(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
+    """The request after a redirect, without keys for another server.
 
     Raises: `ToolRaised`.
     """
     where = printable(headers["location"].partition("?")[0], 100)
     if request.method not in READING:
         raise ToolRaised(f"the server redirects a {request.method} to {where}")
-    here = f"{request.origin.scheme}://{request.origin.authority}{request.target}"
+    current = f"{request.origin.scheme}://{request.origin.authority}{request.target}"
     try:
-        origin, parts = origin_of(urljoin(here, headers["location"]))
+        origin, parts = origin_of(urljoin(current, headers["location"]))
     except (BuildError, ValueError) as error:
         raise ToolRaised(f"the server redirects to {where}, which is no address") from error
     if request.origin.scheme == "https" and origin.scheme != "https":
@@ -247,5 +247,5 @@ def _led(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if origin == request.origin:
         return replace(request, target=target)
-    kept = {name: text for name, text in request.headers.items() if name.lower() in _ANYWHERE}
-    return HttpRequest(request.method, origin, target, kept)
+    headers = {name: text for name, text in request.headers.items() if name.lower() in _ANYWHERE}
+    return HttpRequest(request.method, origin, target, headers)

@@ -1,6 +1,6 @@
-"""Keys from environment variables, and where the document wants them in a request.
+"""Keys from environment variables, placed in requests as the document declares.
 
-Reads a variable when a call needs it; keeps no key in anything that is shown.
+Reads a variable when a call needs it, and stores no key in anything that is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BEARER: Final = {"type": "http", "scheme": "bearer"}
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """What a request carries to prove who sends it; `query` is encoded already."""
+    """The credentials of a request; `query` is already encoded."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class RequestCredentials:
 
 @dataclass(frozen=True, slots=True)
 class SecurityBinding:
-    """A security scheme and the variable that opens it."""
+    """A security scheme and the variable with its key."""
 
     scheme: Mapping[str, Any]
     variable: str
@@ -40,10 +40,10 @@ class SecurityBinding:
 def bind_security(
     document: ApiDocument, security: Any, auth_env: str | Mapping[str, str] | None
 ) -> tuple[SecurityBinding, ...]:
-    """What a call must bring under the requirements `security`, of which one has to be met.
+    """The bindings for one of the requirements in `security`.
 
-    Nothing where no key is given: the server will say so if it wants one.
-    Raises: `BuildError` when the keys that are given open none of them.
+    Empty without keys: the server may then refuse the call.
+    Raises: `BuildError` when the given keys meet none of the requirements.
     """
     if auth_env is None:
         return ()
@@ -70,7 +70,7 @@ def bind_security(
 
 
 def _variables(names: list[str], auth_env: str | Mapping[str, str]) -> Mapping[str, str] | None:
-    """A variable for each scheme, or None when one of them has none."""
+    """A variable for each scheme, or None when a scheme has none."""
     if isinstance(auth_env, str):
         return dict.fromkeys(names, auth_env) if len(names) <= 1 else None
     return {n: auth_env[n] for n in names} if all(n in auth_env for n in names) else None
@@ -94,15 +94,15 @@ def _scheme(document: ApiDocument, schemes: Mapping[str, Any], name: str) -> Map
     )
 
 
-def read_credentials(locks: tuple[SecurityBinding, ...]) -> RequestCredentials:
-    """The keys themselves, read now. Raises: `BuildError` when a variable is not set."""
-    secrets = Secrets([lock.variable for lock in locks])
+def read_credentials(bindings: tuple[SecurityBinding, ...]) -> RequestCredentials:
+    """The keys, read now. Raises: `BuildError` when a variable is not set."""
+    secrets = Secrets([binding.variable for binding in bindings])
     headers: dict[str, str] = {}
     cookies: list[str] = []
     query: list[tuple[str, str]] = []
-    for lock in locks:
-        key, scheme = secrets[lock.variable], lock.scheme
-        _check(lock.variable, key)
+    for binding in bindings:
+        key, scheme = secrets[binding.variable], binding.scheme
+        _check(binding.variable, key)
         if scheme["type"] == "http":
             headers["Authorization"] = _authorization(str(scheme["scheme"]).lower(), key)
         elif scheme["in"] == "header":

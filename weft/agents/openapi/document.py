@@ -1,6 +1,6 @@
-"""An OpenAPI document as plain data, within bounds; its references and JSON Schemas.
+"""Reads an OpenAPI document as bounded plain data, with its references and JSON Schemas.
 
-Schemas of OpenAPI 3.0 are rewritten as draft 2020-12; `weft.agents.untrusted` decides what is safe.
+Schemas of OpenAPI 3.0 are rewritten as draft 2020-12; `weft.agents.untrusted` vets them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ApiDocument:
     digest: str
 
     def at(self, reference: str) -> Any:
-        """What a local reference (`#/components/...`) leads to. Raises: `BuildError`."""
+        """The target of a local reference (`#/components/...`). Raises: `BuildError`."""
         if not reference.startswith("#/"):
             raise BuildError(
                 f"the reference {printable(reference, 100)!r} leads out of the document",
@@ -54,7 +54,7 @@ class ApiDocument:
         return found
 
     def resolved(self, part: Any, what: str) -> Mapping[str, Any]:
-        """`part`, or what it refers to, which must be an object. Raises: `BuildError`."""
+        """`part` with its reference resolved, an object. Raises: `BuildError`."""
         for _ in range(_MAX_HOPS):
             if not isinstance(part, Mapping):
                 raise BuildError(f"{what} must be an object, not {type(part).__name__}")
@@ -66,7 +66,7 @@ class ApiDocument:
 
 
 def read_document(source: Mapping[str, Any] | bytes | Path) -> ApiDocument:
-    """The document in a file, in its bytes, or as plain data. Raises: `BuildError`."""
+    """The document from a file, its bytes, or plain data. Raises: `BuildError`."""
     if isinstance(source, Path):
         source = _bytes_of(source)
     data = _parsed(source) if isinstance(source, bytes) else source
@@ -95,7 +95,7 @@ def _parsed(data: bytes) -> Any:
         if is_json:
             return from_json(data.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
         return YAML(typ="safe", pure=True).load(data.decode("utf-8-sig"))
-    except Exception as error:  # on odd input the YAML parser raises what it likes
+    except Exception as error:  # the YAML parser may raise anything
         raise BuildError(f"the document cannot be read: {printable(str(error), 300)}") from error
 
 
@@ -104,12 +104,12 @@ def _minor(root: Mapping[str, Any]) -> int:
     for minor in (0, 1):
         if version == f"3.{minor}" or version.startswith(f"3.{minor}."):
             return minor
-    said = f"is of version {printable(version, 20)!r}" if version else "has no `openapi: 3.x`"
-    raise BuildError(f"the document {said}", hint="weft reads OpenAPI 3.0 and 3.1; convert it")
+    problem = f"is of version {printable(version, 20)!r}" if version else "has no `openapi: 3.x`"
+    raise BuildError(f"the document {problem}", hint="weft reads OpenAPI 3.0 and 3.1; convert it")
 
 
 class _JsonCopier:
-    """Copies data as JSON has it, and counts: shared parts of YAML count each time they occur."""
+    """Copies data as JSON, with bounds: shared parts of YAML count each time they occur."""
 
     def __init__(self) -> None:
         self._values = 0
@@ -132,7 +132,7 @@ class _JsonCopier:
 
 
 def _key(key: Any) -> str:
-    """Keys are texts; YAML reads an unquoted 200 among the responses as a number."""
+    """The key as text; YAML reads an unquoted 200 among the responses as a number."""
     if isinstance(key, bool) or not isinstance(key, (str, int)):
         raise BuildError(f"the document has the key {printable(repr(key), 40)}", hint="quote it")
     return str(key)
@@ -143,17 +143,16 @@ _LATER: Final = frozenset(("$defs", "definitions"))
 
 
 class SchemaWriter:
-    """Rewrites schemas for one direction, and collects those that they refer to.
+    """Rewrites schemas for one direction, and collects the schemas they refer to.
 
-    What a server alone sets (`readOnly`) is no part of a request, what it never shows (`writeOnly`)
-    none of a response.
+    Requests omit `readOnly` properties, responses `writeOnly` ones.
     """
 
     def __init__(self, document: ApiDocument, direction: Direction) -> None:
         self._document = document
         self._hidden = "readOnly" if direction == "request" else "writeOnly"
         self._names: dict[str, str] = {}
-        self._waiting: list[str] = []
+        self._pending: list[str] = []
 
     def written(self, schema: Any) -> Any:
         """`schema` with its references as `#/$defs/...`. Raises: `BuildError`."""
@@ -162,23 +161,23 @@ class SchemaWriter:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             target = {"$ref": f"#/$defs/{self._name(reference)}"}
-            if self._document.minor == 0 or len(schema) == 1:  # 3.0 ignores what stands beside it
+            if self._document.minor == 0 or len(schema) == 1:  # 3.0 ignores siblings of $ref
                 return target
-            beside = {key: value for key, value in schema.items() if key != "$ref"}
-            return {"allOf": [target, self.written(beside)]}
+            siblings = {key: value for key, value in schema.items() if key != "$ref"}
+            return {"allOf": [target, self.written(siblings)]}
         made = {
             key: map_subschemas(key, value, self.written)
             for key, value in schema.items()
             if key not in _LATER
         }
-        self._leave_out_hidden(schema, made)
+        self._drop_hidden(schema, made)
         return _modern(made)
 
     def definitions(self) -> dict[str, Any]:
-        """What the schemas written so far refer to, for their `$defs`. Raises: `BuildError`."""
+        """The `$defs` for the schemas written so far. Raises: `BuildError`."""
         made: dict[str, Any] = {}
-        while self._waiting:
-            reference = self._waiting.pop()
+        while self._pending:
+            reference = self._pending.pop()
             made[self._names[reference]] = self.written(self._document.at(reference))
         return made
 
@@ -190,10 +189,10 @@ class SchemaWriter:
             self._names[reference] = (
                 name if name not in taken else next(n for n in numbered if n not in taken)
             )
-            self._waiting.append(reference)
+            self._pending.append(reference)
         return self._names[reference]
 
-    def _leave_out_hidden(self, schema: Mapping[str, Any], made: dict[str, Any]) -> None:
+    def _drop_hidden(self, schema: Mapping[str, Any], made: dict[str, Any]) -> None:
         properties = schema.get("properties")
         if not isinstance(properties, Mapping):
             return
@@ -215,9 +214,9 @@ class SchemaWriter:
 
 
 def _modern(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of OpenAPI 3.0, which is that of an old draft, in the words of draft 2020-12.
+    """A schema of OpenAPI 3.0, in an older draft, converted to draft 2020-12.
 
-    Many documents that say 3.1 are still written so.
+    Many documents of version 3.1 still use the older form.
     """
     required = schema.get("required")
     if isinstance(required, list) and all(isinstance(name, str) for name in required):

@@ -1,7 +1,4 @@
-"""One operation of a document: found by its name, read, and described as a tool.
-
-Knows the document; how a call is sent is `weft.agents.openapi.request`.
-"""
+"""One operation of a document: found by its name, parsed, and described as a tool."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _OPTIONS: Final = OpenApiOptions()
 
 @dataclass(frozen=True, slots=True)
 class OperationLocation:
-    """An operation where it stands: `item` is the path item around it."""
+    """An operation in the document: `item` is its path item."""
 
     method: str
     path: str
@@ -44,16 +41,16 @@ class OperationLocation:
 
     @property
     def id(self) -> str:
-        """Its `operationId`, or method and path."""
+        """The `operationId`, or method and path."""
         return str(self.declared.get("operationId") or f"{self.method} {self.path}")
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation that can be called.
+    """A callable operation.
 
-    `media` is the type of its body, empty without one. `keyed`: its document has it take a header
-    `Idempotency-Key`, which is no argument then: it is given to each call.
+    `media` is the media type of its body, empty without one. `keyed`: it declares a header
+    `Idempotency-Key`, which is not an argument: each call sets it.
     """
 
     spec: ToolSpec
@@ -79,17 +76,17 @@ def operations(document: ApiDocument) -> Iterator[OperationLocation]:
 
 
 def find(document: ApiDocument, wanted: str) -> OperationLocation:
-    """The operation that `wanted` means: an `operationId`, or `GET /pets/{id}`.
+    """The operation named by an `operationId`, or as `GET /pets/{id}`.
 
-    Raises: `BuildError` when there is none, or more than one of that id.
+    Raises: `BuildError` when there is none, or the id is not unique.
     """
-    there = list(operations(document))
+    known = list(operations(document))
     by_path = _BY_PATH.match(wanted.strip())
     if by_path is not None:
         method, path = by_path[1].lower(), by_path[2]
-        found = [each for each in there if (each.method, each.path) == (method, path)]
+        found = [each for each in known if (each.method, each.path) == (method, path)]
     else:
-        found = [each for each in there if each.declared.get("operationId") == wanted]
+        found = [each for each in known if each.declared.get("operationId") == wanted]
     if len(found) == 1:
         return found[0]
     if found:
@@ -99,7 +96,7 @@ def find(document: ApiDocument, wanted: str) -> OperationLocation:
         )
     names = [
         printable(f"{each.method.upper()} {each.path}" if by_path else each.id, 80)
-        for each in there
+        for each in known
     ]
     raise BuildError(
         f"the document has no operation {printable(wanted, 80)!r}", hint=suggestion(wanted, names)
@@ -114,24 +111,24 @@ def read(
     options: OpenApiOptions = _OPTIONS,
     label: str = "",
 ) -> Operation:
-    """`found` as the tool `name`; `label` is what the effects in `options` call it.
+    """`found` as the tool `name`; `label` is its name in the effects of `options`.
 
-    Raises: `BuildError` that names the operation.
+    Raises: `BuildError` with the operation's name.
     """
     try:
         operation = _read(document, found, name, version)
     except (BuildError, SchemaRefused) as error:
         where = f"{found.method.upper()} {printable(found.path, 80)}"
         hint = error.hint if isinstance(error, BuildError) else None
-        said = error.message if isinstance(error, BuildError) else str(error)
-        raise BuildError(f"the operation {where}: {said}", hint=hint) from error
+        message = error.message if isinstance(error, BuildError) else str(error)
+        raise BuildError(f"the operation {where}: {message}", hint=hint) from error
     effect = effect_of(options.effects, label or name, _effect(operation))
     pure = options.pure and operation.method in READING and effect == "pure"
     return replace(operation, spec=replace(operation.spec, pure=pure, effect=effect))
 
 
 def _effect(operation: Operation) -> Effect:
-    """What HTTP says of a method, and the document of its key."""
+    """The default effect, by HTTP method and idempotency key."""
     if operation.method in _SAFE:
         return "pure"
     return "idempotent" if operation.keyed or operation.method in _IDEMPOTENT else "unknown"
@@ -147,7 +144,7 @@ def _read(document: ApiDocument, found: OperationLocation, name: str, version: s
     _check_path(found.path, parameters)
     media, body, needed = _body(document, declared.get("requestBody"))
     writer = SchemaWriter(document, "request")
-    properties = {each.argument: _described(writer, each) for each in parameters}
+    properties = {each.argument: _parameter_schema(writer, each) for each in parameters}
     required = [each.argument for each in parameters if each.required]
     if media:
         properties["body"] = writer.written(body)
@@ -182,7 +179,7 @@ def _check_path(path: str, parameters: tuple[ApiParameter, ...]) -> None:
 
 
 def _body(document: ApiDocument, part: Any) -> tuple[str, Any, bool]:
-    """Media type, schema and necessity of the body that is sent; no media type: none is."""
+    """Media type, schema and necessity of the request body; no media type: no body."""
     if part is None:
         return "", None, False
     declared = document.resolved(part, "the request body")
@@ -198,7 +195,7 @@ def _body(document: ApiDocument, part: Any) -> tuple[str, Any, bool]:
     return "", None, False
 
 
-def _described(writer: SchemaWriter, parameter: ApiParameter) -> Any:
+def _parameter_schema(writer: SchemaWriter, parameter: ApiParameter) -> Any:
     schema = writer.written(parameter.schema)
     if not isinstance(schema, Mapping) or not parameter.description or "description" in schema:
         return schema
@@ -207,5 +204,5 @@ def _described(writer: SchemaWriter, parameter: ApiParameter) -> Any:
 
 def _description(declared: Mapping[str, Any], found: OperationLocation) -> str:
     texts = [declared.get(key) for key in ("summary", "description")]
-    said = "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
-    return printable(said or f"{found.method.upper()} {found.path}", _LONGEST, lines=True)
+    text = "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    return printable(text or f"{found.method.upper()} {found.path}", _LONGEST, lines=True)

@@ -1,4 +1,4 @@
-"""How an interface may be reached, and how much of it. Opens nothing."""
+"""Permissions and limits of calls of an API. Opens nothing."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class OpenApiOptions:
-    """Bounds and permissions of calls.
+    """Permissions and limits of calls.
 
-    base_url         where the interface is; without it, where its document says
-    auth_env         the environment variable that holds the key, or one for each security scheme.
-                     It is sent to `base_url` and nowhere else, in the way the document asks for
-    private          networks that are not public and may be reached all the same, such as
-                     127.0.0.0/8; only at `base_url`, never by a redirect elsewhere
-    timeout_s        seconds of a call with all its repetitions
-    retries          repetitions of calls that change nothing more when repeated (GET, PUT, ...)
+    base_url         the address of the API; by default that in its document
+    auth_env         the environment variable with the key, or one for each security scheme. The
+                     key is sent only to `base_url`, in the way that the document declares
+    private          networks that are not public and may still be reached, such as 127.0.0.0/8;
+                     only at `base_url`, never by a redirect
+    timeout_s        seconds of a call with all its retries
+    retries          retries of repeatable calls (GET, PUT, ...)
     redirects        redirects to follow, of GET and HEAD
-    max_bytes        of an answer
-    connections      at most so many at once
-    pure             reading (GET, HEAD) gives the same for the same arguments: its tools are pure
-    effects          what calls do to the world, by operation, or under "" for all others. By
-                     itself, reading does nothing; PUT, DELETE and what takes an `Idempotency-Key`
-                     may be repeated; of others nobody knows
+    max_bytes        the limit of an answer
+    connections      the limit of concurrent connections
+    pure             declares the tools of GET and HEAD pure: equal arguments give equal results
+    effects          the effects of operations, by operation, or under "" for all others. By
+                     default GET and HEAD are pure; PUT, DELETE and operations with an
+                     `Idempotency-Key` are idempotent; others are unknown
     """
 
     base_url: str | None = None

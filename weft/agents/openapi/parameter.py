@@ -1,6 +1,6 @@
-"""The parameters of an operation: what the document says of each, and how a value is written.
+"""The parameters of an operation, and their serialisation.
 
-Knows the styles of OpenAPI 3 that are in use; others are refused when the operation is listed.
+Supports the common styles of OpenAPI 3; an operation with another style is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
-    """`argument` is its name among the tool's arguments, `name` the one that is sent."""
+    """A parameter: `argument` is its name in the tool's arguments, `name` that in the request."""
 
     argument: str
     name: str
@@ -51,9 +51,9 @@ class ApiParameter:
     description: str
 
     def text(self, value: Any) -> str:
-        """The value in a path, a header or a cookie, not yet encoded where it is a header.
+        """The value for a path, a header or a cookie; encoded except for headers.
 
-        Raises: `ValueError` when it cannot be written there.
+        Raises: `ValueError` when it cannot be serialised there.
         """
         encode = str if self.place == "header" else _quoted
         if self.is_json:
@@ -90,7 +90,7 @@ class ApiParameter:
 
 
 def header_problem(name: str) -> str | None:
-    """Why no header of this name may be sent, or None."""
+    """The reason why a header of this name must not be sent, or None."""
     if not _TOKEN.match(name):
         return "it is no name of a header"
     lower = name.lower()
@@ -99,9 +99,9 @@ def header_problem(name: str) -> str | None:
 
 
 def parameters_of(document: ApiDocument, *groups: Any) -> tuple[ApiParameter, ...]:
-    """The parameters of an operation; those of a later group replace those of the same place.
+    """The parameters of an operation; later groups replace those of the same place and name.
 
-    Raises: `BuildError` for one that cannot be sent as the document wants it.
+    Raises: `BuildError` for a parameter that cannot be sent as declared.
     """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for group in groups:
@@ -113,17 +113,17 @@ def parameters_of(document: ApiDocument, *groups: Any) -> tuple[ApiParameter, ..
             if not isinstance(name, str) or not name:
                 raise BuildError("a parameter has no name")
             found[str(declared.get("in")), name] = declared
-    wanted = {key: declared for key, declared in found.items() if not _left_out(*key, declared)}
+    wanted = {key: declared for key, declared in found.items() if not _is_skipped(*key, declared)}
     names = _arguments(list(wanted))
     return tuple(
         _parameter(document, names[key], key, declared) for key, declared in wanted.items()
     )
 
 
-def _left_out(place: str, name: str, declared: Mapping[str, Any]) -> bool:
+def _is_skipped(place: str, name: str, declared: Mapping[str, Any]) -> bool:
     if place != "header":
         return False
-    if name.lower() in _IGNORED:  # OpenAPI says so: they are described elsewhere
+    if name.lower() in _IGNORED:  # by OpenAPI's rules: they are described elsewhere
         return True
     problem = header_problem(name)
     if problem is not None and declared.get("required") is True:
@@ -132,7 +132,7 @@ def _left_out(place: str, name: str, declared: Mapping[str, Any]) -> bool:
 
 
 def _arguments(keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """An argument's name for each (place, name); equal names in two places tell their place."""
+    """An argument name for each (place, name); names in two places get the place as a suffix."""
     bare = [name for _, name in keys]
     labels = {
         (place, name): name if bare.count(name) == 1 else f"{name} {place}" for place, name in keys

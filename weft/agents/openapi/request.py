@@ -1,6 +1,6 @@
-"""Arguments as a request: each in the place that the document gives it.
+"""Builds requests: each argument in its place, as the document declares.
 
-Sends nothing. An argument cannot leave its place: it is encoded, and checked where encoding is not
+Sends nothing. An argument cannot escape its place: it is encoded, and checked where that is not
 enough.
 """
 
@@ -26,26 +26,26 @@ _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 def validate_arguments(operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """`arguments` as the operation takes them; None stands for leaving out what may be left out.
+    """`arguments` validated, without optional ones that are None.
 
     Raises: `ToolArgumentError`.
     """
     name, schema = operation.spec.name, operation.spec.parameters
     needed, why = schema.get("required", ()), None
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     try:
         plain = plain_arguments(arguments)
-        given = {
+        values = {
             key: value
             for key, value in plain.items()
             if value is not None or key in needed or key not in schema["properties"]
         }
-        why = misfit(given, schema)
-    except ValueError as error:  # what JSON cannot hold, or what takes too long to check
+        why = misfit(values, schema)
+    except ValueError as error:  # not JSON, or too expensive to check
         why = str(error)
     if why is not None:
         raise ToolArgumentError(f"{name}: {why}", hint=parameter_hint(schema))
-    return given
+    return values
 
 
 def build_request(
@@ -57,7 +57,7 @@ def build_request(
 ) -> HttpRequest:
     """The request for checked `arguments` to the server at `origin`, below the path `base`.
 
-    Raises: `ToolArgumentError` for a value that cannot be written where it belongs.
+    Raises: `ToolArgumentError` for a value that cannot be serialised in its place.
     """
     headers = {"Accept": "application/json, text/*;q=0.5"}
     path, query, cookies = operation.path, list[tuple[str, str]](), list(keys.cookies)
@@ -92,7 +92,7 @@ def build_request(
 
 
 def _key(operation: Operation) -> dict[str, str]:
-    """The idempotency key of the call, where there is one, or where it has to be one."""
+    """The header with the call's idempotency key, if it has or needs one."""
     if operation.keyed:
         return {KEY_HEADER: idempotency_key()}
     key = "" if operation.method in READING else current_key()
@@ -124,7 +124,7 @@ def _header(parameter: ApiParameter, value: Any, keys: RequestCredentials) -> st
 
 
 def _checked_path(operation: Operation, path: str) -> str:
-    """Servers take `.` and `..` as steps in the tree, also where they come out of an argument."""
+    """`path`, quoted. Rejects the segments `.` and `..`, which servers would resolve."""
     if any(unquote(segment) in (".", "..") for segment in path.split("/")):
         raise ToolArgumentError(f"{operation.spec.name}: '.' and '..' cannot be part of its path")
     return quote(path, safe=_PATH_SAFE)

@@ -1,4 +1,4 @@
-"""Declared responses of an operation: which schema and media type belong to which status."""
+"""Declared responses of an operation: schemas and media types by status."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weft.validation import SchemaRefused
 
 
 def kind_of(media: str) -> str:
-    """The type without its parameters, in lower case: `application/json`."""
+    """The media type without parameters, in lower case: `application/json`."""
     return media.partition(";")[0].strip().lower()
 
 
 def is_json(media: str) -> bool:
-    """True for `application/json`, `application/problem+json; charset=utf-8` and their like."""
+    """Whether `media` is JSON, such as `application/problem+json; charset=utf-8`."""
     kind = kind_of(media)
     return kind == "application/json" or (
         kind.startswith("application/") and kind.endswith("+json")
@@ -33,9 +33,9 @@ _EMPTY: Final = frozenset({"204", "205"})
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchema:
-    """One declared answer. `schema` is None where any JSON or text may come.
+    """One declared response. `schema` is None where any JSON or text is allowed.
 
-    `unchecked` says why a declared schema is not used, empty where it is.
+    `unchecked`: the reason why a declared schema is not used, or empty.
     """
 
     schema: JsonSchema | None
@@ -45,12 +45,12 @@ class ResponseSchema:
 
 @dataclass(frozen=True, slots=True)
 class ResponseSchemas:
-    """Answers that are a success, by status as the document spells it: `200`, `2XX`, `default`."""
+    """Successful responses, by status as in the document: `200`, `2XX`, `default`."""
 
     declared: Mapping[str, ResponseSchema]
 
     def of(self, status: int) -> ResponseSchema:
-        """What is declared for `status`."""
+        """The declared response for `status`."""
         for key in (str(status), f"{status // 100}XX"):
             if key in self.declared:
                 return self.declared[key]
@@ -59,7 +59,7 @@ class ResponseSchemas:
         return self.declared.get("default", ResponseSchema(None))
 
     def result(self) -> JsonSchema | None:
-        """The schema of every successful answer, or None where one of them may be anything."""
+        """The schema of every successful response, or None where one of them may be anything."""
         schemas = [each.schema for each in self._good or [self.of(200)]]
         known = [schema for schema in schemas if schema is not None]
         if len(known) != len(schemas):
@@ -68,7 +68,7 @@ class ResponseSchemas:
         if len(different) == 1:
             return different[0]
         definitions = [each["$defs"] for each in different if "$defs" in each]
-        if len(definitions) > 1:  # of equal names, perhaps, and different meaning
+        if len(definitions) > 1:  # equal names may have different meanings
             return None
         bare = [{key: each[key] for key in each if key != "$defs"} for each in different]
         return {"anyOf": bare, **({"$defs": definitions[0]} if definitions else {})}
@@ -79,7 +79,7 @@ class ResponseSchemas:
 
 
 def responses_of(document: ApiDocument, declared: Any) -> ResponseSchemas:
-    """The answers of an operation. Raises: `BuildError`."""
+    """The declared responses of an operation. Raises: `BuildError`."""
     if not isinstance(declared, Mapping):
         raise BuildError("`responses` must be an object")
     return ResponseSchemas(
@@ -94,7 +94,7 @@ def responses_of(document: ApiDocument, declared: Any) -> ResponseSchemas:
 def _response(document: ApiDocument, status: str, part: Any) -> ResponseSchema:
     content = document.resolved(part, "a response").get("content")
     if not isinstance(content, Mapping) or not content:
-        # Many documents leave out what their servers answer, but these statuses have no body.
+        # Many documents omit the content of responses, but these statuses have none.
         return ResponseSchema(_NOTHING if status in _EMPTY else None)
     only = all(is_json(media) for media in content)
     for media, about in content.items():
@@ -105,7 +105,7 @@ def _response(document: ApiDocument, status: str, part: Any) -> ResponseSchema:
 
 
 def _checked(document: ApiDocument, schema: Any, only: bool) -> ResponseSchema:
-    """A response with its schema; one that is too large to check with is told, not used."""
+    """A response with its schema, or with the reason why the schema cannot be used."""
     writer = SchemaWriter(document, "response")
     written = writer.written(schema)
     definitions = writer.definitions()

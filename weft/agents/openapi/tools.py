@@ -1,4 +1,4 @@
-"""A tool runner over the operations of an OpenAPI document. Opens no connection before a call."""
+"""A tool runner over the operations of an OpenAPI document. Connects on the first call."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """An operation, and where and with which keys it is called. `base` is a path without end."""
+    """An operation with its server and keys. `base` is a path without a trailing slash."""
 
     operation: Operation
     origin: ServerOrigin
     base: str
-    locks: tuple[SecurityBinding, ...]
+    bindings: tuple[SecurityBinding, ...]
 
 
 class OpenApiTools:
     """Implements `ToolRunner`: the listed operations of `document`, and no others.
 
     document     a file, its bytes, or plain data; OpenAPI 3.0 or 3.1, JSON or YAML
-    operations   which ones: by `operationId`, or as `GET /pets/{id}`. With names of your own:
+    operations   the operations: by `operationId`, or as `GET /pets/{id}`. With names of your own:
                  {"find_pet": "GET /pets/{id}"}
-    prefix       put before every name
+    prefix       added before every name
 
     A tool takes the operation's parameters, and its JSON body as `body`; it returns the JSON or the
-    text of the answer, checked against the document. Parameters that share a name are told apart by
-    their place: `id_path`, `id_query`. `unchecked` tells for which tools the document's schema
-    of the answer is too large to check with.
+    text of the answer, checked against the document. Parameters that share a name get their place
+    as a suffix: `id_path`, `id_query`. `unchecked` lists the tools whose answer schema is too large
+    to check.
 
     Addresses that are not public are refused, also behind a name or a redirect, unless `private`
-    allows them. Keys go to `base_url` only.
+    allows them. Keys are sent only to `base_url`.
 
     Raises: `BuildError` when the document, an operation or an option cannot be used.
     """
@@ -92,7 +92,7 @@ class OpenApiTools:
         await self.aclose()
 
     async def start(self) -> None:
-        """Nothing has to be started; it is here so that all sources of tools are alike."""
+        """Does nothing; part of the common interface of tool sources."""
 
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(endpoint.operation.spec for endpoint in self._endpoints.values())
@@ -103,23 +103,23 @@ class OpenApiTools:
             raise ToolNotFound(f"no tool {name!r}", hint=suggestion(name, self._endpoints))
         limit_s, repeatable = self._options.timeout_s, endpoint.operation.spec.repeatable
         async with time_limit(name, limit_s, retryable=repeatable):
-            return await self._called(endpoint, arguments, repeatable)
+            return await self._call(endpoint, arguments, repeatable)
 
     async def aclose(self) -> None:
-        """Close all connections. Harmless when repeated."""
+        """Close all connections. Idempotent."""
         self._closed = True
         while self._exchanges:
             _, (connections, _) = self._exchanges.popitem()
             await connections.aclose()
 
-    async def _called(
+    async def _call(
         self, endpoint: _Endpoint, arguments: Mapping[str, Any], repeatable: bool
     ) -> Any:
         operation = endpoint.operation
-        # In threads, both checks: a large value, or one that is hard to check, takes its time.
-        given = await asyncio.to_thread(validate_arguments, operation, arguments)
-        keys = read_credentials(endpoint.locks)
-        request = build_request(operation, endpoint.origin, endpoint.base, given, keys)
+        # In threads, both checks: they may take long.
+        validated = await asyncio.to_thread(validate_arguments, operation, arguments)
+        keys = read_credentials(endpoint.bindings)
+        request = build_request(operation, endpoint.origin, endpoint.base, validated, keys)
         exchange = self._exchange(endpoint.origin)
         answer = await exchange.answer(request, repeatable=repeatable)
         if not 200 <= answer.status < 300:
@@ -133,7 +133,7 @@ class OpenApiTools:
         if self._closed:
             raise ToolRaised("the tools of this document are closed")
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # connections end with the event loop that made them
+        if loop is not self._loop:  # connections belong to their event loop
             self._loop = loop
             self._exchanges.clear()
         if origin not in self._exchanges:
@@ -170,8 +170,8 @@ def _endpoints(
             raise BuildError("a key would go over the network in clear", hint="use https://")
         version = f"{document.digest}:{origin.scheme}://{origin.authority}{parts.path}"
         operation = read(document, found, names[label], version, options, label)
-        locks = bind_security(document, operation.security, options.auth_env)
-        made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), locks))
+        bindings = bind_security(document, operation.security, options.auth_env)
+        made.append(_Endpoint(operation, origin, parts.path.rstrip("/"), bindings))
     return made
 
 

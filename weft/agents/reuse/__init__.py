@@ -1,4 +1,4 @@
-"""Tool calls that need not be made: identical ones, similar ones, and those of an earlier run."""
+"""Avoids tool calls: identical ones, similar ones, and those of an earlier run."""
 
 from weft.agents.reuse.tools import ReuseCounts, ReusingTools
 

@@ -1,4 +1,4 @@
-"""A tool runner that makes no call twice, and counts what it saved."""
+"""A tool runner that repeats no call, and counts the savings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from weft.engine.graph.node import NodeCache
 
 @dataclass(slots=True)
 class ReuseCounts:
-    """What a `ReusingTools` has done so far.
+    """Counts of a `ReusingTools`.
 
-    asked    calls that somebody asked for
-    shared   those that an identical call of this run answered
-    stored   those that the store answered
+    asked    calls by callers
+    shared   those answered by an identical call of this run
+    stored   those answered by the store
     made     calls that reached the tools; a batch is one
     batches  how many of these were batches
     fused    the calls inside those batches
@@ -48,18 +48,17 @@ class ReusingTools:
 
     Results are the same as without.
 
-    Identical calls of a tool that is declared pure are made once, also when the second comes while
-    the first still runs; who is cancelled does not take the others along, and a failure is not
-    kept. Calls of a tool with a batch form that come within `window_s` seconds of each other are
-    made together (0: within one turn of the event loop).
+    Identical calls of a pure tool are made once, even concurrent ones; a cancelled caller does not
+    cancel the others, and a failure is not cached. Calls of a tool with a batch form within
+    `window_s` seconds are batched (0: within one iteration of the event loop).
 
     store    keeps results of pure tools for other runs, for `ttl_s` seconds (None: for ever).
-             A tool without a version is left out: nobody could tell whether it is still the same.
-             A store that fails is told in the log and then does without
-    kept     so many results are remembered within the run, the latest
+             Tools without a version are excluded: they may have changed. A failing store is logged
+             and ignored
+    kept     the number of results cached within the run, the latest
 
-    The idea of fusing calls is that of LLM-Tool Compiler (arXiv 2405.17438); here nobody but the
-    clock decides about it, and no model call is spent.
+    The fusing of calls follows LLM-Tool Compiler (arXiv 2405.17438); here only the clock decides,
+    without any model call.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class ReusingTools:
         self._kept = kept
         self._clock = clock or SystemClock()
         self._specs: dict[str, ToolSpec] = {}
-        self._about: dict[str, tuple[ToolSpec, NodeCache]] = {}
+        self._cache_spec: dict[str, tuple[ToolSpec, NodeCache]] = {}
         self._calls: OrderedDict[str, SharedCall] = OrderedDict()
         self._fusions: dict[str, CallFusion] = {}
         self.counts = ReuseCounts()
@@ -90,7 +89,7 @@ class ReusingTools:
         return self._inner.specs()
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes, or None."""
+        """The resource whose slots a call of the tool takes, or None."""
         return resource_of(self._inner, name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -104,7 +103,7 @@ class ReusingTools:
             self.counts.shared += 1
         else:
             shared = SharedCall(self._find(spec, arguments, same))
-            self._remember(same, shared)
+            self._keep(same, shared)
         return await shared.result()
 
     def bound(self, name: str) -> BoundTool:
@@ -126,16 +125,16 @@ class ReusingTools:
         return self._specs.get(name)
 
     def _same(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
-        """What identical calls share: tool, version, schemas, arguments; None: no call is like it.
+        """The key of identical calls: tool, version, schemas, arguments; None: not comparable.
 
-        What the arguments are is taken as it is: a call with a default written out is another one.
+        Arguments are compared as given: an explicit default makes a different call.
         """
-        known = self._about.get(spec.name)
-        if known is None or known[0] is not spec:
-            known = self._about[spec.name] = spec, _about(spec)
-        return key(known[1], arguments)
+        cached = self._cache_spec.get(spec.name)
+        if cached is None or cached[0] is not spec:
+            cached = self._cache_spec[spec.name] = spec, _cache_spec(spec)
+        return key(cached[1], arguments)
 
-    def _remember(self, same: str, shared: SharedCall) -> None:
+    def _keep(self, same: str, shared: SharedCall) -> None:
         self._calls[same] = shared
         self._calls.move_to_end(same)
         if len(self._calls) > self._kept:
@@ -161,24 +160,24 @@ class ReusingTools:
 
     async def _make(self, spec: ToolSpec | None, name: str, arguments: Mapping[str, Any]) -> Any:
         if spec is None or spec.batch < 2 or not isinstance(self._inner, BatchRunner):
-            return await self._alone(name, arguments)
+            return await self._call_single(name, arguments)
         if name not in self._fusions:
 
-            async def together(calls: Sequence[Mapping[str, Any]]) -> Sequence[Any | WeftError]:
-                return await self._together(name, calls)
+            async def call_batch(calls: Sequence[Mapping[str, Any]]) -> Sequence[Any | WeftError]:
+                return await self._call_batch(name, calls)
 
-            self._fusions[name] = CallFusion(together, spec.batch, self._window_s, self._clock)
+            self._fusions[name] = CallFusion(call_batch, spec.batch, self._window_s, self._clock)
         return await self._fusions[name].call(arguments)
 
-    async def _alone(self, name: str, arguments: Mapping[str, Any]) -> Any:
+    async def _call_single(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.made += 1
         return await self._inner.call(name, arguments)
 
-    async def _together(
+    async def _call_batch(
         self, name: str, calls: Sequence[Mapping[str, Any]]
     ) -> Sequence[Any | WeftError]:
         if len(calls) == 1:
-            return [await self._alone(name, calls[0])]
+            return [await self._call_single(name, calls[0])]
         assert isinstance(self._inner, BatchRunner)
         self.counts.made += 1
         self.counts.batches += 1
@@ -186,6 +185,6 @@ class ReusingTools:
         return await self._inner.call_batch(name, calls)
 
 
-def _about(spec: ToolSpec) -> NodeCache:
-    about = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
-    return NodeCache(json.dumps(about, sort_keys=True, default=repr))
+def _cache_spec(spec: ToolSpec) -> NodeCache:
+    parts = [_FORMAT, spec.name, spec.version, spec.parameters, spec.result]
+    return NodeCache(json.dumps(parts, sort_keys=True, default=repr))

@@ -1,4 +1,4 @@
-"""What a running tool may ask of the call it serves: to log, whether to stop, how long it has."""
+"""The context of a running tool's call: logs, cancellation, time left."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _sink: ContextVar[LogSink] = ContextVar("weft_tool_logs", default=_logger.info)
 
 
 class ToolContext:
-    """A parameter annotated `ToolContext` receives one; it is no part of the tool's schema.
+    """The context of a call. A parameter annotated `ToolContext` receives it, outside the schema.
 
-    Usable from the tool's own thread and from threads it starts. Whoever calls the function itself,
-    as a test does, passes `ToolContext()`, with `log` to see its lines.
+    Usable from the tool's own thread and from threads it starts. A direct call of the function, for
+    example in a test, passes `ToolContext()`, with `log` to see its lines.
 
-    `deadline_s` is when the call runs out of time, in the seconds of `now`.
+    `deadline_s` is the deadline of the call, on the clock `now`.
     """
 
     def __init__(
@@ -40,34 +40,34 @@ class ToolContext:
         self._ended = threading.Event()
 
     def log(self, text: str) -> None:
-        """Show people a line. Silent once nobody waits for the result any more."""
+        """Log a line for people; ignored once the call is cancelled."""
         if not self.cancelled:
             self._log(text)
 
     @property
     def cancelled(self) -> bool:
-        """True once nobody waits for the result any more: stop as soon as you can.
+        """Whether the call is cancelled: return as soon as possible.
 
-        A thread cannot be stopped from outside, so a function that runs long looks here.
+        A thread cannot be stopped from outside, so a long-running function has to poll this.
         """
         return self._ended.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep in a thread, but wake up at once when cancelled; returns `cancelled`."""
+        """Sleep in a thread, but return at once when cancelled; returns `cancelled`."""
         return self._ended.wait(seconds)
 
     def time_left_s(self) -> float | None:
-        """Seconds until the call is cut off, 0 when it is too late, None without a limit."""
+        """Seconds until the deadline, at least 0, or None without a limit."""
         return None if self._deadline_s is None else max(0.0, self._deadline_s - self._now())
 
     def cancel(self) -> None:
-        """Say that nobody waits any more. The caller of the tool does this, not the tool."""
+        """Cancel the call. For the caller of the tool, not the tool."""
         self._ended.set()
 
 
 @contextmanager
 def tool_logs(sink: LogSink) -> Iterator[None]:
-    """Send the log lines of tools that are called inside the `with` block to `sink`.
+    """Send the log lines of tools called inside the `with` block to `sink`.
 
     `sink` is called in the thread of the event loop. Without a block, lines go to the logger
     "weft.tools".
@@ -80,10 +80,10 @@ def tool_logs(sink: LogSink) -> Iterator[None]:
 
 
 def send_tool_logs(sink: LogSink) -> None:
-    """Like `tool_logs`, for the rest of the task that calls this."""
+    """Like `tool_logs`, for the rest of the current task."""
     _sink.set(sink)
 
 
 def current_sink() -> LogSink:
-    """Where log lines of tools go that are called here."""
+    """The sink for log lines of tools called here."""
     return _sink.get()

@@ -1,7 +1,7 @@
-"""Tools by a schema that others wrote: `tool_from_schema`, and vendors' declarations.
+"""Tools from existing schemas: `tool_from_schema`, and vendors' declarations.
 
-OpenAI's, Anthropic's, Gemini's, MCP's and the Berkeley leaderboard's spelling. The schema, not the
-function's annotations, says what a model may give.
+Supports the forms of OpenAI, Anthropic, Gemini, MCP and the Berkeley leaderboard. The schema, not
+the function's annotations, defines the arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MOST_NESTED: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A function as a model may call it. `name` is an identifier: `math.hypot` is `math_hypot`."""
+    """A declared function. `name` is an identifier: `math.hypot` is `math_hypot`."""
 
     name: str
     description: str
@@ -55,44 +55,44 @@ class Declaration:
 
 
 def declaration_of(declared: Mapping[str, Any], name: str | None = None) -> Declaration:
-    """What `declared` says of a function.
+    """The parsed declaration.
 
-    Raises: `BuildError` for what is no declaration, or holds a schema that cannot be used.
+    Raises: `BuildError` for malformed data, or a schema that cannot be used.
     """
     inner = declared.get("function")
-    said = inner if isinstance(inner, Mapping) else declared
-    written = name or _first(said, _NAMES, None)
+    fields = inner if isinstance(inner, Mapping) else declared
+    written = name or _first(fields, _NAMES, None)
     if not isinstance(written, str) or not written:
         raise BuildError(
             "a declaration of a tool has no name",
             hint='it is one function, as {"name": ..., "description": ..., "parameters": {...}}',
         )
     place = f"the declaration of {printable(written, 80)}"
-    parameters = _first(said, _PARAMETERS, {})
+    parameters = _first(fields, _PARAMETERS, {})
     if not isinstance(parameters, Mapping):
         raise BuildError(f"{place}: its parameters are {type(parameters).__name__}, no object")
-    whole = _SchemaNormalizer(place).parameters(parameters, said.get("required"))
+    whole = _SchemaNormalizer(place).parameters(parameters, fields.get("required"))
     try:
         schema = vet_schema(whole)
     except SchemaRefused as error:
         raise BuildError(f"{place}: {error}") from error
-    description = _first(said, _DESCRIPTIONS, "")
+    description = _first(fields, _DESCRIPTIONS, "")
     text = printable(str(description or ""), _DESCRIPTION_CHARS, lines=True)
     return Declaration(identifier(written), text, schema)
 
 
-def _first(said: Mapping[str, Any], names: tuple[str, ...], otherwise: Any) -> Any:
-    return next((said[name] for name in names if name in said), otherwise)
+def _first(fields: Mapping[str, Any], names: tuple[str, ...], otherwise: Any) -> Any:
+    return next((fields[name] for name in names if name in fields), otherwise)
 
 
 class _SchemaNormalizer:
-    """Schemas in the spelling of JSON Schema."""
+    """Normalizes schemas to JSON Schema."""
 
     def __init__(self, place: str) -> None:
         self._place = place
 
     def parameters(self, parameters: Mapping[str, Any], required: Any) -> dict[str, Any]:
-        """All parameters as one schema; some declarations hold only its properties."""
+        """All parameters as one schema; some declarations contain only its properties."""
         if not isinstance(parameters.get("type", ""), str) or not (
             {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"} & parameters.keys()
         ):
@@ -109,7 +109,7 @@ class _SchemaNormalizer:
             raise BuildError(f"{self._place}: its schema is nested too deeply")
         made = {key: self._value(key, value, place, depth) for key, value in part.items()}
         required = made.get("required")
-        if not isinstance(required, list):  # `true` on the parameter itself, as some have it
+        if not isinstance(required, list):  # some put `true` on the parameter itself
             made.pop("required", None)
         marked = [
             name
@@ -136,7 +136,7 @@ class _SchemaNormalizer:
             inside = f"{place}[]" if key == "items" else place
             return map_subschemas(key, value, lambda one: self._part(one, inside, depth))
         if key in _COUNTS and isinstance(value, str) and value.isdecimal():
-            return int(value)  # Gemini writes 64-bit integers as texts
+            return int(value)  # Gemini writes 64-bit integers as strings
         return value
 
     def _type(self, stated: Any, place: str) -> Any:
@@ -156,7 +156,7 @@ class _SchemaNormalizer:
 
 
 _NOTHING: Final = object()
-"""Stands for a keyword that says nothing."""
+"""Represents a keyword without effect."""
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -164,7 +164,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """`schema`, or null, as Gemini and OpenAPI 3.0 say it."""
+    """`schema` or null, from the keyword `nullable` of Gemini and OpenAPI 3.0."""
     rest = {key: value for key, value in schema.items() if key != "nullable"}
     about: dict[str, Any] = {
         key: rest.pop(key) for key in ("description", "title", "default") if key in rest
@@ -177,7 +177,7 @@ _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 
 
 class SchemaParameters:
-    """Parameters as a JSON Schema has them; values reach the function as plain data."""
+    """Parameters from a JSON Schema; values reach the function as plain data."""
 
     def __init__(self, schema: JsonSchema) -> None:
         self.schema = schema
@@ -215,13 +215,13 @@ def tool_from_schema(
 
     Args:
         function: sync or async; it gets the arguments by name, as plain data
-        schema: one declaration as OpenAI, Anthropic, Gemini, MCP or the Berkeley leaderboard write
-            it; types such as "dict", "float", "tuple" and "STRING" are JSON Schema's own then
+        schema: one declaration in the form of OpenAI, Anthropic, Gemini, MCP or the Berkeley
+            leaderboard; types such as "dict", "float", "tuple" and "STRING" become JSON Schema's
         name: the tool's name; by default the declared one as an identifier: `web.search` is
             `web_search`
 
-    The rest is as for `tool`. Raises: `BuildError`, which names the place, for what is no
-    declaration, and for a parameter that the function does not take.
+    The rest is as for `tool`. Raises: `BuildError` with the place of a malformed declaration, and
+    for a parameter that the function does not take.
     """
     declared = declaration_of(schema, name)
     _check_takes(function, declared.name, declared.parameters)
@@ -244,7 +244,7 @@ def tool_from_schema(
 
 
 def _check_takes(function: Callable[..., Any], name: str, schema: JsonSchema) -> None:
-    """Raises: `BuildError` where a call as declared could not be made."""
+    """Raises: `BuildError` where the function cannot take the declared arguments."""
     taken = inspect.signature(function).parameters.values()
     named = {one.name: one for one in taken if one.kind not in (_ANY_NAME, _POSITIONAL)}
     declared = schema.get("properties", {})

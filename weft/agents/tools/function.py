@@ -24,7 +24,7 @@ from weft.core.suggestion import unknown
 from weft.core.values import Effect, ToolSpec
 
 BatchFunction = Callable[[list[Mapping[str, Any]]], Sequence[object] | Awaitable[Sequence[object]]]
-"""Takes the arguments of several calls, gives as many results in their order.
+"""Maps the arguments of several calls to as many results, in order.
 
 A result that is an exception is the failure of that call alone.
 """
@@ -32,7 +32,7 @@ A result that is an exception is the failure of that call alone.
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """At most `most` calls go to `function` at once. Raises: `BuildError`."""
+    """A batch form: `function` handles at most `most` calls at once. Raises: `BuildError`."""
 
     function: BatchFunction
     most: int = 64
@@ -50,12 +50,12 @@ class Batch:
 
     @property
     def is_async(self) -> bool:
-        """True when the function is awaited, False when it runs in a thread."""
+        """Whether the function is awaited, or runs in a thread."""
         return inspect.iscoroutinefunction(self.function)
 
 
 def batch_of(given: Batch | BatchFunction | None) -> Batch | None:
-    """`given` as it was meant: a function alone stands for its batch form with the usual bound."""
+    """`given` as a `Batch`: a function alone gets the default limit."""
     return given if isinstance(given, Batch) or given is None else Batch(given)
 
 
@@ -65,28 +65,28 @@ _LEAST_MEMORY: Final = 128 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Run each call of a tool in a fresh subprocess that is killed when it goes too far.
+    """Run each call of a tool in a fresh subprocess that is killed at its limits.
 
-    timeout_s     seconds of wall time, the start of the process included
+    timeout_s     seconds of wall time, including the start of the process
     memory_bytes  address space, of each process of the tool (macOS does not enforce it)
     output_bytes  what it prints, and likewise what it returns and logs
     cpu_s         processor seconds; None: only `timeout_s` counts
     file_bytes    the largest file it may write
-    env           names of environment variables to pass on. All others are withheld, secrets among
-                  them, but for PATH, HOME, TMPDIR, the locale and the time zone
+    env           names of environment variables to pass on. All others, secrets included, are
+                  withheld, except for PATH, HOME, TMPDIR, the locale and the time zone
 
     It protects weft from a tool that loops, blocks, crashes, floods, leaks or leaves processes
     behind: these end as a `ToolLimitError` or a `ToolRaised`, and nothing stays running.
 
     It is **not a sandbox**. The tool is the same user on the same machine. It can read and delete
     the user's files and the secrets in them, use the network, signal other processes, fill the disk
-    with many files, fork until the user's process limit, start a session of its own on purpose and
-    so escape the cleanup, lie about its own result, and exploit bugs of the kernel. When weft is
-    killed with SIGKILL, the tool's process ends too (on Linux), but not what that has started.
-    Run code that you do not trust in a container or a virtual machine.
+    with many files, fork until the user's process limit, start its own session on purpose and so
+    escape the cleanup, forge its own result, and exploit bugs of the kernel. When weft is killed
+    with SIGKILL, the tool's process ends too (on Linux), but not the processes it has started. Run
+    untrusted code in a container or a virtual machine.
 
-    The function must be importable by the subprocess (top level of a module or a file). It runs
-    without what the parent holds in memory: globals changed at run time, open connections, caches.
+    The function must be importable by the subprocess (top level of a module or a file). It does not
+    see the parent's memory: globals changed at run time, open connections, caches.
     """
 
     timeout_s: float = 30.0
@@ -110,9 +110,9 @@ class Isolation:
 
 
 def version_of(function: Callable[..., Any]) -> str:
-    """A digest of the function's code and of what it reaches in its package; empty without source.
+    """A digest of the function's code and its dependencies in its package; empty without source.
 
-    What other packages do is not part of it: who changes that says so, with `@tool(version=...)`.
+    Other packages are not included; `@tool(version=...)` declares their changes.
     """
     try:
         return (object_digest(function) or "")[:16]
@@ -132,10 +132,10 @@ class Tool(Generic[P, R]):
     function    the function
     spec        name, description and JSON Schemas
     isolation   the limits of its subprocess, or None when it runs in this process
-    timeout_s   seconds a call may take, or None
-    resource    the class of slots a call takes while it runs, for the engine's limits
-    batch       how several calls are made at once, or None
-    is_declared a schema says what it takes, not the function: see `tool_from_schema`
+    timeout_s   the time limit of a call in seconds, or None
+    resource    the resource whose slot a call takes, for the engine's limits
+    batch       the batch form, or None
+    is_declared whether a schema defines the arguments, not the function: see `tool_from_schema`
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Tool(Generic[P, R]):
         effect: Effect = "unknown",
         signature: Signature | None = None,
     ) -> None:
-        """Raises: `BuildError` when the function, its name or its limits do not make a tool."""
+        """Raises: `BuildError` when the function, its name or its limits are not valid."""
         self.batch = batch_of(batch)
         self.signature = signature or signature_of(function, keyed=effect == "idempotent")
         self.is_declared = signature is not None
@@ -199,7 +199,7 @@ class Tool(Generic[P, R]):
 
     @property
     def is_async(self) -> bool:
-        """True when the function is awaited, False when it runs in a thread."""
+        """Whether the function is awaited, or runs in a thread."""
         return inspect.iscoroutinefunction(self.function)
 
     def named(self, name: str) -> Tool[P, R]:
@@ -211,9 +211,9 @@ class Tool(Generic[P, R]):
     def declared(
         self, *, isolation: Isolation | None = None, effect: Effect | None = None
     ) -> Tool[P, R]:
-        """The same tool, with what somebody says of it who uses it.
+        """The same tool with further declarations by its user.
 
-        Raises: `BuildError` when that does not go with what it is.
+        Raises: `BuildError` when they contradict the tool.
         """
         return Tool(
             self.function,
@@ -270,28 +270,28 @@ def tool(
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
-    Parameters and result are described by a JSON Schema from annotations and docstring (Google,
-    NumPy or reST). The function stays callable as before. Called as a tool, a sync function runs in
-    a thread, an async one in the caller's task, and `isolate` moves either to a subprocess.
+    A JSON Schema describes parameters and result, from annotations and docstring (Google, NumPy or
+    reST). The function stays callable as before. Called as a tool, a sync function runs in a
+    thread, an async one in the caller's task, and `isolate` moves either to a subprocess.
 
     Args:
         name: the tool's name; the function's own by default
-        pure: equal arguments give equal results, and nothing else happens
-        isolate: limits of a subprocess for each call, or True for the usual ones
+        pure: equal arguments give equal results, without side effects
+        isolate: limits of a subprocess for each call, or True for the default ones
         timeout_s: seconds a call may take; a function in a thread is then abandoned, not stopped,
             and a wait for a thread is not counted
-        resource: the class of slots a call takes while it runs, for the engine's limits
-        batch: a function that answers several calls at once: it takes a list of their arguments and
-            returns as many results, in order; an exception among them is that call's failure
-        version: to be changed when the results may; by default a digest of the function's code,
-            and of what that uses in its package
-        effect: what a call does to the world (see `ToolSpec`). An `idempotent` tool finds the key
-            that its server tells calls apart by with `weft.idempotency_key()`, or in a parameter
+        resource: the resource whose slot a call takes, for the engine's limits
+        batch: a function for several calls at once: it takes a list of their arguments and returns
+            as many results, in order; an exception among them is that call's failure
+        version: to be changed when the results may change; by default a digest of the function's
+            code and of its dependencies in its package
+        effect: the effect of a call on the world (see `ToolSpec`). An `idempotent` tool gets the
+            idempotency key of its call with `weft.idempotency_key()`, or in a parameter
             `idempotency_key: str`, which models do not see. A tool whose effect is `once` is not
             called again for the same call, unless it raised `weft.NotDone`
 
-    Raises: `BuildError`, with file and line, for what a model could not call by JSON: parameters
-    without annotation, *args, **kwargs, types that JSON cannot describe.
+    Raises: `BuildError`, with file and line, for a function that JSON cannot call: parameters
+    without annotation, *args, **kwargs, types without a JSON Schema.
     """
 
     def made(function: Callable[..., Any]) -> Tool[..., Any]:

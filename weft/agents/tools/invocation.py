@@ -1,4 +1,4 @@
-"""One call of a tool, or several through its batch form: check, run, bound, convert every end."""
+"""Runs one call of a tool, or several through its batch form, with checks, limits and errors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 def invocation(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
-    """Calls of `tool`: each returns the result as plain data of at most `max_bytes` of JSON.
+    """The function that calls `tool`; its result is plain data of at most `max_bytes` of JSON.
 
-    A call raises what `weft.core.ports.ToolRunner.call` raises, but `ToolNotFound`.
+    A call raises what `weft.core.ports.ToolRunner.call` raises, except for `ToolNotFound`.
     """
     limited = tool.timeout_s is not None or tool.isolation is not None
     if limited or not tool.is_async or tool.signature.context is not None:
@@ -33,7 +33,7 @@ def invocation(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
 
 
 def _awaited(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
-    """Calls of an async function that asks nothing of its call: in the caller's task, no timer."""
+    """Calls of an async function without limits or context: in the caller's task, no timer."""
     name, signature, function = tool.spec.name, tool.signature, tool.function
     parameters, plain, key = signature.parameters, signature.result.plain, signature.key
 
@@ -46,7 +46,7 @@ def _awaited(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
             if key is not None:
                 values[key] = idempotency_key()
             return plain(name, await function(**values), max_bytes)
-        except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
+        except BaseException as error:  # noqa: BLE001 - any error is the outcome
             _fail(name, error, task, cancelled_before)
 
     return call
@@ -54,14 +54,14 @@ def _awaited(tool: Tool[..., Any], max_bytes: int) -> BoundTool:
 
 async def _invoke(tool: Tool[..., Any], max_bytes: int, arguments: Mapping[str, Any]) -> Any:
     threaded = not tool.is_async and tool.isolation is None
-    async with thread_slot() if threaded else nullcontext():  # its own time begins after the wait
+    async with thread_slot() if threaded else nullcontext():  # its time limit starts after the wait
         return await bounded(tool, lambda context: _run(tool, arguments, context, max_bytes))
 
 
 async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T]]) -> T:
-    """What `run` returns, within the time that `tool` may take.
+    """The result of `run`, within the time limit of `tool`.
 
-    Raises: `ToolLimitError` when that is over; whatever else `run` raises as a `WeftError`.
+    Raises: `ToolLimitError` after the limit; any other error of `run` as a `WeftError`.
     """
     loop = asyncio.get_running_loop()
     deadline = None if tool.timeout_s is None else loop.time() + tool.timeout_s
@@ -76,7 +76,7 @@ async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T
         late = error
     finally:
         context.cancel()
-    if limit.expired():  # also when the tool swallowed its cancellation and returned all the same
+    if limit.expired():  # also when the tool swallowed its cancellation and returned
         raise late_error(tool.spec.name, tool.timeout_s or 0) from late
     return result
 
@@ -84,20 +84,20 @@ async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T
 async def _guarded(
     name: str, run: Callable[[ToolContext], Awaitable[T]], context: ToolContext
 ) -> T:
-    """Run the tool; whatever it raises becomes a `WeftError`, but a cancellation of this task."""
+    """Run the tool; any error becomes a `WeftError`, except for a cancellation of this task."""
     task = asyncio.current_task()
-    assert task is not None  # or asyncio.timeout would have refused
+    assert task is not None  # asyncio.timeout requires a task
     cancelled_before = task.cancelling()
     try:
         return await run(context)
-    except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
+    except BaseException as error:  # noqa: BLE001 - any error is the outcome
         _fail(name, error, task, cancelled_before)
 
 
 def _fail(
     name: str, error: BaseException, task: asyncio.Task[Any], cancelled_before: int
 ) -> NoReturn:
-    """Raise `error` as a `WeftError`, or as it is where it ends `task`, in which the tool ran."""
+    """Raise `error` as a `WeftError`, or unchanged where it ends `task`, in which the tool ran."""
     ends = isinstance(error, asyncio.CancelledError) and task.cancelling() > cancelled_before
     closes = isinstance(error, GeneratorExit) and not _is_running(task)
     if ends or closes or isinstance(error, WeftError):
@@ -127,21 +127,21 @@ async def _run(
     if tool.is_async:
         return signature.result.plain(name, await tool.function(**values), max_bytes)
 
-    def work() -> Any:  # the result is checked in the thread: a large one would hold up the loop
+    def work() -> Any:  # the result is checked in the thread: a large one would block the loop
         return signature.result.plain(name, tool.function(**values), max_bytes)
 
     return await in_new_thread(work, name)
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, sink: LogSink) -> LogSink:
-    """`sink`, called in the loop's thread from whatever thread a line comes."""
+    """`sink`, called in the loop's thread from any thread."""
     home = threading.get_ident()
 
     def log(text: str) -> None:
         if threading.get_ident() == home:
             sink(text)
             return
-        with suppress(RuntimeError):  # the loop has closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop has closed
             loop.call_soon_threadsafe(sink, text)
 
     return log
@@ -155,9 +155,9 @@ async def invoke_batch(
 ) -> list[Any | WeftError]:
     """One outcome for each call, in order: plain data, or the error of that call alone.
 
-    The time limit of the tool is that of the whole batch, the bound of bytes that of each result.
+    The time limit of the tool applies to the whole batch, the size limit to each result.
 
-    Raises: what `weft.core.ports.ToolRunner.call` raises, when the batch failed as a whole.
+    Raises: what `weft.core.ports.ToolRunner.call` raises, when the batch fails as a whole.
     """
     if tool.batch is None:
         raise BuildError(f"the tool {tool.spec.name} has no batch form", hint="@tool(batch=...)")
@@ -165,7 +165,7 @@ async def invoke_batch(
     sound = [values for values in read if not isinstance(values, WeftError)]
     results: Iterator[Any | WeftError] = iter(())
     if sound:
-        with keyed(""):  # that of whoever came first is not the key of them all
+        with keyed(""):  # the first caller's key does not belong to the whole batch
             async with nullcontext() if batch.is_async else thread_slot():
                 results = iter(
                     await bounded(tool, lambda _: _run_batch(tool, batch, sound, max_bytes))
@@ -187,7 +187,7 @@ async def _run_batch(
     function: Any = batch.function
     if batch.is_async:
         return _split(tool, await function(calls), len(calls), max_bytes)
-    # The results are checked in the thread: large ones would hold up the loop.
+    # The results are checked in the thread: large ones would block the loop.
     return await in_new_thread(
         lambda: _split(tool, function(calls), len(calls), max_bytes), tool.spec.name
     )

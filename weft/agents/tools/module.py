@@ -1,7 +1,7 @@
-"""Modules by name or by file. A file is loaded once, under a name of its own.
+"""Loads modules by name or by file. A file is loaded once, under a unique name.
 
-Two files that are both called tools.py never meet: neither in `sys.modules` nor on `sys.path`. A
-file may import those beside it relatively: its folder is a package under a name of its own.
+Two files called tools.py do not conflict: neither in `sys.modules` nor on `sys.path`. A file may
+import those in its folder relatively: the folder is a package with a unique name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _loading = threading.RLock()
 
 
 def is_file(source: str) -> bool:
-    """True when `source` means a Python file rather than a module's dotted name."""
+    """Whether `source` is a Python file, not a module's dotted name."""
     return source.endswith(".py") or "/" in source or "\\" in source
 
 
@@ -53,7 +53,7 @@ def load_named(name: str) -> ModuleType:
                 hint="install it, run from its folder, or give a file: ./tools.py:name",
             ) from error
         raise _failed(name, error) from error
-    except BuildError:  # a tool in it is wrong, and says where
+    except BuildError:  # from a tool in it, with its place
         raise
     except (Exception, SystemExit) as error:
         raise _failed(name, error) from error
@@ -73,7 +73,7 @@ def load_file(path: Path) -> ModuleType:
 
 
 def _folder_package(folder: Path) -> str:
-    """The package of the files in `folder`, which runs no `__init__.py`."""
+    """The package for the files in `folder`; runs no `__init__.py`."""
     name = FILE_PREFIX + _digest(str(folder))
     if name not in sys.modules:
         spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
@@ -95,7 +95,7 @@ def _execute(name: str, path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise BuildError(f"{path} is not a Python file", hint="its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses and pydantic look their module up
+    sys.modules[name] = module  # before it runs: dataclasses and pydantic look up their module
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
@@ -118,7 +118,7 @@ def _failed(what: str, error: BaseException, folder: Path | None = None) -> Buil
 
 
 def _place(error: BaseException) -> str:
-    """The line of the user's code that is to blame, as "file:line: "."""
+    """The position in the user's code that raised `error`, as "file:line: "."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "
     frames = traceback.extract_tb(error.__traceback__)
@@ -127,7 +127,7 @@ def _place(error: BaseException) -> str:
 
 
 def find(path: str) -> Any:
-    """The object at what `path_of` returned.
+    """The object at an import path from `path_of`.
 
     Raises: what loading its module raises, and `AttributeError`.
     """
@@ -137,7 +137,7 @@ def find(path: str) -> Any:
 
 
 def path_of(function: Callable[..., Any]) -> str:
-    """The import path by which another process finds `function`: "module:name" or "file.py:name".
+    """An import path of `function` for another process: "module:name" or "file.py:name".
 
     Raises: `BuildError` when there is none.
     """

@@ -1,4 +1,4 @@
-"""Errors of tools in our words: a wrong value, a raised exception, an unknown name.
+"""Error messages of tools: wrong values, raised exceptions, unknown names.
 
 The one place that converts the exceptions of tools and of their types.
 """
@@ -34,17 +34,19 @@ _short.maxstring = _short.maxother = 60
 
 
 def problems(error: ValidationError, names: Iterable[str] = ()) -> str:
-    """All that is wrong, each with its place: "limit should be a valid integer, got 'x' (string)".
+    """All errors, each with its place: "limit should be a valid integer, got 'x' (string)".
 
-    `names` are the parameters there are, where the value is a set of arguments.
+    `names` are the known parameters, where the value is a set of arguments.
     """
     found = error.errors(include_url=False, include_context=False)
-    said = [_said(each["type"], each["loc"], each["msg"], each["input"], names) for each in found]
-    more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
-    return "; ".join(said[:_SHOWN]) + more
+    descriptions = [
+        _describe(each["type"], each["loc"], each["msg"], each["input"], names) for each in found
+    ]
+    more = f"; and {len(descriptions) - _SHOWN} more" if len(descriptions) > _SHOWN else ""
+    return "; ".join(descriptions[:_SHOWN]) + more
 
 
-def _said(
+def _describe(
     kind: str, place: Sequence[int | str], message: str, value: object, names: Iterable[str]
 ) -> str:
     where = _spelled(place)
@@ -66,7 +68,7 @@ def _shown(value: object) -> str:
 
 
 def parameter_hint(schema: JsonSchema) -> str:
-    """The parameters that `schema` has, in its order: "it takes: a, b?"."""
+    """The parameters in `schema`, in order: "it takes: a, b?"."""
     needed = schema.get("required", ())
     names = [name if name in needed else f"{name}?" for name in schema.get("properties", ())]
     return f"it takes: {', '.join(names) or 'nothing'}"
@@ -100,15 +102,15 @@ async def time_limit(tool: str, limit_s: float, *, retryable: bool = True) -> As
 
 
 def late_error(tool: str, limit_s: float, *, retryable: bool = True) -> ToolLimitError:
-    """The error of a call that took longer than it may."""
+    """The error of a call that exceeded its time limit."""
     return ToolLimitError(f"{tool} took longer than its {limit_s:g} s", retryable=retryable)
 
 
 def as_tool_error(name: str, error: BaseException) -> WeftError:
-    """What the code of tool `name` raised as a `WeftError`; one of ours stays as it is.
+    """An exception of the tool `name` as a `WeftError`; a `WeftError` is unchanged.
 
-    A lost connection and a timeout are worth another try. For anything else a tool says so itself,
-    with `raise ToolRaised("...", retryable=True)`.
+    A lost connection and a timeout are retryable. For anything else a tool declares it with
+    `raise ToolRaised("...", retryable=True)`.
     """
     if isinstance(error, WeftError):
         return error

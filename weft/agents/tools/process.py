@@ -1,7 +1,7 @@
-"""One call of a tool in a subprocess: started, fed, watched, and killed with all it has started.
+"""Runs one call of a tool in a subprocess, and kills it with all its descendants.
 
-Pipes are read by hand, without a transport: a process that inherited the writing end and outlives
-its parent cannot keep us waiting. The other end is `weft.agents.tools.worker`.
+Pipes are read without a transport: a process that inherited the writing end and outlives its parent
+cannot delay the end of the call. The other end is `weft.agents.tools.worker`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 class Pipe:
-    """`received` gets every piece as it comes; `flooded` is called once, beyond `max_bytes`.
+    """A pipe. `received` gets every piece; `flooded` is called once, beyond `max_bytes`.
 
     Used in a `with` block. `writer` is the file descriptor for the subprocess.
     """
@@ -58,13 +58,13 @@ class Pipe:
         return self
 
     def started(self) -> None:
-        """The subprocess has its copy of the writing end: let go of ours."""
+        """Close our copy of the writing end, once the subprocess has its own."""
         if self._writer_open:
             self._writer_open = False
             os.close(self.writer)
 
     def drain(self) -> None:
-        """Take what has been written already."""
+        """Read what has already been written."""
         while self._reading and self._read():
             pass
 
@@ -102,10 +102,10 @@ _FAILURES: Final[Mapping[str, type[ToolError]]] = {
 async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_bytes: int) -> Any:
     """Call an isolated tool with checked `arguments` (JSON); returns plain data.
 
-    When this returns, raises or is cancelled, the process is gone, with all that it has started.
-    `log` gets the tool's log lines as they come, and at the end what it printed.
+    When this returns, raises or is cancelled, the process and its descendants are gone. `log`
+    receives the tool's log lines, and at the end what it printed.
 
-    Raises: `ToolLimitError` naming the limit, `ToolResultError`, or `ToolRaised` for all else.
+    Raises: `ToolLimitError` naming the limit, `ToolResultError`, or `ToolRaised` otherwise.
     """
     name, isolation = tool.spec.name, tool.isolation
     assert isolation is not None
@@ -125,7 +125,7 @@ async def in_process(tool: Tool[..., Any], arguments: bytes, log: LogSink, max_b
 
 
 class _SubprocessCall:
-    """What is known of a call while its process runs. `_end`: its result, or why there is none."""
+    """A call while its process runs. `_end`: its result, or its error."""
 
     def __init__(self, name: str, isolation: Isolation, log: LogSink) -> None:
         self._name = name
@@ -140,7 +140,7 @@ class _SubprocessCall:
         limit = self._isolation.output_bytes
         with (
             Pipe(limit, self._printed.extend, lambda: self._flooded("printed")) as prints,
-            Pipe(limit, self._heard, lambda: self._flooded("returned or logged")) as replies,
+            Pipe(limit, self._receive, lambda: self._flooded("returned or logged")) as replies,
         ):
             process = await self._start(prints.writer, replies.writer)
             exited = asyncio.ensure_future(process.wait())
@@ -154,7 +154,7 @@ class _SubprocessCall:
                 code = await exited
             replies.drain()
             prints.drain()
-        return self._concluded(code)
+        return self._outcome(code)
 
     async def _start(self, prints: int, replies: int) -> Process:
         try:
@@ -171,15 +171,15 @@ class _SubprocessCall:
             message = f"{self._name}: no process could be started: {error}"
             raise ToolLimitError(message, retryable=True) from error
 
-    def _heard(self, piece: bytes) -> None:
+    def _receive(self, piece: bytes) -> None:
         self._line += piece
         if b"\n" in piece:
             *lines, self._line = self._line.split(b"\n")
             for line in lines:
-                self._take(line)
+                self._handle(line)
 
-    def _take(self, line: bytearray) -> None:
-        """One message of the worker: a log line, or the end of the call."""
+    def _handle(self, line: bytearray) -> None:
+        """Handle one message of the worker: a log line, or the end of the call."""
         try:
             message = from_json(bytes(line))
         except ValueError:
@@ -210,7 +210,7 @@ class _SubprocessCall:
         what = "wrote a file of more than" if limit == "file" else "needed more memory than"
         return ToolLimitError(f"{self._name} {what} its {most:,} bytes")
 
-    def _concluded(self, code: int) -> Any:
+    def _outcome(self, code: int) -> Any:
         printed = self._printed[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
         if printed:
             self._log(printed)

@@ -18,13 +18,13 @@ from weft.core.values import JsonSchema
 
 
 class PlainSchema(GenerateJsonSchema):
-    """pydantic's schemas, without titles that only repeat names, and exact about results.
+    """pydantic's schemas without redundant titles, and exact about results.
 
-    A result is dumped by its declared type: all declared fields are there, and no others. pydantic
+    A result is dumped by its declared type: with all declared fields, and no others. pydantic
     leaves both open.
     """
 
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - theirs
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -52,7 +52,7 @@ class PlainSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True, slots=True)
 class FunctionParameter:
-    """One parameter as the function declares it. `default` is `inspect.Parameter.empty` if none."""
+    """A declared parameter. `default` is `inspect.Parameter.empty` if there is none."""
 
     name: str
     annotation: Any
@@ -61,22 +61,22 @@ class FunctionParameter:
 
     @property
     def needed(self) -> bool:
-        """True when the function itself has no default."""
+        """Whether the function has no default for it."""
         return self.default is inspect.Parameter.empty
 
 
 class FunctionParameters:
     """All parameters of a tool.
 
-    Arguments are taken as JSON and as strictly as JSON can be: no text becomes a number, no number
-    a boolean. An integer may stand for a float; text for what JSON lacks (dates, enums, UUIDs).
-    A default is never checked, and is the function's own at each call.
+    Arguments are parsed as JSON, as strictly as possible: a text does not become a number, nor a
+    number a boolean. An integer may be used for a float; text for types that JSON lacks (dates,
+    enums, UUIDs). A default is not checked, and is evaluated by the function.
     """
 
     def __init__(self, declared: Sequence[FunctionParameter]) -> None:
         self._declared = declared
         try:
-            # Fields get names of our own: a parameter may be called `schema` or `_x`.
+            # Fields get generated names: a parameter may be called `schema` or `_x`.
             fields: dict[str, Any] = {
                 f"p{index}": (each.annotation, self._field(each))
                 for index, each in enumerate(declared)
@@ -116,7 +116,7 @@ class FunctionParameters:
         return None
 
     def encode(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
-        """`arguments` as JSON text. Python values become what JSON has.
+        """`arguments` as JSON text; Python values are converted.
 
         Raises: `ToolArgumentError` when one cannot be written as JSON.
         """
@@ -133,9 +133,9 @@ class FunctionParameters:
             ) from error
 
     def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
-        """The values to call the function with, from JSON text.
+        """The arguments of the function, from JSON text.
 
-        Raises: `ToolArgumentError`, with every parameter that is missing, unknown or wrong.
+        Raises: `ToolArgumentError`, with every missing, unknown or wrong parameter.
         """
         try:
             checked = self._model.__pydantic_validator__.validate_json(arguments, strict=True)
@@ -149,7 +149,7 @@ class FunctionParameters:
         return values
 
     def _with_whole_numbers(self, tool: str, arguments: bytes, wrong: ValidationError) -> BaseModel:
-        """The arguments, which are `wrong` as they are. To JSON `3.0` is an integer: it may be one.
+        """The arguments with whole floats as integers, which JSON does not distinguish.
 
         Raises: `ToolArgumentError`.
         """
@@ -159,12 +159,12 @@ class FunctionParameters:
                 return cast(BaseModel, self._model.model_validate_json(whole, strict=True))
             except ValidationError as error:
                 wrong = error
-        said = problems(wrong, [each.name for each in self._declared])
-        raise ToolArgumentError(f"{tool}: {said}", hint=parameter_hint(self.schema)) from wrong
+        message = problems(wrong, [each.name for each in self._declared])
+        raise ToolArgumentError(f"{tool}: {message}", hint=parameter_hint(self.schema)) from wrong
 
 
 def _whole(value: Any) -> Any:
-    """`value` with integers in place of the floats that are whole."""
+    """`value` with whole floats as integers."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -192,10 +192,10 @@ _ESCAPE_BYTES: Final = 6  # as in \u001f
 
 
 class FunctionResult:
-    """What a tool promises to return. Without an annotation: anything that JSON can hold.
+    """The declared result of a tool. Without an annotation: anything that JSON can hold.
 
-    A result leaves as plain data (dicts, lists, texts, numbers), a copy of its own, so that it can
-    be shared by parallel readers, addressed by a path, cached and journalled.
+    A result is copied as plain data (dicts, lists, texts, numbers), so that it can be shared by
+    parallel readers, addressed by a path, cached and journalled.
     """
 
     def __init__(self, annotation: Any, description: str | None = None) -> None:
@@ -211,10 +211,10 @@ class FunctionResult:
         return {"description": description, **schema} if description else schema
 
     def plain(self, tool: str, value: Any, max_bytes: int) -> Any:
-        """`value`, checked strictly against what was promised, as plain data.
+        """`value`, checked strictly against the declaration, as plain data.
 
-        Raises: `ToolResultError` for another type or what JSON cannot hold, `ToolLimitError` for
-        more than `max_bytes` of JSON.
+        Raises: `ToolResultError` for another type or values that JSON cannot hold, `ToolLimitError`
+        for more than `max_bytes` of JSON.
         """
         if type(value) not in _DATA and (isinstance(value, Iterator) or inspect.isawaitable(value)):
             raise _unfinished(tool, value)
@@ -240,9 +240,9 @@ class FunctionResult:
 
 
 def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    try:  # NaN and infinity stay what they are instead of turning into null
+    try:  # NaN and infinity stay, instead of becoming null
         return TypeAdapter(annotation, config=ConfigDict(ser_json_inf_nan="constants"))
-    except PydanticUserError:  # types with a configuration of their own take no other
+    except PydanticUserError:  # types with their own configuration accept no other
         return TypeAdapter(annotation)
 
 
@@ -255,12 +255,12 @@ def _unfinished(tool: str, value: Any) -> ToolResultError:
 
 
 def _size(data: Any, max_bytes: int) -> int:
-    """Bytes of `data` as JSON, which are counted only where they may be more than `max_bytes`."""
+    """An upper bound of the bytes of `data` as JSON, exact where it may exceed `max_bytes`."""
     kind, most = type(data), max_bytes + 1
     if kind is int:
         most = data.bit_length() // 3 + 2
     elif kind in _SHORT:
         most = _SHORT_BYTES
-    elif kind is str and data.isascii():  # any other may be what JSON cannot hold
+    elif kind is str and data.isascii():  # others may not be valid JSON
         most = _ESCAPE_BYTES * len(data) + 2
     return most if most <= max_bytes else len(to_json(data, inf_nan_mode="constants"))

@@ -1,4 +1,4 @@
-"""A function read as a tool: what it says of itself in its signature and docstring."""
+"""Reads a function as a tool, from its signature and docstring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class ToolParameters(Protocol):
-    """What a tool takes: its schema, and arguments to JSON text and from it."""
+    """The parameters of a tool: their schema, and conversion of arguments to and from JSON."""
 
     @property
     def schema(self) -> JsonSchema:
@@ -33,13 +33,13 @@ class ToolParameters(Protocol):
         """`arguments` as JSON text. Raises: `ToolArgumentError`."""
 
     def decode(self, tool: str, arguments: bytes) -> dict[str, Any]:
-        """The values to call the function with, from JSON text. Raises: `ToolArgumentError`."""
+        """The arguments of the function, from JSON text. Raises: `ToolArgumentError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`context` is the name of the parameter that receives a `ToolContext`, `key` that of the one
-    that receives the idempotency key, if there is one."""
+    """A parsed function. `context` is the name of the parameter for a `ToolContext`, `key` that for
+    the idempotency key, if any."""
 
     description: str
     parameters: ToolParameters
@@ -49,7 +49,7 @@ class Signature:
 
 
 def signature_of(function: Callable[..., Any], *, keyed: bool = False) -> Signature:
-    """What `function` takes, returns and says it does. `keyed`: it may ask for its key.
+    """The signature of `function`. `keyed`: it may have a parameter for its idempotency key.
 
     Raises: `BuildError`, with file and line, when a model could not call it by JSON.
     """
@@ -63,7 +63,7 @@ def signature_of(function: Callable[..., Any], *, keyed: bool = False) -> Signat
 def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
     _check_kind(function)
     hints = _hints(function)
-    told = _Docstring(inspect.getdoc(function) or "")
+    docstring = _Docstring(inspect.getdoc(function) or "")
     context: str | None = None
     key: str | None = None
     declared: list[FunctionParameter] = []
@@ -75,11 +75,11 @@ def _signature_of(function: Callable[..., Any], keyed: bool) -> Signature:
         elif keyed and parameter.name == KEY and hint in (str, str | None):
             key = parameter.name
         else:
-            about = told.parameters.get(parameter.name)
+            about = docstring.parameters.get(parameter.name)
             hint = _or_none(hint) if parameter.default is None else hint
             declared.append(FunctionParameter(parameter.name, hint, parameter.default, about))
-    result = FunctionResult(hints.get("return", inspect.Signature.empty), told.result)
-    return Signature(told.description, FunctionParameters(declared), result, context, key)
+    result = FunctionResult(hints.get("return", inspect.Signature.empty), docstring.result)
+    return Signature(docstring.description, FunctionParameters(declared), result, context, key)
 
 
 def _check_kind(function: Callable[..., Any]) -> None:
@@ -121,7 +121,7 @@ def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> 
 
 
 def _or_none(hint: Any) -> Any:
-    """The type of a parameter whose default is None: None may be given for it as well."""
+    """The type of a parameter whose default is None, which allows None."""
     return hint if hint is Any or hint is None else Optional[hint]  # noqa: UP045 - of any type
 
 
@@ -137,7 +137,7 @@ def _place(function: Callable[..., Any]) -> str:
 
 
 class _Docstring:
-    """A docstring of any usual style (Google, NumPy, reST), taken apart."""
+    """A docstring of any common style (Google, NumPy, reST), parsed."""
 
     def __init__(self, text: str) -> None:
         self.description = text

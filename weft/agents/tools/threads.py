@@ -1,7 +1,7 @@
 """Blocking functions in daemon threads, awaited and abandoned like coroutines.
 
-Not an executor: an executor's threads are joined when the interpreter exits, so that one function
-that blocks for ever would keep the program from ending.
+Not an executor: an executor joins its threads at the interpreter's exit, so that one function that
+blocks for ever would keep the program from ending.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from weft.core.errors import BuildError, ToolLimitError, WeftError
 from weft.engine.runner.meter import COMPUTED
 
 VARIABLE: Final = "WEFT_THREADS"
-"""Says how many functions run in threads at once."""
+"""The environment variable with the limit of concurrent threads."""
 _MOST: Final = 256
-_HELD: ContextVar[tuple[asyncio.AbstractEventLoop, ...]] = ContextVar("held", default=())
+_LOOPS_WITH_SLOT: ContextVar[tuple[asyncio.AbstractEventLoop, ...]] = ContextVar(
+    "loops_with_slot", default=()
+)
 
 
 class _ThreadSlots:
-    """Those of one loop. `awaited`: for how many functions somebody waits, in a thread or not."""
+    """The slots of one loop. `awaited`: the number of awaited functions, running or queued."""
 
     __slots__ = ("awaited", "free")
 
@@ -36,47 +38,47 @@ class _ThreadSlots:
         self.awaited = 0
 
 
-# Only while somebody waits: a semaphore that was waited for keeps its loop alive.
+# Only while there are awaited functions: a used semaphore would keep its loop alive.
 _OF_LOOP: WeakKeyDictionary[asyncio.AbstractEventLoop, _ThreadSlots] = WeakKeyDictionary()
 
 
 def threads_awaited(loop: asyncio.AbstractEventLoop) -> int:
-    """For how many functions somebody waits in `loop`: those in threads, and those to come."""
-    places = _OF_LOOP.get(loop)
-    return 0 if places is None else places.awaited
+    """The number of awaited functions in `loop`, running in threads or queued."""
+    slots = _OF_LOOP.get(loop)
+    return 0 if slots is None else slots.awaited
 
 
 @asynccontextmanager
 async def thread_slot() -> AsyncIterator[None]:
-    """Wait until a function may run in a thread, first come, first served; then it may.
+    """Wait for a slot for a thread, in order of arrival.
 
-    Who leaves gives the place back, also where the thread goes on without anybody who waits for it:
-    a function that blocks for ever holds up nobody. A function that has others called in its own
-    loop, and waits for them, has a place for them all, or they might wait for each other for ever.
+    Leaving the block frees the slot, even if the thread continues: a function that blocks for ever
+    blocks no others. A function that has others called in its own loop, and waits for them, shares
+    its slot with them, to avoid a deadlock.
 
-    Raises: `BuildError` for a `WEFT_THREADS` that is no number of threads.
+    Raises: `BuildError` for an invalid `WEFT_THREADS`.
     """
     loop = asyncio.get_running_loop()
-    places = _OF_LOOP.get(loop)
-    if places is None:
-        places = _OF_LOOP[loop] = _ThreadSlots(_most())
-    places.awaited += 1
+    slots = _OF_LOOP.get(loop)
+    if slots is None:
+        slots = _OF_LOOP[loop] = _ThreadSlots(_most())
+    slots.awaited += 1
     try:
-        if loop in _HELD.get():
+        if loop in _LOOPS_WITH_SLOT.get():
             yield
         else:
-            async with places.free:
+            async with slots.free:
                 yield
     finally:
-        places.awaited -= 1
-        if not places.awaited:
+        slots.awaited -= 1
+        if not slots.awaited:
             del _OF_LOOP[loop]
 
 
 def context_with_slot() -> Context:
-    """A copy of this task's context for a thread: what is called from there holds a place."""
+    """A copy of this task's context for a thread whose calls share its slot."""
     context = copy_context()
-    context.run(_HELD.set, (*_HELD.get(), asyncio.get_running_loop()))
+    context.run(_LOOPS_WITH_SLOT.set, (*_LOOPS_WITH_SLOT.get(), asyncio.get_running_loop()))
     return context
 
 
@@ -93,10 +95,7 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[[], T], name: str) -> T:
-    """`in_new_thread`, as soon as there is a place for one more.
-
-    Raises: what `thread_slot` and `in_new_thread` raise.
-    """
+    """`in_new_thread` with a slot. Raises: what `thread_slot` and `in_new_thread` raise."""
     async with thread_slot():
         return await in_new_thread(function, name)
 
@@ -104,8 +103,8 @@ async def in_thread(function: Callable[[], T], name: str) -> T:
 async def in_new_thread(function: Callable[[], T], name: str) -> T:
     """Run `function` for the tool `name` in a new daemon thread, in a copy of this task's context.
 
-    For who has a place (`thread_slot`). Cancelling the caller returns at once; the thread goes on
-    alone and its result is dropped.
+    The caller has a slot (`thread_slot`). Cancelling the caller returns at once; the thread
+    continues, and its result is dropped.
 
     Raises: what `function` raises, as a `WeftError`; `ToolLimitError` when no thread can start.
     """
@@ -129,9 +128,9 @@ async def in_new_thread(function: Callable[[], T], name: str) -> T:
         value, failure = None, None
         try:
             value = context.run(function)
-        except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end here as well
+        except BaseException as error:  # noqa: BLE001 - includes SystemExit
             failure = as_tool_error(name, error)
-        with suppress(RuntimeError):  # the loop has closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop has closed
             loop.call_soon_threadsafe(settle, failure, value, time.thread_time())
 
     try:

@@ -1,7 +1,7 @@
 """Registries of tools: Python functions by name or import path, and several runners as one.
 
-Importing runs the module's code, so a path is as trusted as the file that holds it. Only objects
-made by `@weft.tool` come back: a path cannot reach `os:system`.
+Importing runs the module's code, so a path is as trusted as its file. Only objects made by
+`@weft.tool` are returned: a path cannot reach `os:system`.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from weft.core.values import ToolSpec
 
 @runtime_checkable
 class ToolResources(Protocol):
-    """A tool runner that knows, for its tools, what they compete for."""
+    """A tool runner that knows the resources of its tools."""
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes, or None."""
+        """The resource whose slot a call of the tool takes, or None."""
 
 
 def resource_of(tools: ToolRunner, name: str) -> str | None:
-    """The class of slots of the tool `name`, where `tools` knows one."""
+    """The resource of the tool `name`, if `tools` knows it."""
     return tools.resource(name) if isinstance(tools, ToolResources) else None
 
 
 def resolve(path: str, base: Path | None = None) -> Tool[..., Any]:
-    """The tool at an import path; imports its module now if nobody has yet.
+    """The tool at an import path; imports its module if needed.
 
-    A file is looked up in the folder `base` (default: the working directory) and must lie inside
-    it, symbolic links followed.
+    A file is looked up in the folder `base` (default: the working directory) and must be inside it,
+    after following symbolic links.
 
-    Raises: `ToolNotFound` when there is no such module, file or name (with what was meant);
-    `BuildError` when the module's own code fails (says in which line), when the object is no tool,
-    or when the path leaves `base`.
+    Raises: `ToolNotFound` for a missing module, file or name (with a suggestion); `BuildError` when
+    the module's own code fails (with the line), when the object is no tool, or when the path leaves
+    `base`.
     """
     source, colon, name = path.rpartition(":")
     if not colon or not source or not name.isidentifier():
@@ -86,7 +86,7 @@ MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 class Toolbox:
     """Implements `ToolRunner` over tools, and over import paths that are imported on first use.
 
-    And `ToolBinder`, and `BatchRunner` for those with a batch form. A result is plain data of at
+    Also `ToolBinder`, and `BatchRunner` for tools with a batch form. A result is plain data of at
     most `max_result_bytes`, measured as JSON.
     """
 
@@ -110,7 +110,7 @@ class Toolbox:
         self._enter(named.spec.name, named)
 
     def declare(self, name: str, path: str, base: Path | None = None) -> None:
-        """Register the tool at an import path (see `resolve`) as `name`; imports nothing yet.
+        """Register the tool at an import path (see `resolve`) as `name`, without importing it.
 
         Raises: `DuplicateName`.
         """
@@ -123,13 +123,13 @@ class Toolbox:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all tools, in the order they were registered."""
+        """The names of all tools, in the order of registration."""
         return tuple(self._tools)
 
     def get(self, name: str) -> Tool[..., Any]:
-        """The tool called `name`; imports it where it was only declared.
+        """The tool `name`; imports it if it was only declared.
 
-        Raises: `ToolNotFound`, with the closest name there is; what `resolve` raises.
+        Raises: `ToolNotFound`, with a suggestion; what `resolve` raises.
         """
         found = self._tools.get(name)
         if found is None:
@@ -140,11 +140,11 @@ class Toolbox:
         return tool
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes, or None; imports it where needed."""
+        """The resource whose slot a call of the tool takes, or None; imports it if needed."""
         return self.get(name).resource if name in self._tools else None
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """All tools, in the order they were registered; imports those that were only declared.
+        """The specs of all tools, in the order of registration; imports declared ones.
 
         Raises: what `resolve` raises.
         """
@@ -166,9 +166,9 @@ class Toolbox:
 
 
 class JoinedTools:
-    """Implements `ToolRunner` and `BatchRunner` over `runners`, which whoever gives them closes.
+    """Implements `ToolRunner` and `BatchRunner` over `runners`, which the caller closes.
 
-    Raises: `DuplicateName` when two of them have a tool of one name, here and in `specs`.
+    Raises: `DuplicateName` for equal names in two of them, here and in `specs`.
     """
 
     def __init__(self, *runners: ToolRunner) -> None:
@@ -190,7 +190,7 @@ class JoinedTools:
         return tuple(found.values())
 
     def resource(self, name: str) -> str | None:
-        """The class of slots that a call of the tool takes, or None."""
+        """The resource whose slot a call of the tool takes, or None."""
         owner = self._owners.get(name)
         return None if owner is None else resource_of(owner, name)
 
@@ -208,7 +208,7 @@ class JoinedTools:
     def _owner(self, name: str) -> ToolRunner:
         owner = self._owners.get(name)
         if owner is None:
-            self.specs()  # a server that came back may offer what it did not before
+            self.specs()  # a reconnected server may offer new tools
             owner = self._owners.get(name)
         if owner is None:
             raise ToolNotFound(f"there is no tool {name!r}", hint=suggestion(name, self._owners))

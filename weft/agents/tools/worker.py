@@ -1,4 +1,4 @@
-"""The program in the subprocess of an isolated tool: limit yourself, import, call, reply, wait.
+"""The worker program of an isolated tool: set limits, import, call, reply, wait.
 
 Started by path with `python -I worker.py FD`; reads one request from standard input and writes
 messages, one JSON object a line, to the file descriptor FD.
@@ -25,7 +25,7 @@ _OVER: Final = {errno.ENOMEM: "memory", errno.EFBIG: "file"}
 
 
 class _ReplyPipe:
-    """Where messages to the parent go; several threads of the tool may log at once."""
+    """The pipe for messages to the parent, usable from several threads."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -40,13 +40,13 @@ class _ReplyPipe:
                 left = left[os.write(self._fd, left) :]
 
     def wait_for_the_end(self) -> None:
-        """Wait until the parent kills this process group, or is gone itself.
+        """Wait until the parent kills this process group, or is gone.
 
-        The group must not lose its leader before the kill: its number could then mean others.
+        The group must not lose its leader before: its number could be reused.
         """
-        waiting = select.poll()
-        waiting.register(self._fd, 0)
-        waiting.poll()
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        poll.poll()
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
     sys.path[:] = request["path"]
     own = os.getpid()
     reply = _reply(request, arguments, channel)
-    if os.getpid() != own:  # the tool forked, and its copy came back here
+    if os.getpid() != own:  # a fork of the tool returned here
         os._exit(0)
     with suppress(OSError, ValueError):  # the tool may have closed them
         sys.stdout.flush()
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """End with the parent, even when that is killed with SIGKILL. Only Linux offers this."""
+    """End with the parent, even when that is killed with SIGKILL, on Linux."""
     if sys.platform == "linux":
         import ctypes
 
@@ -87,9 +87,9 @@ def _limit(request: Mapping[str, Any]) -> None:
     }
     for limit, most in limits.items():
         if most is not None:
-            # The hard limit of processor time kills without a word, the soft one says why.
+            # The hard limit of processor time kills with SIGKILL, the soft one with SIGXCPU.
             hard = most + 1 if limit == resource.RLIMIT_CPU else most
-            with suppress(ValueError, OSError):  # a stricter limit is in force already
+            with suppress(ValueError, OSError):  # a stricter limit applies
                 resource.setrlimit(limit, (most, hard))
 
 
@@ -98,12 +98,13 @@ def _reply(request: Mapping[str, Any], arguments: bytes, channel: _ReplyPipe) ->
         return _call(request, arguments, channel)
     except MemoryError:
         return b'{"limit": "memory"}'
-    except BaseException as error:  # noqa: BLE001 - whatever the tool does ends as a reply
+    except BaseException as error:  # noqa: BLE001 - every error becomes a reply
         over = _OVER.get(error.errno or 0) if isinstance(error, OSError) else None
-        return json.dumps({"limit": over} if over else _told(request["name"], error)).encode()
+        message = {"limit": over} if over else _error_message(request["name"], error)
+        return json.dumps(message).encode()
 
 
-def _told(name: str, error: BaseException) -> Mapping[str, Any]:
+def _error_message(name: str, error: BaseException) -> Mapping[str, Any]:
     from weft.agents.tools.problem import as_tool_error
 
     failure = as_tool_error(name, error)
@@ -125,7 +126,7 @@ def _call(request: Mapping[str, Any], arguments: bytes, channel: _ReplyPipe) -> 
 
     name = request["name"]
     found = find(request["tool"])
-    function = getattr(found, "function", found)  # undecorated where `tool` was called on it
+    function = getattr(found, "function", found)  # undecorated if `tool` was called on it
     signature = signature_of(function, keyed=request["keyed"])
     values = signature.parameters.decode(name, arguments)
     if signature.context is not None:

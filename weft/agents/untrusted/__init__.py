@@ -1,4 +1,4 @@
-"""Names, texts, secrets and schemas that others wrote, made safe to keep, show and check with.
+"""Sanitizes names, texts, secrets and schemas from untrusted sources.
 
 Servers and documents are read by `weft.agents.mcp` and `weft.agents.openapi`.
 """

@@ -1,4 +1,4 @@
-"""Names of others as identifiers, their texts as printable ones, declared effects, and secrets."""
+"""Sanitized names and texts, declared effects, and secrets."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from weft.core.errors import BuildError
 from weft.core.suggestion import suggestion
 from weft.core.values import Effect
 
-_KEPT: Final = "\n\t"
+_WHITE_SPACE: Final = "\n\t"
 
 
 def printable(text: str, limit: int, *, lines: bool = False) -> str:
     """`text` without control characters, at most `limit` characters long.
 
-    Line breaks stay only where `lines` asks for them.
+    Line breaks stay only if `lines`.
     """
-    clean = "".join(c if c.isprintable() or c in _KEPT else " " for c in text[: limit + 1])
+    clean = "".join(c if c.isprintable() or c in _WHITE_SPACE else " " for c in text[: limit + 1])
     if not lines:
         clean = " ".join(clean.split())
     return clean if len(clean) <= limit else f"{clean[: limit - 3]}..."
 
 
 _NOT_OURS: Final = re.compile(r"[^A-Za-z0-9_]+")
-_LONGEST: Final = 64  # what servers of models take as the name of a function
+_LONGEST: Final = 64  # the limit of model servers for function names
 _DIGITS: Final = 6
 
 
 def identifier(name: str, *, longest: int = _LONGEST) -> str:
     """`name` in ASCII letters, digits and _, no digit first: `read-file` is `read_file`.
 
-    One that is too long ends in a digest of the whole.
+    A name that is too long is truncated and ends in a digest.
     """
     spelled = _NOT_OURS.sub("_", name).strip("_") or "tool"
     spelled = f"_{spelled}" if spelled[0].isdigit() else spelled
-    return spelled if len(spelled) <= longest else _told_apart(spelled, name, longest)
+    return spelled if len(spelled) <= longest else _disambiguate(spelled, name, longest)
 
 
 def identifiers(names: Iterable[str], prefix: str = "") -> dict[str, str]:
     """The identifier of each name, all different, in the order of `names`.
 
-    Where several names come to one identifier, one that is spelled so keeps it and the others end
-    in a digest of their own spelling: no name depends on the order in which they came.
+    Where several names have one identifier, the name that equals it keeps it and the others end in
+    a digest of their own: no identifier depends on the order of the names.
     """
     names = list(dict.fromkeys(names))
     longest = _LONGEST - len(prefix)
@@ -57,31 +57,31 @@ def identifiers(names: Iterable[str], prefix: str = "") -> dict[str, str]:
         + (
             spelled
             if taken[spelled] == 1 or spelled == name
-            else _told_apart(spelled, name, longest)
+            else _disambiguate(spelled, name, longest)
         )
         for name, spelled in plain.items()
     }
 
 
-def _told_apart(spelled: str, name: str, longest: int) -> str:
+def _disambiguate(spelled: str, name: str, longest: int) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{spelled[: longest - _DIGITS - 1]}_{digest}"
 
 
 Effects = Mapping[str, Effect]
-"""Effects by the names of tools, or identifiers of them; under "" that of all others."""
+"""Effects by the names of tools, or their identifiers; under "" that of all others."""
 
 
 def effect_of(effects: Effects, name: str, otherwise: Effect) -> Effect:
-    """The effect of the tool `name`: what `effects` say, else what is known of it otherwise."""
-    for said in (name, identifier(name), ""):
-        if said in effects:
-            return effects[said]
+    """The effect of the tool `name` in `effects`, or else `otherwise`."""
+    for key in (name, identifier(name), ""):
+        if key in effects:
+            return effects[key]
     return otherwise
 
 
 def check_effects(effects: Effects, names: Iterable[str]) -> None:
-    """Raises: `BuildError` for an effect of a tool that there is not."""
+    """Raises: `BuildError` for an effect of an unknown tool."""
     known = {spelled for name in names for spelled in (name, identifier(name))}
     for name in effects:
         if name and name not in known:
@@ -89,13 +89,13 @@ def check_effects(effects: Effects, names: Iterable[str]) -> None:
             raise BuildError(f"`effect` speaks of {name!r}, which is no tool of it", hint=hint)
 
 
-_SHORTEST: Final = 4  # a shorter value would blot out half of every text
+_SHORTEST: Final = 4  # replacing a shorter value would make texts unreadable
 
 
 class Secrets:
-    """The values of `names`, read once.
+    """The values of the environment variables `names`, read once.
 
-    Raises: `BuildError` that names the first variable that is not set.
+    Raises: `BuildError` for the first variable that is not set.
     """
 
     def __init__(self, names: Iterable[str], environment: Mapping[str, str] = os.environ) -> None:

@@ -1,6 +1,6 @@
-"""JSON Schemas of others, as copies that are safe to keep, show and check with.
+"""Sanitizes JSON Schemas from untrusted sources: copies that are safe to keep, show and use.
 
-Bounds, patterns and references are checked by `weft.validation`.
+`weft.validation` checks bounds, patterns and references.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXTS: Final = frozenset(("title", "description"))
 
 
 def vet_schema(schema: object) -> dict[str, Any]:
-    """A copy of `schema` in the keywords of draft 2020-12 that weft knows, of bounded size.
+    """A copy of `schema` with the supported keywords of draft 2020-12, of bounded size.
 
     Texts have no control characters. Raises: `SchemaRefused`.
     """
@@ -45,7 +45,7 @@ def vet_schema(schema: object) -> dict[str, Any]:
 
 
 def count_values(value: object) -> int:
-    """How many values are in `value`, itself included. Raises: `SchemaRefused` above the bounds."""
+    """The number of values in `value`, including itself. Raises: `SchemaRefused` above bounds."""
     return sum(1 for _ in parts_of(value))
 
 
@@ -78,11 +78,11 @@ _DEEPEST = 16
 
 
 class ContradictorySchema(UserWarning):
-    """No value fits a parameter of a tool, so no model can give it."""
+    """No value fits a parameter of a tool, so a model cannot provide it."""
 
 
 def warn_of_contradictions(tool: str, parameters: JsonSchema) -> None:
-    """Warn of each parameter of `tool` that no value fits: no model can then give it."""
+    """Warn of each parameter of `tool` that no value fits."""
     for found in contradictions(parameters):
         place = printable(found, 100)
         warnings.warn(
@@ -93,7 +93,7 @@ def warn_of_contradictions(tool: str, parameters: JsonSchema) -> None:
 
 
 def contradictions(schema: Part, place: str = "", depth: int = 0) -> Iterator[str]:
-    """Where in `schema` values are listed of which its own type allows none."""
+    """The places in `schema` whose listed values contradict their type."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     values = listed(schema)

@@ -1,4 +1,4 @@
-"""Which of several models answers a call: the one with the least predicted loss and price.
+"""Selects the model for a call: the one with the least predicted loss and price.
 
 Tryage (arXiv 2308.11601): argmin over models of loss(prompt) + sum of weight * cost.
 """

@@ -1,4 +1,4 @@
-"""Models in the order in which they should be asked: predicted loss, and weighted costs."""
+"""Ranks models by predicted loss and weighted costs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from weft.core.errors import Failure
 
 
 class LossPredictor(Protocol):
-    """Predicts losses; quick, and the same for the same text."""
+    """Predicts losses, quickly and deterministically."""
 
     def losses(self, text: str) -> Mapping[str, float]:
-        """The expected loss of each model that this predictor knows, for the prompt `text`."""
+        """The expected loss of each known model for the prompt `text`."""
 
 
 class StaticPredictor:
@@ -32,10 +32,10 @@ _PER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """One model among several. What is not known stays 0 and costs nothing.
+    """One of the models to choose from. Unknown costs are 0.
 
-    loss               the loss to expect where no predictor knows better, in any unit that all
-                       models of a choice share: 1 - accuracy, nats per token
+    loss               the default loss, in a unit that all models of a choice share: 1 - accuracy,
+                       nats per token
     prompt_price       US dollars per million tokens of prompts
     completion_price   US dollars per million tokens of answers
     latency_s          seconds of a usual answer
@@ -61,8 +61,8 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True)
 class CostWeights:
-    """How much loss a cost is worth: 1 means that the dearest model has to be better by 1 than one
-    that costs nothing. All 0: only the loss counts.
+    """The price of costs in loss: with 1 the most expensive model has to be better by 1 than a free
+    one. All 0: only the loss counts.
     """
 
     money: float = 0.0
@@ -81,7 +81,7 @@ def _check(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """A model's place in a choice: `score` is its predicted `loss` and its weighted `cost`."""
+    """A ranked model: `score` is the sum of its predicted `loss` and its weighted `cost`."""
 
     model: str
     loss: float
@@ -94,14 +94,14 @@ class RankedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was chosen for a call, best first, and which models failed before one answered."""
+    """The models of a call, best first, and those that failed before one answered."""
 
     ranked: tuple[RankedModel, ...]
     failed: tuple[tuple[str, Failure], ...] = ()
 
     @property
     def model(self) -> str:
-        """The model that was asked last."""
+        """The last model that was called."""
         return self.ranked[min(len(self.failed), len(self.ranked) - 1)].model
 
     def __str__(self) -> str:
@@ -117,9 +117,9 @@ def rank(
 ) -> tuple[RankedModel, ...]:
     """All models of `profiles`, by loss(i) + sum of weight_j * cost_j(i); ties keep their order.
 
-    Costs are shares of the dearest model's, so that weights mean the same for any set of models.
-    `tokens` are those of the prompt and the answer, for the price. A model that `losses` does not
-    know has the loss of its profile, or the worst one there is.
+    Costs are shares of the most expensive model's, so that weights are comparable between sets of
+    models. `tokens` are those of the prompt and the answer, for the price. A model that is missing
+    in `losses` has the loss of its profile, or the worst one.
     """
     known = [losses.get(name, profile.loss) for name, profile in profiles.items()]
     worst = max((loss for loss in known if loss is not None), default=0.0)

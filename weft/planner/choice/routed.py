@@ -1,4 +1,4 @@
-"""Several models behind one client: each call goes to the one that is worth most for it."""
+"""Several models behind one client: each call goes to the best model for it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from weft.planner.choice.ranking import (
 
 
 async def common_capabilities(clients: Iterable[ModelClient]) -> Capabilities:
-    """What each of `clients` that answers can do. Raises: what the last raises, if none does."""
+    """The common capabilities of `clients` that answer. Raises: the last error, if none does."""
     found: list[Capabilities] = []
     failure: ModelError | None = None
     for client in clients:
@@ -81,15 +81,15 @@ _log: ContextVar[Callable[[str], None] | None] = ContextVar("weft_choice_log", d
 class RoutedModel:
     """Implements `ModelClient`, `Startable` and `Warmable` over `clients`, by name.
 
-    profiles    what is known of each; a model without one costs nothing
+    profiles    the profile of each model; a model without one costs nothing
     predictor   predicts losses by those names; by default those of the profiles
-    weights     what money, latency and size are worth, in loss
-    on_choice   told once a call has its answer or has failed everywhere
+    weights     the price of money, latency and size, in loss
+    on_choice   is called once a call has its answer or has failed everywhere
 
-    A call goes to the best model. While nothing of the answer has come, one that is unavailable or
-    overloaded makes way for the next best; the log of the node that asks says so, and the
-    completion names the model that answered. A call that a model refuses is not tried elsewhere.
-    Closing it closes the clients.
+    A call goes to the best model. If that is unavailable or overloaded before the answer has begun,
+    the next best takes over; the log of the calling node says so, and the completion names the
+    model that answered. A call that a model refuses is not tried elsewhere. Closing it closes the
+    clients.
     """
 
     def __init__(
@@ -120,38 +120,38 @@ class RoutedModel:
         return self._name
 
     async def capabilities(self) -> Capabilities:
-        """What every model of the choice that answers can do; several have no tokens in common."""
+        """The capabilities that all models share; several models have no tokens in common."""
         shared = await common_capabilities(self._clients.values())
         one = len(self._clients) == 1
         return shared if one else replace(shared, prompt_token_ids=False, stop_token_ids=False)
 
     def choose(self, request: ModelRequest) -> tuple[RankedModel, ...]:
-        """All models in the order in which `request` would be tried with them."""
+        """All models in the order in which `request` would try them."""
         losses = self._predictor.losses(_text(request))
         return rank(losses, self._profiles, self._weights, _tokens(request))
 
     async def start(self, show: Callable[[str], None] | None = None) -> None:
-        """Tell `show` how the calls of this task go. A model is started when it is chosen."""
+        """Send the log of this task's calls to `show`. A model is started when it is chosen."""
         _log.set(show)
 
     async def warm(self, request: ModelRequest) -> None:
-        """Warm the model that `request` would go to first."""
+        """Warm the first choice for `request`."""
         client = self._clients[self.choose(request)[0].model]
         if isinstance(client, Warmable):
             await client.warm(request)
 
     async def encode(self, text: str, *, special: bool = False) -> tuple[int, ...]:
-        """See `Tokenizing`; for a choice of one model, else these four raise `CapabilityError`."""
-        return await self._only().encode(text, special=special)
+        """See `Tokenizing`; with several models these four raise `CapabilityError`."""
+        return await self._single_client().encode(text, special=special)
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        return await self._only().encode_chat(messages)
+        return await self._single_client().encode_chat(messages)
 
     async def decode(self, token_ids: tuple[int, ...]) -> str:
-        return await self._only().decode(token_ids)
+        return await self._single_client().decode(token_ids)
 
     async def special_token(self, text: str) -> int | None:
-        return await self._only().special_token(text)
+        return await self._single_client().special_token(text)
 
     async def generate(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self._check_open()
@@ -165,10 +165,10 @@ class RoutedModel:
                 request = replace(request, timeout_s=end_s - clock())
             begun = False
             try:
-                async with aclosing(self._asked(place.model, request)) as stream:
+                async with aclosing(self._stream(place.model, request)) as stream:
                     async for event in stream:
                         if isinstance(event, Completion):
-                            self._tell(choice)
+                            self._report(choice)
                             yield event
                             return
                         if isinstance(event, Prefilled) and prefilled:
@@ -181,12 +181,12 @@ class RoutedModel:
                     raise
                 errors.append(error)
                 choice = replace(choice, failed=(*choice.failed, (place.model, error.failure())))
-                _say(f"{self._name}: {place.model} failed: {error}")
-        self._tell(choice)
+                _log_line(f"{self._name}: {place.model} failed: {error}")
+        self._report(choice)
         raise _all_failed(self._name, choice.failed, errors)
 
-    async def _asked(self, name: str, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """The stream of one model, started if need be, with its price in the completion."""
+    async def _stream(self, name: str, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """The stream of one model, started if needed, with its price in the completion."""
         client = self._clients[name]
         if isinstance(client, Startable):
             await client.start(_log.get())
@@ -211,7 +211,7 @@ class RoutedModel:
             for client in self._clients.values():
                 closing.push_async_callback(client.aclose)
 
-    def _only(self) -> Tokenizing:
+    def _single_client(self) -> Tokenizing:
         self._check_open()
         self._check_one()
         [client] = self._clients.values()
@@ -230,34 +230,34 @@ class RoutedModel:
         if self._closed:
             raise ModelUnavailable(f"{self._name} is closed", retryable=False)
 
-    def _tell(self, choice: ModelChoice) -> None:
+    def _report(self, choice: ModelChoice) -> None:
         if len(choice.failed) < len(choice.ranked):
-            _say(f"{self._name}: {choice}")
+            _log_line(f"{self._name}: {choice}")
         if self._on_choice is not None:
             self._on_choice(choice)
 
     def _priced(self, name: str, usage: Usage) -> Usage:
-        """`usage` with its price, where the client did not know it."""
+        """`usage` with its price, if the client has not set one."""
         if usage.money:
             return usage
         money = self._profiles[name].money(usage.prompt_tokens, usage.completion_tokens)
         return replace(usage, money=money)
 
 
-def _say(text: str) -> None:
+def _log_line(text: str) -> None:
     log = _log.get()
     if log is not None:
         log(text)
 
 
 def _text(request: ModelRequest) -> str:
-    """What the user says; predictors learn from prompts, not from instructions around them."""
-    said = [message.content for message in request.messages if message.role == "user"]
-    return "\n".join(said or [message.content for message in request.messages])
+    """The user's messages; predictors learn from prompts, not from instructions around them."""
+    texts = [message.content for message in request.messages if message.role == "user"]
+    return "\n".join(texts or [message.content for message in request.messages])
 
 
 def _tokens(request: ModelRequest) -> tuple[int, int]:
-    """A guess of the tokens of prompt and answer, for the price."""
+    """An estimate of the tokens of prompt and answer, for the price."""
     characters = sum(len(message.content) for message in request.messages)
     prompt = len(request.prompt_token_ids) or characters // _CHARACTERS_PER_TOKEN
     return prompt, request.sampling.max_tokens or _USUAL_ANSWER_TOKENS
@@ -266,8 +266,8 @@ def _tokens(request: ModelRequest) -> tuple[int, int]:
 def _all_failed(
     name: str, failed: tuple[tuple[str, Failure], ...], errors: list[WeftError]
 ) -> ModelError:
-    said = "; ".join(f"{model}: {failure.message}" for model, failure in failed)
-    message = f"no model of {name} answers: {said}"
+    texts = "; ".join(f"{model}: {failure.message}" for model, failure in failed)
+    message = f"no model of {name} answers: {texts}"
     overloaded = [error for error in errors if isinstance(error, ModelOverloaded)]
     if len(overloaded) == len(errors):
         delays = [each.retry_after_s for each in overloaded if each.retry_after_s is not None]

@@ -1,4 +1,4 @@
-"""A predictor of losses: ridge regression on hashed words, kept as JSON.
+"""A predictor of losses: ridge regression on hashed words, saved as JSON.
 
 The hashing trick (Weinberger et al. 2009): indexes and signs come from a hash, so equal texts have
 equal vectors on every machine. The weights w minimise |Xw - y|^2 + strength * |w|^2, found by
@@ -26,7 +26,7 @@ Vector = Mapping[int, float]
 
 
 def features(text: str, dimensions: int) -> Vector:
-    """The vector of `text`, of length 1; indexes are below `dimensions`."""
+    """The unit vector of `text`; indexes are below `dimensions`."""
     text = text[:_LONGEST]
     words = ["#" if word.isdigit() else word.lower() for word in _WORD.findall(text)]
     counts = Counter([*words, *map(" ".join, pairwise(words)), *_shape(text)])
@@ -41,7 +41,7 @@ def features(text: str, dimensions: int) -> Vector:
 
 
 def _shape(text: str) -> Iterator[str]:
-    """How long it is, and how much of it is figures, signs and capitals; in steps."""
+    """Buckets of the text's length and of its shares of digits, punctuation and capitals."""
     size = max(1, len(text))
     yield f"\0length {len(text).bit_length()}"
     for name, count in (
@@ -119,7 +119,7 @@ class LinearLossModel:
 
 
 class TrainedPredictor:
-    """Implements `Predictor`: a linear function of hashed features for each model."""
+    """Implements `LossPredictor`: a linear function of hashed features for each model."""
 
     def __init__(self, lines: Mapping[str, LinearLossModel], dimensions: int) -> None:
         self._lines = dict(lines)

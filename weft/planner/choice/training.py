@@ -1,6 +1,6 @@
-"""Learning to predict losses from rows that were measured: (prompt, model, loss).
+"""Trains a predictor of losses from measured rows: (prompt, model, loss).
 
-Tryage (arXiv 2308.11601) trains a language model for this. Ridge regression learns from some
+Tryage (arXiv 2308.11601) trains a language model for this. Ridge regression learns from a few
 hundred rows in seconds, and predicts in a fraction of a millisecond. A file of rows is one JSON
 object a line: `{"prompt": ..., "model": ..., "loss": ...}`.
 """
@@ -31,7 +31,7 @@ _HELD_OUT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """The loss that `model` had on `prompt`, measured."""
+    """The measured loss of `model` on `prompt`."""
 
     prompt: str
     model: str
@@ -43,8 +43,8 @@ def train(
 ) -> TrainedPredictor:
     """A predictor for all models in `rows`.
 
-    `strength` is that of the ridge; None: the best of a few on a fifth of the prompts, which is
-    held out while they are compared. The same rows give the same predictor.
+    `strength` is that of the ridge; None: the best of a few on a held-out fifth of the prompts. The
+    same rows give the same predictor.
 
     Raises: `BuildError` without rows.
     """
@@ -59,20 +59,20 @@ def train(
             if row.prompt not in vectors:
                 vectors[row.prompt] = features(row.prompt, dimensions)
     chosen = _best(by_model, vectors, dimensions) if strength is None else strength
-    lines = {name: _fitted(group, vectors, dimensions, chosen) for name, group in by_model.items()}
+    lines = {name: _fit(group, vectors, dimensions, chosen) for name, group in by_model.items()}
     return TrainedPredictor(lines, dimensions)
 
 
 def _best(by_model: dict[str, list[LossRow]], vectors: dict[str, Vector], dimensions: int) -> float:
-    """The strength with the least squared error on prompts that were not learnt from."""
+    """The strength with the least squared error on held-out prompts."""
     errors = dict.fromkeys(_STRENGTHS, 0.0)
     for group in by_model.values():
-        seen = [row for row in group if not _held_out(row)]
-        rest = [row for row in group if _held_out(row)]
-        if not seen or not rest:
+        learnt = [row for row in group if not _is_held_out(row)]
+        rest = [row for row in group if _is_held_out(row)]
+        if not learnt or not rest:
             continue
         for strength in errors:
-            line = _fitted(seen, vectors, dimensions, strength)
+            line = _fit(learnt, vectors, dimensions, strength)
             errors[strength] += sum(
                 (line.mean + value(vectors[row.prompt], line.weights) - row.loss) ** 2
                 for row in rest
@@ -80,11 +80,11 @@ def _best(by_model: dict[str, list[LossRow]], vectors: dict[str, Vector], dimens
     return min(errors, key=lambda strength: (errors[strength], -strength))
 
 
-def _held_out(row: LossRow) -> bool:
+def _is_held_out(row: LossRow) -> bool:
     return crc32(row.prompt.encode("utf-8", "surrogatepass")) % _HELD_OUT == 0
 
 
-def _fitted(
+def _fit(
     rows: Sequence[LossRow], vectors: dict[str, Vector], dimensions: int, strength: float
 ) -> LinearLossModel:
     mean = sum(row.loss for row in rows) / len(rows)
@@ -101,9 +101,9 @@ _LONGEST_LINE: Final = 2**20
 
 
 def read_rows(path: Path) -> list[LossRow]:
-    """The rows of a file; empty lines are left out.
+    """The rows of a file, without empty lines.
 
-    Raises: `BuildError` that names the first line which is none.
+    Raises: `BuildError` with the number of the first malformed line.
     """
     rows = []
     try:

@@ -1,7 +1,7 @@
-"""A JSON Schema as alternatives without references and compositions.
+"""Expands a JSON Schema into alternatives without references and compositions.
 
-What cannot be told apart exactly is widened, never left out: the checker and the tool find what is
-wrong then.
+Constructs that cannot be expressed exactly are widened, never dropped: the checker and the tool
+find the errors that this lets through.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Keywords = Mapping[str, Any]
 
 
 class NoKeyword(Exception):
-    """What two keywords say together is no keyword; the message names them."""
+    """Two keywords have no conjunction; the message names them."""
 
 
 def both(first: Keywords, second: Keywords) -> Keywords:
-    """The schema of what fits both.
+    """The schema of values that fit both.
 
-    Raises: `NoKeyword` for keywords whose conjunction is none.
+    Raises: `NoKeyword` for keywords without a conjunction.
     """
     if not first or not second:
         return first or second
@@ -106,10 +106,10 @@ _NOT_HELD: Final = (
 
 
 def branches(schema: Part, root: JsonSchema, loosened: Callable[[str], None]) -> list[Keywords]:
-    """Keywords of which a value has to fit one set; none where nothing fits.
+    """Alternative sets of keywords, one of which a value has to fit; none where nothing fits.
 
-    `loosened` is told what they leave open: a keyword that no grammar can hold a value to, a
-    reference that leads nowhere, more than 64 alternatives.
+    `loosened` receives what they leave open: a keyword that no grammar can express, a dangling
+    reference, more than 64 alternatives.
     """
     return _SchemaAlternatives(root, loosened).of(schema)
 
@@ -147,7 +147,7 @@ class _SchemaAlternatives:
         return found
 
     def _own(self, schema: Keywords) -> Keywords:
-        """The schema's own keywords, as far as a grammar holds a value to them."""
+        """The schema's own keywords, as far as a grammar can express them."""
         own = {key: value for key, value in schema.items() if key not in _TAKEN_APART}
         for keyword in _NOT_HELD:
             if keyword in own:
@@ -161,7 +161,7 @@ class _SchemaAlternatives:
         return [keywords for part in group for keywords in self.of(part)]
 
     def _check_exclusive(self, group: Sequence[Part]) -> None:
-        """Note where a value can fit two of `group`."""
+        """Report whether a value may fit two of `group`."""
         definitions = {k: self._root[k] for k in ("$defs", "definitions") if k in self._root}
         alone = [{} if part is True else {**part, **definitions} for part in group if part]
         for first, second in combinations(alone, 2):
@@ -184,7 +184,7 @@ class _SchemaAlternatives:
 
 
 def kinds_of(keywords: Keywords) -> Iterator[str]:
-    """The JSON Schema types that `keywords` leave, each by its name."""
+    """The JSON Schema types that `keywords` allow, by name."""
     stated = keywords.get("type")
     names = [stated] if isinstance(stated, str) else list(parts(stated))
     yield from names or ("string", "number", "boolean", "null", "array", "object")

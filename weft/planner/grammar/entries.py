@@ -1,4 +1,4 @@
-"""Things with commas between them: items in a row, and named entries in any order."""
+"""Comma-separated sequences: items in a row, and named entries in any order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMMA: Final = literal(", ")
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """What stands before a value, and the value: None where nothing can be written there."""
+    """A label and a value: None where no value can be written."""
 
     label: GrammarSymbol
     value: GrammarSymbol | None
@@ -35,9 +35,9 @@ def row(
     least: int,
     most: int,
 ) -> GrammarSymbol | None:
-    """In brackets, `least` to `most` items: the `first` ones, and then each as `rest` is.
+    """In brackets, `least` to `most` items: the `first` ones, and then further ones like `rest`.
 
-    None where that cannot be.
+    None where that is impossible.
     """
     if None in first:
         rest, first = None, first[: first.index(None)]
@@ -63,7 +63,7 @@ def _rest(
     least: int,
     most: int,
 ) -> GrammarSymbol | None:
-    """What follows behind `before` items, or behind one where there are no such."""
+    """The rule after `before` items, or after one where there are none."""
     before = max(1, before)
     more = rules.rule(production(_COMMA, rest))
     if more is None or most <= before:
@@ -81,11 +81,11 @@ def record(
     most: int | None = None,
     most_free: int = 0,
 ) -> GrammarSymbol | None:
-    """In brackets, `entries` in any order, each once; None where that cannot be.
+    """In brackets, `entries` in any order, each once; None where that is impossible.
 
-    `free`: between them up to `most_free` others each time, of which none is kept apart: one may be
-    written twice. At least `least` and at most `most` of `entries`. Where there are more of them
-    than the rules keep apart, the last optional ones may be written twice as well.
+    `free`: up to `most_free` further entries between them, whose labels are not tracked: one may be
+    repeated. At least `least` and at most `most` of `entries`. Where there are more of them than
+    the rules can track, the last optional ones may be repeated as well.
     """
     if any(entry.required and entry.value is None for entry in entries):
         return None
@@ -130,18 +130,18 @@ class _RecordRules:
             (self._brackets, *self._apart, "-", *self._others, self._free, least, most),
             lambda own: self._following(own, least, most),
         )
-        ways = [*empty]
+        choices = [*empty]
         for entry, bit in self._numbered():
-            ways += production(self._opening, *self._inside(entry), after.with_bits(1 << bit))
+            choices += production(self._opening, *self._inside(entry), after.with_bits(1 << bit))
         for entry in self._repeatable():
-            ways += production(self._opening, *self._inside(entry), after)
-        made = self._rules.rule(ways)
+            choices += production(self._opening, *self._inside(entry), after)
+        made = self._rules.rule(choices)
         values = [entry.value for entry in self._apart if entry.required]
         needs = ALWAYS.union(*(value.needs for value in values if value is not None))
         return None if made is None else replace(made, needs=needs)
 
     def _only_free(self, empty: tuple[Production, ...], least: int) -> GrammarSymbol | None:
-        """No entry is kept apart from another one."""
+        """The rule without tracked entries."""
         pairs = [_pair(entry) for entry in self._repeatable()]
         one = self._rules.rule([each for pair in pairs for each in production(*pair)])
         if one is None:
@@ -153,13 +153,13 @@ class _RecordRules:
         return self._rules.rule((*empty, *production(self._opening, one, tail, self._closing)))
 
     def _countable(self, least: int) -> int:
-        """`least`, where that many can always be written and are kept apart."""
+        """`least`, where so many entries can always be written and are tracked."""
         always = [entry for entry in self._apart if entry.value and not entry.value.needs]
         uncounted = self._others or self._free is not None or len(always) < least
         return self._required if uncounted else max(least, self._required)
 
     def _following(self, own: GrammarSymbol, least: int, most: int) -> Iterator[Production]:
-        """The ways to go on behind an entry."""
+        """The productions after an entry."""
         begin: tuple[GrammarSymbol, ...] = ()
         if self._free is not None and self._most_free:
             more = self._rules.rule(production(_COMMA, *self._inside(self._free)))
@@ -176,7 +176,7 @@ class _RecordRules:
             yield from production(*begin, _COMMA, *self._inside(entry), own)
 
     def _enough(self, least: int) -> str:
-        """The condition that all required ones are written, and `least` of all."""
+        """The condition that all required entries, and `least` in total, are written."""
         conditions = []
         if self._required:
             start = self._rules.key_bit(0)

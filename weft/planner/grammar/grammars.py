@@ -46,18 +46,18 @@ def step_grammar(
 ) -> str:
     """The grammar of line `number`: one call with its newline, or the join.
 
-    `known` are the schemas of the results that may be referred to, by number. Whatever is written
-    by it, `PlanReader` takes. Without `calls` there is only the join.
+    `known` are the schemas of the results that may be referred to, by number. `PlanReader` accepts
+    every line of it. Without `calls` there is only the join.
     """
     kinds = kinds_of(known, (), limits)
     lines = _PlanGrammar(kinds, items_of(kinds, limits), number, 0, limits, BITS)
-    ways = [
+    choices = [
         one
         for tool in (tools if calls else ())
         for _, call in lines.calls(tool)
         for one in production(literal(f"{number}. "), call, _NEWLINE)
     ]
-    return lines.text([*ways, *lines.join(number)])
+    return lines.text([*choices, *lines.join(number)])
 
 
 def plan_grammar(
@@ -70,10 +70,10 @@ def plan_grammar(
 ) -> str:
     """The grammar of a whole plan of at most `steps` calls and the join.
 
-    The numbers begin with `first`, which is larger than those of `known`. Whatever is written by
-    it, `PlanReader` takes.
+    The numbers begin with `first`, which is larger than those of `known`. `PlanReader` accepts
+    every plan of it.
 
-    Raises: `ValueError` for more steps than `most_steps` says.
+    Raises: `ValueError` for more steps than `most_steps` allows.
     """
     plain = [[tool.name, tool.parameters, tool.result] for tool in tools]
     earlier = [[number, schema] for number, schema in (known or {}).items()]
@@ -83,7 +83,7 @@ def plan_grammar(
 
 @lru_cache(_KEPT)
 def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> str:
-    """The same, of tools and results as JSON: most questions are asked of the same tools."""
+    """`plan_grammar` of tools and results as JSON: most questions have the same tools."""
     plain, earlier = json.loads(text)
     tools = [ToolSpec(name, "", parameters, result) for name, parameters, result in plain]
     known: dict[int, JsonSchema | None] = dict(earlier)
@@ -96,7 +96,7 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
     for tool in tools:
         for result, call in lines.calls(tool):
             calls.setdefault(codes[key_of(result)], []).extend(production(call))
-    bodies = {code: lines.rules.rule(ways) for code, ways in calls.items()}
+    bodies = {code: lines.rules.rule(choices) for code, choices in calls.items()}
     follows = lines.join(first + steps)
     for number in reversed(lines.slots.numbers):
         after = lines.line(follows)
@@ -109,20 +109,21 @@ def _plan_grammar(text: str, steps: int, limits: GrammarLimits, first: int) -> s
 
 
 def most_steps(tools: Sequence[ToolSpec]) -> int:
-    """How many steps a plan may have so that one grammar holds it to the types of their results:
-    the fewer, the more kinds of results there are.
+    """The most steps of a plan for which one grammar can enforce the types of their results.
+
+    The more kinds of results, the fewer.
     """
     bits = len(set(map(key_of, _results(tools)))).bit_length()
     return (BITS - _keys(tools)) // max(1, bits)
 
 
 def _keys(tools: Sequence[ToolSpec]) -> int:
-    """How many keys of one record the grammar of a plan keeps apart."""
+    """The number of keys of one record that the grammar of a plan tracks."""
     return min(MOST_KEYS, max((_most_keys(tool.parameters) for tool in tools), default=0))
 
 
 def _most_keys(schema: object) -> int:
-    """The most keys that one object in a schema can have, as far as they are declared."""
+    """The most keys that one object in a schema declares."""
     if isinstance(schema, (list, tuple)):
         return max(map(_most_keys, schema), default=0)
     if not isinstance(schema, Mapping):
@@ -134,17 +135,17 @@ def _most_keys(schema: object) -> int:
 
 
 def loosened(tools: Sequence[ToolSpec], limits: GrammarLimits = _LIMITS) -> tuple[str, ...]:
-    """What a grammar leaves to the checker and the tools, in words: `'not'`, for example."""
-    return tuple(told for tool in tools for told in loosened_by(tool, limits))
+    """The constraints that a grammar leaves to the checker and the tools, in words."""
+    return tuple(note for tool in tools for note in loosened_by(tool, limits))
 
 
 def _results(tools: Sequence[ToolSpec]) -> list[JsonSchema | None]:
-    """What the steps of a plan can return."""
+    """The possible results of the steps of a plan."""
     return [result for tool in tools for result in (tool.result, array_of(tool.result))]
 
 
 class _PlanGrammar:
-    """The rules of one grammar. `steps` of its lines keep what kind of result they have."""
+    """The rules of one grammar. `steps` of its lines record the kind of their result."""
 
     def __init__(
         self,
@@ -164,19 +165,19 @@ class _PlanGrammar:
         self.calls = self._lines.calls
 
     def join(self, number: int) -> tuple[Production, ...]:
-        """The last line, which may end in a newline, as that of a file does."""
+        """The last line, which may end in a newline."""
         start, join = literal(f"{number}. "), self._lines.join()
         return (*production(start, join), *production(start, join, _NEWLINE))
 
-    def line(self, ways: Sequence[Production]) -> GrammarSymbol | None:
-        line = self.rules.rule(ways)
+    def line(self, choices: Sequence[Production]) -> GrammarSymbol | None:
+        line = self.rules.rule(choices)
         if not self._limits.thought_chars:
             return line
         thought = rf"# [^\x00-\x1f\x7f]{{1,{self._limits.thought_chars}}}\n"
         return self.rules.rule((*production(line), *production(self.rules.terminal(thought), line)))
 
-    def text(self, ways: Sequence[Production]) -> str:
-        """The grammar that begins with such a line."""
-        start = self.line(ways)
+    def text(self, choices: Sequence[Production]) -> str:
+        """The text of the grammar, which begins with such a line."""
+        start = self.line(choices)
         assert start is not None, "a join can always be written"
         return self.rules.text(start)

@@ -1,4 +1,4 @@
-"""How firmly a planning model is held to a grammar, and the bounds of what the grammar allows."""
+"""How strictly a grammar constrains the planning model, and the bounds of its values."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Final, Literal
 from weft.planner.plan import PlanStep, Value
 
 BOUNDS: Final = ("chars", "items", "depth", "digits", "decimals")
-"""The bounds of values, which users set."""
+"""The bounds of values that users set."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarLimits:
-    """A small model writes on for as long as it may, so that everything has an end.
+    """The bounds of a grammar. A small model writes on as long as it may, so everything has one.
 
-    chars          characters of a string, where its schema asks for no more
-    items          items of a list and free keys of an object, where its schema asks for no more
-    depth          lists and objects within one another
+    chars          characters of a string, unless its schema sets more
+    items          items of a list and free keys of an object, unless its schema sets more
+    depth          nested lists and objects
     digits         digits of a number before its point
-    decimals       digits of a number behind its point
-    path_steps     steps of a reference
-    paths          places of one result with known types; where it has more, references into it
-                   are left to the checker
+    decimals       digits of a number after its point
+    path_steps     steps of a reference's path
+    paths          parts of one result with known types; further ones are left to the checker
     results        references of the join
     thought_chars  characters of the one line of thought before a step, 0 for none
 
@@ -54,10 +53,10 @@ class GrammarLimits:
 
 
 Constrain = Literal["auto", "line", "plan", "never"]
-"""auto    the firmest way that the model's client offers
-line    each line by a grammar of its own, with the exact types of what may be referred to
+"""auto    the strictest mode that the model's client offers
+line    a grammar for each line, with the exact types of the results so far
 plan    one grammar for the whole plan
-never   free text; what is wrong is found when it is read
+never   free text; defects are found when it is read
 """
 
 

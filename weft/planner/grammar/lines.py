@@ -1,4 +1,4 @@
-"""The lines of a plan as rules: calls, maps, conditions, the join, and the references in them."""
+"""Rules for the lines of a plan: calls, maps, conditions, the join, and their references."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from weft.planner.text.lines import JOIN
 from weft.planner.text.writer import parameter_name, tool_name
 
 Chosen: TypeAlias = Callable[[Iterable[ResultPart]], Iterable[ResultPart]]
-"""Those of some places that may be referred to."""
+"""Selects the parts that may be referred to."""
 
 _INDEX: JsonSchema = {"type": "integer", "minimum": 0}
 
 
 class ReferenceRules:
-    """What may be referred to in one line, or in the lines of a plan that keeps `slots`."""
+    """References in one line, or in the lines of a plan with `slots`."""
 
     def __init__(
         self, rules: GrammarRules, kinds: Sequence[ResultKind], slots: ResultSlots
@@ -56,38 +56,39 @@ class ReferenceRules:
     def inside(
         self, target: JsonSchema | None, item: ResultItems | None = None
     ) -> GrammarSymbol | None:
-        """A reference in an argument to what may fit `target`; None where nothing does.
+        """A reference in an argument to a part that may fit `target`, or None.
 
-        `item` is that of the map around it.
+        `item` is that of the enclosing map.
         """
         name = key_of(target)
         key = (name, id(item))
         if key not in self._made:
             if name not in self._fitting:
                 self._fitting[name] = list(self._steps(partial(fitting, target=target)))
-            ways = self._fitting[name][:]
+            choices = self._fitting[name][:]
             if item is not None:
-                ways += self._paths(literal("$item"), fitting(item.places, target))
-                ways += production(literal("$index")) if mismatch(_INDEX, target) is None else ()
-            self._made[key] = self._rules.rule(ways)
+                choices += self._paths(literal("$item"), fitting(item.places, target))
+                choices += production(literal("$index")) if mismatch(_INDEX, target) is None else ()
+            self._made[key] = self._rules.rule(choices)
         return self._made[key]
 
     def outside(self, chosen: Chosen = iter) -> GrammarSymbol | None:
-        """A reference to a step's result, or to a part of it, where that place is chosen."""
+        """A reference to a step's result or a chosen part of it."""
         return self._rules.rule(self._steps(chosen))
 
     def lists(self, item: ResultItems) -> GrammarSymbol | None:
         """A reference to a list of such items."""
         if id(item) not in self._lists:
-            ways: list[Production] = []
+            choices: list[Production] = []
             for kind, number in zip(self._kinds, self._numbers, strict=True):
                 if number is not None:
-                    ways += self._paths(number, [place for one, place in item.lists if one is kind])
-            self._lists[id(item)] = self._rules.rule(ways)
+                    parts = [part for one, part in item.lists if one is kind]
+                    choices += self._paths(number, parts)
+            self._lists[id(item)] = self._rules.rule(choices)
         return self._lists[id(item)]
 
     def schemas(self) -> Iterator[JsonSchema | None]:
-        """The schemas of all that can be referred to in a step's result, each once."""
+        """The distinct schemas of everything that can be referred to in a step's result."""
         every = (place for kind in self._kinds for place in kind.places)
         yield from {place.key: place.schema for place in every}.values()
 
@@ -98,12 +99,12 @@ class ReferenceRules:
 
     def _number(self, kind: ResultKind) -> GrammarSymbol | None:
         """`$` and the number of a step with a result of this kind."""
-        ways = [one for number in kind.numbers for one in production(literal(f"${number}"))]
+        choices = [one for number in kind.numbers for one in production(literal(f"${number}"))]
         slots = self._slots.numbers if kind.code else ()
         conditions = [self._slots.has(number, kind.code) for number in slots]
         for number, condition in zip(slots, conditions, strict=True):
-            ways += production(literal(f"${number}"), condition=condition)
-        made = self._rules.rule(ways)
+            choices += production(literal(f"${number}"), condition=condition)
+        made = self._rules.rule(choices)
         if made is None or kind.numbers:
             return made
         return replace(made, needs=frozenset([frozenset([either(conditions)])]))
@@ -124,7 +125,7 @@ _UNDECLARED: Final = "a name that no schema declares"
 
 
 class LineRules:
-    """What a line may hold behind its number."""
+    """The rules of a line after its number."""
 
     def __init__(
         self,
@@ -145,29 +146,29 @@ class LineRules:
         self._condition = rules.rule(self._conditions())
 
     def calls(self, tool: ToolSpec) -> Iterator[tuple[JsonSchema | None, GrammarSymbol]]:
-        """Calls of `tool`, by themselves and as maps, each with the schema of its result."""
+        """Calls of `tool`, alone and as maps, each with the schema of its result."""
         name = literal(tool_name(tool.name))
         parameters = _parameters(tool)
         alone = self._rules.rule(self._perhaps(name, self._arguments(parameters, self._alone)))
         if alone is not None:
             yield tool.result, alone
-        ways: list[Production] = []
+        choices: list[Production] = []
         for item, values in zip(self._items, self._mapped, strict=True):
             over = self._references.lists(item)
             arguments = self._arguments(parameters, values)
-            ways += self._perhaps(name, arguments, literal(" for each "), over)
-        mapped = self._rules.rule(ways)
+            choices += self._perhaps(name, arguments, literal(" for each "), over)
+        mapped = self._rules.rule(choices)
         if mapped is not None:
             yield array_of(tool.result), mapped
 
     def join(self) -> GrammarSymbol | None:
-        """The join of some results; of none, which stands for all."""
+        """The join of some results, or of none, which means all."""
         ref = self._references.outside()
         named = row(self._rules, "()", (), ref, 0, self._limits.results)
         return self._rules.rule(production(literal(JOIN), named))
 
     def _perhaps(self, *parts: GrammarSymbol | None) -> Iterator[Production]:
-        """`parts`, and the same under a condition."""
+        """`parts`, with and without a condition."""
         yield from production(*parts)
         yield from production(*parts, literal(" if "), self._condition)
 
@@ -202,7 +203,7 @@ class LineRules:
             yield from production(equal, literal(" == "), value)
 
     def _compared(self) -> dict[GrammarSymbol, set[str]]:
-        """What results can be compared with, and the schemas of those that can."""
+        """The values that results can be compared with, and the schemas of these results."""
         found: dict[GrammarSymbol, set[str]] = {}
         for schema in self._references.schemas():
             value = self._literals.of(schema)
@@ -213,7 +214,7 @@ class LineRules:
 
 @dataclass(frozen=True, slots=True)
 class _CallParameters:
-    """Those that a call may give: `other` is the schema of names that are not declared."""
+    """The parameters of a call: `other` is the schema of undeclared names."""
 
     declared: Mapping[str, JsonSchema | None]
     needed: Sequence[str]
@@ -234,7 +235,7 @@ def _parameters(tool: ToolSpec) -> _CallParameters:
 
 
 def loosened_by(tool: ToolSpec, limits: GrammarLimits) -> Iterator[str]:
-    """What a grammar does not hold the arguments of `tool` to, in words."""
+    """The constraints on arguments of `tool` that a grammar does not enforce, in words."""
     found: list[str] = []
     values = ValueRules(GrammarRules(), limits, lambda _: None, found.append)
     for name, schema in _parameters(tool).declared.items():
@@ -245,7 +246,7 @@ def loosened_by(tool: ToolSpec, limits: GrammarLimits) -> Iterator[str]:
 
 
 def _free(tool: ToolSpec) -> tuple[bool, JsonSchema | None]:
-    """Whether parameters may be given that are not declared, and their schema."""
+    """Whether undeclared parameters may be given, and their schema."""
     try:
         return True, parameter_of(tool, _UNDECLARED)
     except LookupError:

@@ -1,7 +1,4 @@
-"""Regular expressions for JSON numbers in a range, of bounded length.
-
-Knows decimal digits; knows no schema.
-"""
+"""Regular expressions for JSON numbers in a range, of bounded length."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 Digits = list[tuple[int, int]]
-"""One range of digits for each place, from the left."""
+"""A range for each digit, from the left."""
 
 _ZERO: Final = Decimal(0)
 _LEAST_EXPONENT: Final = -324
@@ -23,7 +20,7 @@ _WHOLE_FROM: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `low` to `high`, without an end that is `open`; None: there is no bound."""
+    """Numbers from `low` to `high`, without an end that is `open`; None: unbounded."""
 
     low: Decimal | None = None
     high: Decimal | None = None
@@ -43,7 +40,7 @@ class NumberRange:
 
     @property
     def scale(self) -> int:
-        """How many digits the bounds have behind the point."""
+        """The most digits of a bound after the point."""
         return max([places(end) for end in (self.low, self.high) if end is not None], default=0)
 
 
@@ -52,16 +49,16 @@ _Spelling: TypeAlias = Callable[[NumberRange], str]
 
 @lru_cache(512)
 def integers(within: NumberRange, digits: int) -> str:
-    """Whole numbers with at most so many digits, written without a point; "" for none.
+    """Whole numbers of at most `digits` digits, written without a point; "" for none.
 
-    Of bounds with more digits than that, all their own are allowed.
+    Bounds with more digits extend the limit.
     """
     return _signed(within, lambda one: _plain(_rounded(one), digits, 0), zero=False)
 
 
 @lru_cache(512)
 def whole(within: NumberRange, digits: int) -> str:
-    """Whole numbers in any spelling that JSON has for them: `3`, `3.0`, `3e+20`."""
+    """Whole numbers in all spellings of JSON: `3`, `3.0`, `3e+20`."""
     plain = integers(within, digits)
     spelled = [rf"({plain})(\.0)?"] if plain else []
     large = _signed(within, lambda one: _scientific(one, _WHOLE_FROM, _WHOLE_FROM))
@@ -70,28 +67,28 @@ def whole(within: NumberRange, digits: int) -> str:
 
 @lru_cache(512)
 def numbers(within: NumberRange, digits: int, decimals: int) -> str:
-    """Numbers with at most so many digits before and behind the point, or with an exponent."""
-    ways = (
+    """Numbers with at most so many digits before and after the point, or with an exponent."""
+    patterns = (
         _signed(within, lambda one: _plain(one, digits, max(decimals, one.scale))),
         _signed(within, lambda one: _scientific(one, _LEAST_EXPONENT, decimals)),
     )
-    return "|".join(filter(None, ways))
+    return "|".join(filter(None, patterns))
 
 
 @lru_cache(512)
 def rounded(within: NumberRange, digits: int, decimals: int) -> str:
-    """Numbers with at most so many digits behind the point, and none with an exponent."""
+    """Numbers with at most so many digits after the point, without an exponent."""
     return _signed(within, lambda one: "|".join(_short(one, digits, decimals)))
 
 
 def places(value: Decimal) -> int:
-    """How many digits stand behind the point."""
+    """The number of digits after the point."""
     exponent = value.normalize().as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0
 
 
 def _signed(within: NumberRange, spelled: _Spelling, *, zero: bool = True) -> str:
-    """Both halves of the range. `zero`: it may have a sign."""
+    """Both signs of the range. `zero`: zero may have a sign."""
     found = []
     negative = within.negated
     if negative.high is None or negative.high >= 0:
@@ -106,7 +103,7 @@ def _signed(within: NumberRange, spelled: _Spelling, *, zero: bool = True) -> st
 
 
 def _rounded(within: NumberRange) -> NumberRange:
-    """The same for whole numbers: ends that are whole, and belong to it."""
+    """The range of whole numbers: with whole, closed ends."""
     low, high = within.low, within.high
     if low is not None:
         first = low.to_integral_value("ROUND_CEILING")
@@ -118,28 +115,28 @@ def _rounded(within: NumberRange) -> NumberRange:
 
 
 def _plain(within: NumberRange, digits: int, decimals: int) -> str:
-    """Numbers of a range that is not negative, written without an exponent."""
+    """Numbers of a non-negative range, written without an exponent."""
     return "|".join(
         [*_short(within, digits, min(decimals, within.scale)), *_long(within, digits, decimals)]
     )
 
 
 def _short(within: NumberRange, digits: int, decimals: int) -> Iterator[str]:
-    """Those with at most `decimals` digits behind the point."""
+    """Those with at most `decimals` digits after the point."""
     for used in range(decimals + 1):
         first, last = _ends(within, used)
         yield from _between(first, last, used, digits)
 
 
 def _long(within: NumberRange, digits: int, decimals: int) -> Iterator[str]:
-    """Those with more digits behind the point than the bounds have."""
+    """Those with more digits after the point than the bounds have."""
     scale = within.scale
     if decimals <= scale:
         return
     point = "" if scale else r"\."
     more = f"{point}[0-9]{{1,{decimals - scale}}}"
     first, last = _ends(within, scale)
-    if within.low is not None and within.low_open:  # just above an end that is left out
+    if within.low is not None and within.low_open:  # just above an open end
         end = int(within.low.scaleb(scale))
         if within.high is None or within.low < within.high:
             tail = f"{point}[0-9]{{0,{decimals - scale - 1}}}[1-9]"
@@ -154,7 +151,7 @@ def _long(within: NumberRange, digits: int, decimals: int) -> Iterator[str]:
 
 
 def _ends(within: NumberRange, used: int) -> tuple[int, int | None]:
-    """The least and the greatest number with `used` digits behind the point, without the point."""
+    """The least and the greatest number with `used` digits after the point, without the point."""
     assert within.low is not None
     low = within.low.scaleb(used)
     first = int(low.to_integral_value("ROUND_CEILING"))
@@ -167,7 +164,7 @@ def _ends(within: NumberRange, used: int) -> tuple[int, int | None]:
 
 
 def _scientific(within: NumberRange, least: int, decimals: int) -> str:
-    """Numbers of a range that is not negative with an exponent of `least` or more."""
+    """Numbers of a non-negative range with an exponent of `least` or more."""
     assert within.low is not None
     low, high = within.low, _LARGEST if within.high is None else min(within.high, _LARGEST)
     if high <= 0 or low > high:
@@ -175,7 +172,7 @@ def _scientific(within: NumberRange, least: int, decimals: int) -> str:
     first = max(least, low.adjusted() if low else least)
     last = high.adjusted()
     found = []
-    # Only in the first and in the last power of ten do the bounds cut off a part.
+    # The bounds restrict only the first and the last power of ten.
     inner = range(first + (low > 0), last)
     if inner:
         mantissa = f"[1-9](\\.[0-9]{{1,{decimals}}})?" if decimals else "[1-9]"
@@ -205,7 +202,7 @@ def _of_one_power(
 
 
 def _exponents(first: int, last: int) -> str:
-    """Exponents with one sign, as JSON and Python write them: `5`, `+5`, `+05`, `-05`."""
+    """Exponents of one sign, as JSON and Python write them: `5`, `+5`, `+05`, `-05`."""
     if first > last:
         return ""
     sign = "-" if last < 0 else r"\+?"
@@ -238,7 +235,7 @@ def _spelled(digits: Digits, places: int) -> str:
 
 
 def _same_width(low: str, high: str) -> Iterator[Digits]:
-    """All digit strings from `low` to `high`, which are equally long, as products of ranges."""
+    """The digit strings from `low` to `high`, of equal length, as products of ranges."""
     if not low:
         yield []
         return

@@ -1,4 +1,4 @@
-"""What results hold, how their parts are referred to, and the bits in which a plan remembers it.
+"""The parts of results, the references to them, and the bits in which a grammar tracks results.
 
 The bits above them are those of the keys of records: see `weft.planner.grammar.rules`.
 """
@@ -22,7 +22,7 @@ from weft.planner.grammar.rules import BITS, escaped
 from weft.planner.text.writer import path_text
 
 _NAME = r'(?:\.[A-Za-z_][A-Za-z0-9_]{0,99}|\["(?:[^"\\\x00-\x1f]|\\["\\bfnrt]){0,100}"\])'
-_FARTHEST: Final = 10**9  # a reader takes nine digits
+_FARTHEST: Final = 10**9  # the reader accepts nine digits
 _BACKWARDS: Final = rf"-{integers(NumberRange(Decimal(1)), 9)}"
 _INDEX = rf"\[(?:-?{integers(NumberRange(Decimal(1)), 9)}|0)\]"
 _MOST_BREAKS: Final = 64
@@ -32,7 +32,7 @@ _MOST_BREAKS: Final = 64
 class ResultPart:
     """A part of a result: a regular expression of the paths to it, and its schema.
 
-    None: nothing is known of what lies there. `last`: the paths to what lies behind are in it.
+    None: unknown. `last`: `regex` includes the paths to all parts inside it.
     """
 
     regex: str
@@ -47,7 +47,7 @@ class ResultPart:
 def places(schema: JsonSchema | None, limits: GrammarLimits) -> tuple[ResultPart, ...]:
     """The result itself and its parts, the nearest first, as many as the limits allow.
 
-    Where there are more, all others can be referred to as well, with nothing known of them.
+    References to further parts are allowed too, with unknown schemas.
     """
     found = [ResultPart("", schema)]
     layer = found
@@ -64,22 +64,22 @@ def _anywhere(regex: str, steps: int) -> ResultPart:
 
 
 def _parts(place: ResultPart, depth: int) -> Iterator[ResultPart]:
-    """What lies one step further; where nothing is known, whatever is up to `depth` steps away."""
+    """The parts one step further; of an unknown one all parts within `depth` steps."""
     if place.schema is None:
         if not place.last:
             yield _anywhere(place.regex, depth)
         return
-    said = declared(place.schema)
-    names = said or tuple(_names(place.schema, place.schema, set()))
+    stated = declared(place.schema)
+    names = stated or tuple(_names(place.schema, place.schema, set()))
     for name in names:
         yield from _step(place, name, escaped(path_text([name])))
-    if not said:
+    if not stated:
         yield from _step(place, "any other name", _NAME)
     yield from _items(place, place.schema)
 
 
 def _items(place: ResultPart, schema: JsonSchema) -> Iterator[ResultPart]:
-    """The items of a list, by their schemas: between two breaks they are all alike."""
+    """The items of a list, grouped by schema: between two breaks they are alike."""
     alike: dict[str, tuple[list[str], JsonSchema | None]] = {}
     breaks = sorted({0, _FARTHEST, *_breaks(schema, schema, set())})[: _MOST_BREAKS + 1]
     for first, end in pairwise(breaks):
@@ -94,21 +94,21 @@ def _items(place: ResultPart, schema: JsonSchema) -> Iterator[ResultPart]:
         yield ResultPart(rf"{place.regex}\[({'|'.join(indexes)})\]", item)
 
 
-def _breaks(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[int]:
-    """The indexes at which a schema, or what it is composed of, begins to say something else."""
-    if not isinstance(schema, Mapping) or id(schema) in seen:
+def _breaks(schema: object, root: JsonSchema, visited: set[int]) -> Iterator[int]:
+    """The indexes from which a schema, or a part of its composition, says something else."""
+    if not isinstance(schema, Mapping) or id(schema) in visited:
         return
-    seen.add(id(schema))
+    visited.add(id(schema))
     yield from range(len(parts(schema.get("prefixItems"))) + 1)
     most = schema.get("maxItems")
     if isinstance(most, int) and 0 <= most < _FARTHEST:
         yield most
     for part in (*conjuncts(schema, root), *chain.from_iterable(alternatives(schema))):
-        yield from _breaks(part, root, seen)
+        yield from _breaks(part, root, visited)
 
 
 def key_of(schema: JsonSchema | None) -> str:
-    """Equal for equal schemas."""
+    """A text that is equal for equal schemas."""
     return json.dumps(schema, sort_keys=True, default=str)
 
 
@@ -119,24 +119,24 @@ def _step(place: ResultPart, step: str | int, regex: str) -> Iterator[ResultPart
         return
 
 
-def _names(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[str]:
-    """The names that a schema mentions, itself or in what it is composed of."""
-    if not isinstance(schema, Mapping) or id(schema) in seen:
+def _names(schema: object, root: JsonSchema, visited: set[int]) -> Iterator[str]:
+    """The names in a schema and in its composition."""
+    if not isinstance(schema, Mapping) or id(schema) in visited:
         return
-    seen.add(id(schema))
+    visited.add(id(schema))
     properties = schema.get("properties")
     yield from map(str, properties) if isinstance(properties, Mapping) else ()
     for part in (*conjuncts(schema, root), *chain.from_iterable(alternatives(schema))):
-        yield from _names(part, root, seen)
+        yield from _names(part, root, visited)
 
 
 def fitting(found: Iterable[ResultPart], target: JsonSchema | None) -> Iterator[ResultPart]:
-    """The places whose values may fit `target`."""
-    known: dict[str, bool] = {}
+    """The parts whose values may fit `target`."""
+    fits: dict[str, bool] = {}
     for place in found:
-        if place.key not in known:
-            known[place.key] = mismatch(place.schema, target) is None
-        if known[place.key]:
+        if place.key not in fits:
+            fits[place.key] = mismatch(place.schema, target) is None
+        if fits[place.key]:
             yield place
 
 
@@ -147,10 +147,10 @@ _MOST_OF_ALL: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ResultKind:
-    """Results of one schema: what they hold, the earlier steps that have it, and its code.
+    """Results of one schema: their parts, the earlier steps that have it, and its code.
 
-    The code, from 1, stands for it in the slots of the steps that are yet to be written; 0 where
-    none of those has such a result.
+    The code, from 1, represents it in the slots of future steps; 0 where none of them has such a
+    result.
     """
 
     schema: JsonSchema | None
@@ -161,7 +161,7 @@ class ResultKind:
 
 @dataclass(frozen=True, slots=True)
 class ResultItems:
-    """Items of lists that have one schema: what they hold, and the lists, each in a kind."""
+    """Items of lists with one schema: their parts, and the lists, each with its kind."""
 
     places: tuple[ResultPart, ...]
     lists: tuple[tuple[ResultKind, ResultPart], ...]
@@ -169,10 +169,10 @@ class ResultItems:
 
 @dataclass(frozen=True, slots=True)
 class ResultSlots:
-    """The layout of the bits that rules hand on: a slot of `bits` for each of `steps` steps.
+    """The layout of the parameter of rules: a slot of `bits` for each of `steps` steps.
 
-    The first is that of number `first`. A slot holds the code of its step's result, and 0 as long
-    as the step is not written.
+    The first is that of number `first`. A slot holds the code of its step's result, and 0 until the
+    step is written.
     """
 
     bits: int
@@ -181,15 +181,15 @@ class ResultSlots:
 
     @property
     def numbers(self) -> range:
-        """The steps that have a slot."""
+        """The steps with a slot."""
         return range(self.first, self.first + self.steps)
 
     def set(self, number: int, code: int) -> int:
-        """The bits that say that step `number` has a result with this code."""
+        """The bits for a result of step `number` with this code."""
         return code << (number - self.first) * self.bits
 
     def has(self, number: int, code: int) -> str:
-        """The condition that it has."""
+        """The condition for `set`."""
         start = (number - self.first) * self.bits
         return f"eq([{start}:{start + self.bits}], {code})"
 
@@ -199,7 +199,7 @@ def kinds_of(
     results: Iterable[JsonSchema | None],
     limits: GrammarLimits,
 ) -> list[ResultKind]:
-    """The kinds of `known` results and of those that steps yet to be written can have."""
+    """The kinds of `known` results and of the possible ones of future steps."""
     schemas = {key_of(schema): schema for schema in (*known.values(), *results)}
     codes = {key: code for code, key in enumerate(dict.fromkeys(map(key_of, results)), start=1)}
     numbers: dict[str, list[int]] = {key: [] for key in schemas}
@@ -212,10 +212,10 @@ def kinds_of(
 
 
 def items_of(kinds: Sequence[ResultKind], limits: GrammarLimits) -> list[ResultItems]:
-    """The items of all lists in `kinds`; of the last of very many, nothing is known."""
+    """The items of all lists in `kinds`; beyond a limit, with unknown schemas."""
     schemas: dict[str, JsonSchema | None] = {}
     lists: dict[str, list[tuple[ResultKind, ResultPart]]] = {}
-    # Each has rules of its own for all arguments of all tools, and servers bound their number.
+    # Each has its own rules for all arguments of all tools, and servers bound their number.
     most = max(1, min(_MOST_ITEMS, _MOST_OF_ALL // max(1, len(kinds))))
     for kind in kinds:
         for place in fitting(kind.places, LIST):
@@ -234,13 +234,10 @@ def _item(schema: JsonSchema | None) -> JsonSchema | None:
     try:
         return at(schema, [-1])
     except LookupError:
-        return None  # of a list that is always empty, there is no item to know
+        return None  # a list that is always empty has no item
 
 
 def slots_of(kinds: Sequence[ResultKind], first: int, steps: int, keys: int) -> ResultSlots:
-    """A layout for `steps` steps from number `first`, or for as many as there is room for.
-
-    `keys` bits are taken already.
-    """
+    """A layout for `steps` steps from number `first`, or for as many as fit with `keys` bits."""
     bits = max((kind.code for kind in kinds), default=0).bit_length()
     return ResultSlots(bits, first, min(steps, (BITS - keys) // bits if bits else steps))

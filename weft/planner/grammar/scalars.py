@@ -1,7 +1,4 @@
-"""Strings and numbers that fit a schema, as terminals of a grammar.
-
-Knows JSON's spelling and single keywords; knows no references.
-"""
+"""Strings and numbers of a schema, as terminals of a grammar."""
 
 from __future__ import annotations
 
@@ -18,19 +15,19 @@ from weft.planner.grammar.numbers import NumberRange, integers, numbers, places,
 from weft.planner.grammar.rules import GrammarRules, GrammarSymbol, Production, literal, production
 
 Loosened = Callable[[str], None]
-"""Is told each keyword that a grammar does not hold a value to."""
+"""Receives each keyword that a grammar does not enforce."""
 
 _HEX: Final = "[0-9a-fA-F]"
-# Any escape of JSON, but for one half of a character without the other.
+# Any escape of JSON, except for lone surrogates.
 _UNIT: Final = (
     rf"\\u(?:[0-9abcefABCEF]{_HEX}{{3}}|[dD][0-7]{_HEX}{{2}}"
     rf"|[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}})"
 )
 CHARACTER: Final = rf'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|{_UNIT})'
-# In the one spelling that `write` has for a key, so that no key has two.
+# The one spelling of a key by `write`, so that no key has two.
 KEY_CHARACTER: Final = r'(?:[^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])'
 _FORMATS: Final = frozenset(("duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"))
-"""Formats of JSON Schema that llguidance holds a string to."""
+"""Formats of JSON Schema that llguidance enforces."""
 
 _DATE: Final = r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::(?:[0-5][0-9]|60)(?:\.[0-9]{1,9})?)?"
@@ -40,12 +37,12 @@ _MOMENTS: Final = {
     "time": f"{_TIME}{_ZONE}",
     "date-time": f"{_DATE}[Tt ]{_TIME}{_ZONE}",
 }
-"""Formats that are written in more ways than llguidance's own: seconds and zone may be missing."""
+"""Formats with more spellings than llguidance's own: seconds and zone may be missing."""
 
 _LEAST_FOR_A_PATTERN: Final = 200
-# What is not regular (look-around, references back), or is not the same in Python and in Rust.
+# Constructs that are not regular (look-around, back-references), or differ between Python and Rust.
 _BEYOND: Final = re.compile(r"\(\?(?!:)|\\[1-9bBAZzGkpP]|[*+?}]\+|\{,|\[\^?[^\]\\]*\[|&&|--|~~")
-# Bounds further out than that are left to the checker.
+# Larger bounds are left to the checker.
 _FARTHEST: Final = Decimal(10) ** 18
 
 
@@ -105,12 +102,12 @@ def number(
 def integer(
     rules: GrammarRules, schema: Keywords, limits: GrammarLimits, loosened: Loosened
 ) -> tuple[Production, ...]:
-    """A whole number. JSON has `3.0` for one as well."""
+    """A whole number. JSON also writes one as `3.0`."""
     within = _range(schema)
     step = _step(schema, loosened)
     if step is None or Decimal(1) % step == 0:
         return _terminal(rules, whole(within, limits.digits))
-    # llguidance tells no multiples below 0, nor far from it: those are left to the checker.
+    # llguidance supports no multiples below 0 or very large ones: those are left to the checker.
     multiple = _multiple(int(step.scaleb(max(0, places(step)))), within.above_zero)
     far = NumberRange(low=_FARTHEST) if within.high is None else None
     below = replace(within, high=Decimal(-1)) if within.high is None or within.high >= 0 else within
@@ -123,7 +120,7 @@ def integer(
 
 
 def _multiple(step: int, within: NumberRange) -> GrammarSymbol | None:
-    """Whole multiples that are not negative."""
+    """Non-negative whole multiples."""
     assert within.low is not None
     high = _FARTHEST if within.high is None else within.high
     first, last = -(-int(within.low.to_integral_value("ROUND_CEILING")) // step), int(high // step)
@@ -136,7 +133,7 @@ def _multiple(step: int, within: NumberRange) -> GrammarSymbol | None:
 
 
 def _step(schema: Keywords, loosened: Loosened) -> Decimal | None:
-    """What a number has to be a multiple of."""
+    """The `multipleOf` of a number."""
     stated = schema.get("multipleOf")
     if stated is None:
         return None
@@ -155,7 +152,7 @@ def _range(schema: Keywords) -> NumberRange:
 def _bound(
     schema: Keywords, ending: str, nearest: Callable[..., Decimal]
 ) -> tuple[Decimal | None, bool]:
-    """The bound that leaves fewer numbers, and whether it is left out itself."""
+    """The tighter bound, and whether it is exclusive."""
     found = {}
     for keyword in (f"exclusiveM{ending}", f"m{ending}"):
         value = schema.get(keyword)

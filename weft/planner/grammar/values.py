@@ -1,7 +1,4 @@
-"""What may be written where a schema has to be fitted: literals, and references inside them.
-
-Knows JSON's spelling; which references fit is told by whoever makes it.
-"""
+"""Rules for values of a schema: literals, and references inside them."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ from weft.planner.grammar.scalars import KEY_CHARACTER, Loosened, integer, numbe
 from weft.planner.text.writer import write_value
 
 ReferenceMaker = Callable[[JsonSchema | None], GrammarSymbol | None]
-"""What refers to something that may fit a schema; None where nothing does."""
+"""The rule of references that may fit a schema; None where there are none."""
 
 _CHOICES: Final = 2_000
 
 
 def _quietly(_: str) -> None:
-    """Tells nobody."""
+    """Ignores the notice."""
 
 
 class ValueRules:
-    """The values of schemas as rules. `loosened` is told what they leave to the checker."""
+    """The values of schemas as rules. `loosened` receives what they leave to the checker."""
 
     def __init__(
         self,
@@ -48,14 +45,14 @@ class ValueRules:
         self._made: dict[tuple[str, int, int], GrammarSymbol | None] = {}
 
     def of(self, schema: JsonSchema | None) -> GrammarSymbol | None:
-        """A value of `schema`, in which references may stand anywhere; None where there is none."""
+        """A value of `schema`, which may contain references; None where there is none."""
         whole: JsonSchema = {} if schema is None else schema
         return self._value(whole, whole, self._limits.depth)
 
     def _value(self, schema: Part, root: JsonSchema, depth: int) -> GrammarSymbol | None:
         if schema is True:
-            schema = {}  # a reference may stand there, too
-        # Equal schemas mean the same only where the same definitions stand behind them.
+            schema = {}  # allows a reference too
+        # Equal schemas mean the same only with the same definitions.
         behind = id(root) if any(references(schema)) else 0
         key = (json.dumps(schema, sort_keys=True, default=str), behind, depth)
         if key not in self._made:
@@ -102,7 +99,7 @@ class ValueRules:
                 return ()
 
     def _constant(self, value: Any, depth: int) -> tuple[Production, ...]:
-        """One value: of an object with its keys in any order, of a number in both spellings."""
+        """One value: an object with its keys in any order, a number in both spellings."""
         if isinstance(value, Mapping):
             members = {name: {"const": one} for name, one in value.items()}
             closed = {"required": list(members), "additionalProperties": False}
@@ -157,7 +154,7 @@ class ValueRules:
 
 
 def _other_spelling(value: Any) -> int | float | None:
-    """A number that equals `value` and is written in another way."""
+    """Another spelling of the number `value`."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53:
@@ -170,5 +167,5 @@ def _spelled(value: Any) -> tuple[Production, ...]:
         text = write_value(value)
         text.encode()
     except (PlanError, UnicodeEncodeError):
-        return ()  # it is no JSON, so no model can write it
+        return ()  # not JSON, so no model can write it
     return production(literal(text))

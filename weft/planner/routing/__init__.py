@@ -1,12 +1,12 @@
-"""Self-healing routing: from what there is to what is wanted by the cheapest way that still works.
+"""Self-healing routing: finds the cheapest working route over tools to a goal.
 
-Tools are nodes of a graph; each says what it needs and what it gives. The cheapest way (latency,
-money, reliability learnt from past calls, risk; weighed by the user) is taken call by call. When a
-tool fails its edges become infinite and the way is found again from what has been had, without any
-model. Monitors look on beside the work and can make a tool dearer or close it before it is called.
-Only when no finite way is left a model is asked, once: which lesser goal, or escalate to a person.
-After Self-Healing Router (arXiv 2603.01548). Every failure is answered by a logged reroute (event
-`NodeRerouted`) or by an escalation; none is silent.
+Tools are nodes of a graph; each declares its inputs and results. The cheapest route (latency,
+money, reliability learnt from past calls, risk; weighted by the user) runs call by call. When a
+tool fails its edges become infinite, and a new route from the values so far is found without any
+model. Monitors run in parallel and can raise a tool's price or close it before it is called. Only
+when no finite route is left a model is called, once: it chooses a lesser goal, or escalates to a
+person. After Self-Healing Router (arXiv 2603.01548). Every failure leads to a logged reroute (event
+`NodeRerouted`) or to an escalation; none is silent.
 
     from weft.planner.routing import CallCost, RoutedTool, ToolGraph, ToolRouter, heal
 
@@ -16,11 +16,11 @@ After Self-Healing Router (arXiv 2603.01548). Every failure is answered by a log
                    cost=CallCost(latency_s=4.0)),
         RoutedTool("summarise", needs={"text": "page"}),
     ])
-    arrival = await heal(ToolRouter(graph, tools), "summarise", {"address": "https://..."})
-    arrival.value, arrival.reroutes
+    result = await heal(ToolRouter(graph, tools), "summarise", {"address": "https://..."})
+    result.value, result.reroutes
 
-`tools` is any `ToolRunner`. `healing(router, goal)` is the same as the work of a node in a graph of
-one's own; `read_tool_graph(path)` reads the graphs of TaskBench.
+`tools` is any `ToolRunner`. `healing(router, goal)` is the same as a node function;
+`read_tool_graph(path)` reads the graphs of TaskBench.
 """
 
 from weft.planner.routing.cost import DOWN, CallCost, RouteWeights, ToolHistory

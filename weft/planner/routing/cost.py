@@ -1,4 +1,4 @@
-"""What a call costs, what a user would pay for it, and what past calls teach about a tool."""
+"""The cost of a call, its price for a user, and statistics of past calls."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DOWN: Final = inf
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """What one call of a tool is expected to take.
+    """The expected cost of one call of a tool.
 
-    `latency_s` seconds, `money` US dollars, `reliability` the chance that it succeeds (above 0, at
-    most 1), `risk` what may go wrong when it does succeed (0: nothing).
+    `latency_s` seconds, `money` US dollars, `reliability` the probability of success (above 0, at
+    most 1), `risk` of a successful call (0: none).
 
     Raises: `ValueError` for what is out of range.
     """
@@ -41,10 +41,10 @@ class CallCost:
 
 @dataclass(frozen=True, slots=True)
 class RouteWeights:
-    """What matters to a user: the price of a second, of a dollar, of risk, of making a call at all.
+    """A user's prices: of a second, of a dollar, of risk, and of any call.
 
     `reliability` is an exponent: 0 ignores it, 1 takes the cost of repeating until success, more
-    is cautious.
+    is more cautious.
 
     Raises: `ValueError` for what is out of range.
     """
@@ -62,8 +62,8 @@ class RouteWeights:
     def price(self, cost: CallCost, health: float = 1.0) -> float:
         """base x health x (1 + risk), as in Self-Healing Router (arXiv 2603.01548).
 
-        base = (call + latency + money) / reliability: what it costs until it succeeds. `health` is
-        1 for a tool that is well, more for one that is degraded, `DOWN` for one that is closed.
+        base = (call + latency + money) / reliability: the cost until it succeeds. `health` is 1 for
+        a healthy tool, more for a degraded one, `DOWN` for a closed one.
         """
         once = self.call + self.latency * cost.latency_s + self.money * cost.money
         base = once / cost.reliability**self.reliability
@@ -76,19 +76,19 @@ def _check(name: str, value: float) -> None:
 
 
 PRIOR_CALLS: Final = 5.0
-"""What a tool declares of itself counts as much as so many calls."""
+"""The weight of a tool's declared cost, in calls."""
 
 HALF_LIFE_S: Final = 86_400.0
-"""After so many seconds a call counts half: tools get better and worse."""
+"""The half-life of a call's weight, since tools change."""
 
 _LEAST: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class CallStats:
-    """Counts of one tool, which fade. `latency_s` is the sum over the successful calls.
+    """Decaying counts of one tool's calls. `latency_s` is the sum over the successful calls.
 
-    `at_s` is when they were as they are, in seconds of wall time.
+    `at_s`: the time of the counts, in seconds of wall time.
     """
 
     successes: float = 0.0
@@ -97,7 +97,7 @@ class CallStats:
     at_s: float = 0.0
 
     def faded(self, now_s: float) -> CallStats:
-        """The counts as they are now."""
+        """The counts, decayed until now."""
         share = 0.5 ** (max(0.0, now_s - self.at_s) / HALF_LIFE_S)
         return CallStats(
             self.successes * share, self.failures * share, self.latency_s * share, now_s
@@ -109,10 +109,10 @@ class CallStats:
         return CallStats(self.successes + 1, self.failures, self.latency_s + latency_s, self.at_s)
 
     def expected(self, declared: CallCost) -> CallCost:
-        """`declared` as it is believed after these calls.
+        """`declared`, updated by these calls.
 
-        The chance of success is the mean of a Beta distribution, whose prior is what is declared;
-        the latency likewise is the mean of `PRIOR_CALLS` calls as declared and those that were.
+        The probability of success is the mean of a Beta distribution with the declared one as its
+        prior; the latency is the mean of `PRIOR_CALLS` declared calls and the actual ones.
         """
         calls = PRIOR_CALLS + self.successes + self.failures
         reliability = (PRIOR_CALLS * declared.reliability + self.successes) / calls
@@ -122,10 +122,10 @@ class CallStats:
 
 
 class ToolHistory:
-    """The tallies of tools; kept in `store`, if one is given, under a key for each tool.
+    """The statistics of tools, persisted in `store`, if given, under a key for each tool.
 
-    Several processes may share a store: each reads before it adds, and of two that add to one tool
-    in the same moment the last one counts. `scope` keeps tools of one name apart.
+    Several processes may share a store: each reads before it adds, and of two simultaneous updates
+    of one tool the last one counts. `scope` separates tools of the same name.
     """
 
     def __init__(
@@ -138,17 +138,17 @@ class ToolHistory:
         self._one_at_a_time = asyncio.Lock()
 
     async def load(self, tools: Iterable[str]) -> None:
-        """Read what is kept of `tools`. Raises: `StoreError`."""
+        """Read the stored statistics of `tools`. Raises: `StoreError`."""
         for tool in tools:
             await self._read(tool)
 
     def expected(self, tool: str, declared: CallCost) -> CallCost:
-        """What a call of `tool` is believed to take, by what was declared and what was seen."""
+        """The expected cost of a call of `tool`, from its declaration and its statistics."""
         tally = self._tallies.get(tool)
         return declared if tally is None else tally.faded(self._now_s()).expected(declared)
 
     async def note(self, tool: str, succeeded: bool, latency_s: float = 0.0) -> None:
-        """One call of `tool` is over. Raises: `StoreError`; the call counts here all the same."""
+        """Record a call of `tool`. Raises: `StoreError`; the call counts in this process anyway."""
         async with self._one_at_a_time:
             try:
                 await self._read(tool)
@@ -173,7 +173,7 @@ class ToolHistory:
 
 
 def _tally(value: object) -> CallStats | None:
-    """What was kept; None for what no tally could be."""
+    """The stored statistics; None for invalid data."""
     names = ("successes", "failures", "latency_s", "at_s")
     if not isinstance(value, Mapping):
         return None

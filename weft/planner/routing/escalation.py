@@ -1,7 +1,7 @@
-"""When no route is left: a model is asked once for a lesser goal, then a person.
+"""Escalation when no route is left: a model may choose a lesser goal, then a person decides.
 
-Tools' error messages are hostile text: they are cut short, and the answer is one of the names that
-were offered, whatever they say.
+Error messages of tools are untrusted text: they are shortened, and a decision is always one of the
+offered names.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SYSTEM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DeadEnd:
-    """No finite way leads to `goal`: `missing` cannot be had. `choices` can still be reached.
+    """No finite route leads to `goal`: `missing` cannot be provided. `choices` are reachable.
 
-    `lost` says for each tool that cannot be called why; `had` are the names of what is there.
+    `lost` maps each unusable tool to the reason; `had` are the names of the values so far.
     """
 
     goal: Goal
@@ -47,7 +47,7 @@ class DeadEnd:
 
     @property
     def request(self) -> ModelRequest:
-        """What a model is asked: one of the choices, or "escalate"."""
+        """The request for a model: choose one of the choices, or "escalate"."""
         names = [*(choice.name for choice in self.choices), "escalate"]
         schema = {
             "type": "object",
@@ -57,7 +57,7 @@ class DeadEnd:
         }
         choices = "\n".join(f"- {c.name}: {', '.join(c.wants)}" for c in self.choices)
         text = (
-            f"{self.said}\nChoices:\n{choices}\n- escalate: ask a person\n"
+            f"{self.summary}\nChoices:\n{choices}\n- escalate: ask a person\n"
             'Answer as JSON: {"choice": ..., "reason": ...}'
         )
         return ModelRequest(
@@ -69,7 +69,7 @@ class DeadEnd:
     def chosen(self, text: str) -> tuple[Goal | None, str]:
         """The choice in a model's answer, and its reason; None: it escalates.
 
-        Raises: `ModelOutputError` when it is none of them.
+        Raises: `ModelOutputError` for any other answer.
         """
         try:
             answer = json.loads(text)
@@ -87,7 +87,8 @@ class DeadEnd:
     def question(self) -> str:
         names = ", ".join(f"{choice.name!r}" for choice in self.choices)
         instead = f"settle for {names}, " if names else ""
-        return f"{self.said}\nDecide: {instead}'provide' what is missing in `values`, or 'give up'."
+        decide = f"Decide: {instead}'provide' what is missing in `values`, or 'give up'."
+        return f"{self.summary}\n{decide}"
 
     @property
     def answer_schema(self) -> JsonSchema:
@@ -107,18 +108,18 @@ class DeadEnd:
         }
 
     def decided(self, answer: object) -> tuple[Goal, Mapping[str, Any]]:
-        """The goal that a person decided for, and what they provide for it.
+        """The goal of a person's decision, and the values they provide.
 
-        Raises: `RouteError` when they give up, or say what was not asked.
+        Raises: `RouteError` when they give up, or answer something else.
         """
-        said: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
-        decision = said.get("decision")
+        fields: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
+        decision = fields.get("decision")
         if decision == "give up":
             raise self.error("the person who was asked gave up")
         if decision != "provide":
             wrong = self.error("the person who was asked answered what was not offered")
             return self._named(decision, wrong), {}
-        values = said.get("values")
+        values = fields.get("values")
         if not isinstance(values, dict) or any(name not in values for name in self.missing):
             raise self.error("the person who was asked did not provide what is missing")
         return self.goal, {name: values[name] for name in self.missing}
@@ -126,7 +127,7 @@ class DeadEnd:
     # -- words ---------------------------------------------------------------------------------
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         shown = list(self.lost.items())[:_MOST_TOOLS]
         lost = "".join(f"\n- {tool}: {_short(why)}" for tool, why in shown)
         more = f"\n- and {len(self.lost) - len(shown)} more" if len(self.lost) > len(shown) else ""
@@ -135,12 +136,12 @@ class DeadEnd:
         missing = ", ".join(self.missing)
         return f"No way is left to {self.goal.name!r} ({missing}). There is: {had}.{tools}"
 
-    def error(self, nobody: str) -> RouteError:
-        """The failure of the route; `nobody` says why nobody took it over."""
+    def error(self, cause: str) -> RouteError:
+        """The failure of the route; `cause`: why no decision replaced the goal."""
         lost = "; ".join(f"{tool}: {_short(why)}" for tool, why in self.lost.items())
-        told = f" ({_short(lost, 3 * _MOST_CHARS)})" if lost else ""
+        reasons = f" ({_short(lost, 3 * _MOST_CHARS)})" if lost else ""
         return RouteError(
-            f"no way is left to {self.goal.name!r}{told}, and {nobody}",
+            f"no way is left to {self.goal.name!r}{reasons}, and {cause}",
             hint="add another tool that gives it, allow lesser goals, or try again later",
         )
 
@@ -162,7 +163,7 @@ def _short(text: str, most: int = _MOST_CHARS) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GoalDecision:
-    """Go for `goal` now, with what was provided for it."""
+    """Continue with `goal`, with the `provided` values."""
 
     goal: Goal
     by: Literal["model", "person"]
@@ -171,39 +172,39 @@ class GoalDecision:
 
 
 class Escalation:
-    """Those whom `router` names. `lost` are the nodes in which nobody decided."""
+    """The model and person of `router`. `lost` are the nodes without a decision."""
 
     def __init__(self, router: ToolRouter, context: NodeContext) -> None:
         self._router = router
         self._context = context
-        self._asked = 0
+        self._decisions = 0
         self.model_calls = 0
         self.lost: list[NodeId] = []
 
     async def decide(self, dead_end: DeadEnd) -> GoalDecision:
         """Have a model choose a lesser goal, if there is one; if it does not, ask a person.
 
-        Raises: `RouteError` when nobody takes over.
+        Raises: `RouteError` without a decision.
         """
-        router, nobody = self._router, "nobody could be asked"
+        router, cause = self._router, "nobody could be asked"
         if router.model is not None and dead_end.choices:
             self.model_calls += 1
             outcome = await self._ask(_model(self._place(), dead_end, router.model, router))
             goal, reason = outcome.value if outcome.ok else (None, str(outcome.failure))
             if goal is not None:
                 return GoalDecision(goal, "model", reason)
-            nobody = f"the model did not choose a lesser goal ({reason})"
+            cause = f"the model did not choose a lesser goal ({reason})"
         if router.person_s is not None:
             outcome = await self._ask(_person(self._place(), dead_end, router.person_s))
             if outcome.ok:
                 goal, values = dead_end.decided(outcome.value)
                 return GoalDecision(goal, "person", provided=values)
-            nobody = f"nobody answered ({outcome.failure})"
-        raise dead_end.error(nobody)
+            cause = f"nobody answered ({outcome.failure})"
+        raise dead_end.error(cause)
 
     def _place(self) -> NodeId:
-        self._asked += 1
-        return inside(self._context.scope, f".decision{self._asked}")
+        self._decisions += 1
+        return inside(self._context.scope, f".decision{self._decisions}")
 
     async def _ask(self, node: Node) -> Outcome:
         self._context.append([node])
@@ -215,7 +216,7 @@ class Escalation:
 
 
 def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: ToolRouter) -> Node:
-    """One call; its value is (the goal chosen or None for "escalate", the reason)."""
+    """A model call; its value is (the chosen goal, or None for "escalate", and the reason)."""
 
     async def work(context: NodeContext, _: Inputs) -> tuple[Goal | None, str]:
         if isinstance(model, Startable):
@@ -240,6 +241,6 @@ def _model(node: NodeId, dead_end: DeadEnd, model: ModelClient, router: ToolRout
 
 
 def _person(node: NodeId, dead_end: DeadEnd, limit_s: float) -> Node:
-    """A question; its value is the answer, which still has to be checked."""
+    """A question; its value is the unchecked answer."""
     work = ask(lambda _: dead_end.question, dead_end.answer_schema)
     return Node(node, work, policy=Policy(timeout_s=limit_s, on_failure="skip"), kind="ask")

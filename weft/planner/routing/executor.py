@@ -1,6 +1,6 @@
-"""Reaches one goal: finds the cheapest route, calls its tools, finds it again after each call.
+"""Reaches one goal: finds the cheapest route, calls its tools, and reroutes after each call.
 
-No call is made twice, whatever fails.
+No call is made twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.planner.routing.router import ToolRouter
 
 
 class CallTimer:
-    """How long the last attempt of each tool took, waiting for slots not counted."""
+    """Measures the last attempt of each tool, without the wait for slots."""
 
     def __init__(self) -> None:
         self._started_s: dict[str, float] = {}
@@ -41,7 +41,7 @@ class CallTimer:
         self._ended_s[tool] = asyncio.get_running_loop().time()
 
     def took_s(self, tool: str) -> float:
-        """Seconds from its beginning to its end, or until now; 0 when it never began."""
+        """Seconds from start to end, or until now; 0 if it never started."""
         now_s = asyncio.get_running_loop().time()
         return self._ended_s.get(tool, now_s) - self._started_s.get(tool, now_s)
 
@@ -51,19 +51,19 @@ def call_node(
     tool: RoutedTool,
     arguments: Mapping[str, Any],
     router: ToolRouter,
-    stopwatch: CallTimer,
+    timer: CallTimer,
 ) -> Node:
-    """A node that calls `tool`. Its failure is a matter of the node around it."""
+    """A node that calls `tool`. The enclosing node handles its failure."""
 
     tools = GuardedTools(router.tools)
 
     async def work(context: NodeContext, _: Inputs) -> Any:
-        stopwatch.start(tool.name)
+        timer.start(tool.name)
         try:
             with router.logs(context.log):
                 return await tools.call(tool.tool, arguments)
         finally:
-            stopwatch.stop(tool.name)
+            timer.stop(tool.name)
 
     policy = Policy(
         timeout_s=tool.timeout_s, retry=tool.retry, on_failure="skip", resource=tool.resource
@@ -83,9 +83,9 @@ class _EndedCall:
 
 
 class RouteExecutor:
-    """Carries out `target` from what `have` holds, inside the node of `context`.
+    """Reaches `target` from the values in `have`, inside the node of `context`.
 
-    `result` makes the node's value of the arrival.
+    `result` converts the `RouteResult` to the node's value.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RouteExecutor:
         target: RouteGoal,
         context: NodeContext,
         have: Mapping[str, Any],
-        result: Callable[[RouteResult], Any] = lambda arrival: arrival,
+        result: Callable[[RouteResult], Any] = lambda result: result,
     ) -> None:
         self._router = router
         self._target = target
@@ -104,69 +104,69 @@ class RouteExecutor:
         self._values = dict(have)
         self._failures: dict[str, Failure] = {}
         self._running: dict[str, NodeId] = {}
-        self._unanswered: dict[str, Failure] = {}
+        self._unrouted: dict[str, Failure] = {}
         self._ahead: tuple[str, ...] = ()
         self._lost: list[NodeId] = []
         self._calls: list[RoutedCall] = []
         self._reroutes: list[Reroute] = []
         self._lowered: list[LoweredGoal] = []
-        self._deciders = Escalation(router, context)
+        self._escalation = Escalation(router, context)
         self._given_up: set[Goal] = set()
-        self._meant: Goal | None = None
-        self._stopwatch = CallTimer()
+        self._intended: Goal | None = None
+        self._timer = CallTimer()
         self._inbox: asyncio.Queue[_EndedCall | None] = asyncio.Queue()
-        self._attention = MonitorPool(router.monitors, self._wake, context.log)
-        self._beside: set[asyncio.Task[None]] = set()
+        self._monitors = MonitorPool(router.monitors, self._wake, context.log)
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> Any:
-        """The result; as a `Expand` where something still runs or failed, to be rid of it.
+        """The result; as an `Expand` where nodes still run or failed, to absorb them.
 
         Raises: `RouteError`.
         """
         error: RouteError | None = None
         async with asyncio.TaskGroup() as self._group:
             try:
-                await self._recall()
+                await self._load_history()
                 for index in range(len(self._router.monitors)):
-                    self._aside(index)
-                await self._travel()
+                    self._start_monitor(index)
+                await self._loop()
             except RouteError as no_way:
                 error = no_way
             finally:
-                for task in self._beside:
+                for task in self._tasks:
                     task.cancel()
         if error is not None:
             raise error
-        return self._arrived()
+        return self._finished()
 
-    async def _travel(self) -> None:
+    async def _loop(self) -> None:
         while True:
-            await self._attention.settled(self._router.patience_s)
-            self._take_in()
+            await self._monitors.wait_settled(self._router.patience_s)
+            self._drain()
             if all(want in self._values for want in self._goal.wants):
-                self._leave_off()
+                self._abandon_running()
                 return
-            route = self._way(self._goal.wants)
+            route = self._route(self._goal.wants)
             if route is None:
                 await self._decide()
             else:
-                self._set_out(route)
-                self._take(await self._inbox.get())
+                self._start_route(route)
+                self._handle(await self._inbox.get())
 
     # -- what happened -------------------------------------------------------------------------
 
     def _wake(self) -> None:
         self._inbox.put_nowait(None)
 
-    def _take_in(self) -> None:
+    def _drain(self) -> None:
         while not self._inbox.empty():
-            self._take(self._inbox.get_nowait())
-        meant = self._attention.goal()
-        if meant is not None and meant[0] != self._meant:
-            self._meant = self._goal = meant[0]
-            self._context.log(f"the goal is {self._goal.name!r} now: {meant[1]}")
+            self._handle(self._inbox.get_nowait())
+        intended = self._monitors.goal()
+        if intended is not None and intended[0] != self._intended:
+            self._intended = self._goal = intended[0]
+            self._context.log(f"the goal is {self._goal.name!r} now: {intended[1]}")
 
-    def _take(self, ended: _EndedCall | None) -> None:
+    def _handle(self, ended: _EndedCall | None) -> None:
         if ended is None:
             return
         tool, outcome = ended.tool, ended.outcome
@@ -177,35 +177,33 @@ class RouteExecutor:
             failure = None
         else:
             failure = outcome.failure or Failure("Skipped", "the call was left out")
-            self._failures[tool] = self._unanswered[tool] = failure
+            self._failures[tool] = self._unrouted[tool] = failure
             self._lost.append(ended.node)
-        took_s = self._stopwatch.took_s(tool)
+        took_s = self._timer.took_s(tool)
         self._calls.append(RoutedCall(tool, took_s, failure))
         if failure is None or failure.error not in _NOT_ITS_FAULT:
-            self._group.create_task(self._remember(tool, failure is None, took_s))
-        self._attention.happened()
+            self._group.create_task(self._record_call(tool, failure is None, took_s))
+        self._monitors.state_changed()
 
     # -- the route -----------------------------------------------------------------------------
 
-    def _way(self, wants: tuple[str, ...]) -> Route | None:
+    def _route(self, wants: tuple[str, ...]) -> Route | None:
         return shortest_route(self._router.graph, self._values.keys(), wants, self._price)
 
     def _price(self, tool: str) -> float:
         if tool in self._failures:
             return DOWN
         if tool in self._running or made_earlier(self._place(tool)):
-            return (
-                0.0  # what must not be repeated was called before the process died: its end first
-            )
+            return 0.0  # a call from before a crash must not be repeated: await its end first
         routed = self._router.graph.tools[tool]
         cost = self._router.history.expected(routed.tool, routed.cost)
-        risk = self._attention.risk(tool)
+        risk = self._monitors.risk(tool)
         if risk is not None:
             cost = replace(cost, risk=risk)
-        return self._router.weights.price(cost, self._attention.health(tool))
+        return self._router.weights.price(cost, self._monitors.health(tool))
 
-    def _set_out(self, route: Route) -> None:
-        """Start every call of `route` that has what it needs, and say what failures have led to."""
+    def _start_route(self, route: Route) -> None:
+        """Start the calls of `route` whose inputs are available, and log reroutes."""
         before, self._ahead = self._ahead, tuple(step.tool for step in route.steps)
         ready = [step for step in route.steps if self._values.keys() >= set(step.sources)]
         for step in ready:
@@ -221,10 +219,10 @@ class RouteExecutor:
         for demand, source in zip(tool.demands, step.sources, strict=True):
             if demand.parameter is not None:
                 arguments[demand.parameter] = self._values[source]
-        node = call_node(self._place(step.tool), tool, arguments, self._router, self._stopwatch)
+        node = call_node(self._place(step.tool), tool, arguments, self._router, self._timer)
         self._running[step.tool] = node.id
         self._context.append([node])
-        self._beside.add(self._group.create_task(self._follow(step.tool, node.id)))
+        self._tasks.add(self._group.create_task(self._follow(step.tool, node.id)))
 
     def _place(self, tool: str) -> NodeId:
         return inside(self._context.scope, self._router.graph.labels[tool])
@@ -233,75 +231,75 @@ class RouteExecutor:
         self._inbox.put_nowait(_EndedCall(tool, node, await self._context.outcome(node)))
 
     def _answer_failures(self, to: tuple[str, ...], node: NodeId) -> None:
-        """Every failure since the last time is answered by going `to` other tools."""
+        """Log a reroute to the tools `to` for each failure since the last one."""
         going = f"going by {', '.join(to)}" if to else "going on with what is under way"
-        for tool, failure in self._unanswered.items():
+        for tool, failure in self._unrouted.items():
             self._reroutes.append(Reroute(tool, to, failure))
             self._context.log(f"reroute: {tool} failed ({failure.error}); {going}")
             self._context.reroute(node, failure)
-        self._unanswered.clear()
+        self._unrouted.clear()
 
     # -- no route ------------------------------------------------------------------------------
 
     async def _decide(self) -> None:
-        """Lower the goal, or have a person provide for it. Raises: `RouteError`."""
-        failures = dict(self._unanswered)
-        self._unanswered.clear()
+        """Lower the goal, or have a person provide the missing values. Raises: `RouteError`."""
+        failures = dict(self._unrouted)
+        self._unrouted.clear()
         dead_end = self._dead_end()
-        self._context.log(f"escalation: {dead_end.said}")
-        taken = await self._deciders.decide(dead_end)
-        before, self._goal = self._goal.name, taken.goal
-        self._values.update(taken.provided)
-        lowering = LoweredGoal(before, taken.goal.name, taken.by, failures, taken.reason)
+        self._context.log(f"escalation: {dead_end.summary}")
+        decision = await self._escalation.decide(dead_end)
+        before, self._goal = self._goal.name, decision.goal
+        self._values.update(decision.provided)
+        lowering = LoweredGoal(before, decision.goal.name, decision.by, failures, decision.reason)
         self._lowered.append(lowering)
-        self._context.log(f"{taken.by}: {taken.goal.name!r} in the place of {before!r}")
+        self._context.log(f"{decision.by}: {decision.goal.name!r} in the place of {before!r}")
 
     def _dead_end(self) -> DeadEnd:
         wants = dict.fromkeys((*self._goal.wants, *self._target.goal.wants))
-        gone = frozenset(want for want in wants if self._way((want,)) is None)
+        gone = frozenset(want for want in wants if self._route((want,)) is None)
         missing = tuple(want for want in self._goal.wants if want in gone)
         lesser = self._target.instead_of(self._goal, gone)
         closed = {tool: str(failure) for tool, failure in self._failures.items()}
         for tool in self._router.graph.tools:
-            if tool not in closed and self._attention.health(tool) == DOWN:
-                closed[tool] = self._attention.why(tool)
+            if tool not in closed and self._monitors.health(tool) == DOWN:
+                closed[tool] = self._monitors.why(tool)
         self._given_up.add(self._goal)
         open_ = (goal for goal in lesser if goal not in self._given_up)
-        choices = tuple(goal for goal in open_ if self._way(goal.wants) is not None)
+        choices = tuple(goal for goal in open_ if self._route(goal.wants) is not None)
         return DeadEnd(self._goal, missing, choices, closed, tuple(self._values))
 
     # -- the end -------------------------------------------------------------------------------
 
-    def _leave_off(self) -> None:
-        """What still runs is cancelled soon; whatever becomes of it until then is no matter."""
+    def _abandon_running(self) -> None:
+        """Give up the running calls, which are cancelled soon; their outcomes are ignored."""
         self._answer_failures((), self._context.node)
         for tool in self._running:
             self._context.log(f"{tool} is no longer needed")
 
-    def _arrived(self) -> Any:
+    def _finished(self) -> Any:
         values = {want: self._values[want] for want in self._goal.wants}
-        arrival = RouteResult(
+        result = RouteResult(
             self._goal.name,
             values,
             tuple(self._calls),
             tuple(self._reroutes),
             tuple(self._lowered),
-            self._deciders.model_calls,
+            self._escalation.model_calls,
         )
-        lost = [*self._lost, *self._deciders.lost, *self._running.values()]
-        value = self._result(arrival)
+        lost = [*self._lost, *self._escalation.lost, *self._running.values()]
+        value = self._result(result)
         return _absorbing(self._context.scope, value, lost) if lost else value
 
-    # -- beside the work -----------------------------------------------------------------------
+    # -- monitors and history -------------------------------------------------------------------
 
-    def _aside(self, monitor: int) -> None:
-        watching = self._attention.watch(monitor, self._scene)
-        self._beside.add(self._group.create_task(watching))
+    def _start_monitor(self, monitor: int) -> None:
+        watching = self._monitors.watch(monitor, self._state)
+        self._tasks.add(self._group.create_task(watching))
 
-    def _scene(self) -> RouterState:
+    def _state(self) -> RouterState:
         return RouterState(self._goal, dict(self._values), tuple(self._calls), self._ahead)
 
-    async def _recall(self) -> None:
+    async def _load_history(self) -> None:
         try:
             async with asyncio.timeout(_STORE_S):
                 tools = (tool.tool for tool in self._router.graph.tools.values())
@@ -309,7 +307,7 @@ class RouteExecutor:
         except (StoreError, TimeoutError) as error:
             self._context.log(f"what is known of past calls cannot be read: {error!r}")
 
-    async def _remember(self, tool: str, succeeded: bool, took_s: float) -> None:
+    async def _record_call(self, tool: str, succeeded: bool, took_s: float) -> None:
         try:
             async with asyncio.timeout(_STORE_S):
                 called = self._router.graph.tools[tool].tool
@@ -319,7 +317,7 @@ class RouteExecutor:
 
 
 def _absorbing(scope: NodeId, value: Any, lost: Iterable[NodeId]) -> Expand:
-    """`value`, by a join that any branch decides: what failed is got over, the rest cancelled.
+    """`value`, by a join that any branch decides: it absorbs failed nodes and cancels the rest.
 
     One branch always succeeds, so that the join does.
     """

@@ -1,4 +1,4 @@
-"""What is wanted, and what would do instead."""
+"""Goals, and lesser goals as substitutes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 RESERVED: Final = frozenset(("escalate", "provide", "give up"))
-"""What a decision may say besides the name of a goal."""
+"""The possible decisions other than the name of a goal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """All of `wants`: names of things to be had, or of tools to be run. No wants: `name` itself.
+    """A goal: `wants` are names of values to get, or of tools to run; by default its `name`.
 
-    Raises: `ValueError` for a name that is empty or has a meaning of its own.
+    Raises: `ValueError` for an empty or reserved name.
     """
 
     name: str
@@ -28,9 +28,9 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class RouteGoal:
-    """A goal, and lesser ones that would do when no way is left to it, best first.
+    """A goal, and lesser goals to accept when no route to it is left, best first.
 
-    Where a goal has several wants, having fewer of them is a lesser goal too if `partial`.
+    `partial`: a subset of a goal's wants is a lesser goal too.
     """
 
     goal: Goal
@@ -38,9 +38,9 @@ class RouteGoal:
     partial: bool = True
 
     def instead_of(self, goal: Goal, missing: frozenset[str]) -> Iterator[Goal]:
-        """What may be settled for in the place of `goal` when `missing` cannot be had.
+        """The substitutes for `goal` when `missing` is unreachable.
 
-        The rest of what was wanted in the first place is still there after a lesser goal.
+        The remaining wants of the original goal are a substitute even after a lesser goal.
         """
         if goal in self.lesser:
             yield from self.lesser[self.lesser.index(goal) + 1 :]
@@ -55,7 +55,7 @@ class RouteGoal:
 
 
 def _without(missing: frozenset[str], goal: Goal) -> Goal | None:
-    """What is left of `goal`; None where that is nothing, or all of it."""
+    """The reachable rest of `goal`; None where that is nothing, or all of it."""
     rest = tuple(want for want in goal.wants if want not in missing)
     if not rest or len(rest) == len(goal.wants):
         return None
@@ -64,5 +64,5 @@ def _without(missing: frozenset[str], goal: Goal) -> Goal | None:
 
 
 def goal_of(goal: Goal | str) -> Goal:
-    """A name alone is the goal of having what it names."""
+    """`goal` as a `Goal`: a name alone is the goal of that value."""
     return Goal(goal) if isinstance(goal, str) else goal

@@ -1,4 +1,4 @@
-"""Tools as nodes of a graph: what each needs, gives and costs; graphs from TaskBench files."""
+"""Graphs of tools with their inputs, results and costs; reads graphs from TaskBench files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from weft.planner.routing.cost import CallCost
 _ID_LETTERS = re.compile(r"[/\[\]#~]")
 
 SourceNames = str | tuple[str, ...]
-"""The name of something to be had; of several, any one does."""
+"""The name of a value; of several names, any one will do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolInput:
-    """One thing that a tool needs: any of `sources`, given to `parameter` (None: order only)."""
+    """One input of a tool: any of `sources`, passed as `parameter` (None: order only)."""
 
     parameter: str | None
     sources: tuple[str, ...]
@@ -30,14 +30,14 @@ class ToolInput:
 
 @dataclass(frozen=True, slots=True)
 class RoutedTool:
-    """A tool and where it stands. Calling it needs all of its demands: it is an AND-join of them.
+    """A tool in the graph. A call needs all of its inputs: it is an AND-join of them.
 
-    needs     parameter -> what may fill it: the name of a tool, or of what tools give
-    after     what must be there before, though nothing of it is passed on
-    gives     names under which its result is known, besides the tool's own
-    given     arguments that are always the same
+    needs     parameter -> its sources: names of tools, or of results
+    after     what must exist before, though it is not passed on
+    gives     names of its result, in addition to the tool's own
+    given     constant arguments
     calls     the tool's name at the tool runner, where it differs from `name`
-    cost      what a call is expected to take, until the history of calls knows better
+    cost      the expected cost of a call, before the history of calls updates it
     timeout_s, retry, resource   the engine's policy for one call
     """
 
@@ -54,29 +54,29 @@ class RoutedTool:
 
     @property
     def tool(self) -> str:
-        """Its name at the tool runner."""
+        """The name at the tool runner."""
         return self.calls or self.name
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names under which its result is known."""
+        """The names of its result."""
         return tuple(dict.fromkeys((self.name, *self.gives)))
 
     @property
     def demands(self) -> tuple[ToolInput, ...]:
-        """All that it needs, those with a parameter first."""
+        """Its inputs, those with a parameter first."""
         passed = [ToolInput(name, _several(sources)) for name, sources in self.needs.items()]
         return (*passed, *(ToolInput(None, _several(sources)) for sources in self.after))
 
 
 class ToolGraph:
-    """The tools that routes are made of. One may follow another when it can use what that gives.
+    """The tools of routes. One may follow another if it can use that one's result.
 
-    `tools` by name, in declared order; `demands` of each; `users` says for a name which demands (a
-    tool, and the place among its demands) it meets; `labels` are the tools' names as parts of ids.
+    `tools` by name, in declared order; `demands` of each; `users` maps a name to the inputs (tool,
+    and index among its demands) that it meets; `labels` are the tools' names as parts of ids.
 
-    Raises: `DuplicateName` when two tools have one name, or one gives what another is called;
-    `BuildError` for a demand that nothing could ever meet.
+    Raises: `DuplicateName` when two tools have one name, or one gives another tool's name;
+    `BuildError` for an input without sources.
     """
 
     __slots__ = ("demands", "labels", "names", "order", "tools", "users")
@@ -107,14 +107,14 @@ class ToolGraph:
         self.names = frozenset((*given, *self.users))
 
     def follows(self) -> Iterable[tuple[str, str]]:
-        """The "may follow" edges: (tool, tool that can use what it gives), each once."""
+        """The "may follow" edges, (tool, tool that can use its result), without duplicates."""
         for tool in self.tools.values():
             users = [user for name in tool.names for user, _ in self.users.get(name, ())]
             yield from ((tool.name, user) for user in dict.fromkeys(users))
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:
-    """Each name without the letters that mean something in an id; no two alike."""
+    """Each name without the special characters of ids, made unique."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -139,12 +139,12 @@ def read_tool_graph(path: Path | str, *, cost: CallCost | None = None) -> ToolGr
     {"nodes": [{"id", "input-type": [...], "output-type": [...]}],
      "links": [{"source", "target", "type"}]}
 
-    A link says that its target may follow its source, taking what is of that type. Each input of a
-    tool is filled by a tool that it may follow, or by what is there under the name of the type; its
-    parameter is called after the type (`text`, and `text_2` where it takes two). A tool whose
-    inputs have no types may follow any tool that is linked to it, or what is there as `start`.
+    A link means that its target may follow its source and take values of that type. Each input of a
+    tool is filled by a tool that it may follow, or by the value named after the type; its parameter
+    is named after the type (`text`, and `text_2` for a second one). A tool whose inputs have no
+    types may follow any linked tool, or the value `start`.
 
-    Raises: `BuildError` when the file cannot be read as that.
+    Raises: `BuildError` when the file has another form.
     """
     file = Path(path)
     try:
@@ -160,7 +160,7 @@ def read_tool_graph(path: Path | str, *, cost: CallCost | None = None) -> ToolGr
 def graph_of_links(
     nodes: list[Mapping[str, Any]], links: list[Mapping[str, Any]], *, cost: CallCost | None = None
 ) -> ToolGraph:
-    """The graph of `nodes` and `links` as in a file of `read_tool_graph`."""
+    """The graph of `nodes` and `links` in the form of `read_tool_graph`."""
     before: dict[str, dict[str, list[str]]] = {}
     for link in links:
         before.setdefault(link["target"], {}).setdefault(link["type"], []).append(link["source"])

@@ -1,4 +1,4 @@
-"""Self-healing routes as node functions, and as one call for a program in Python."""
+"""Self-healing routes as node functions, and as a call for Python programs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def healing(
     *,
     partial: bool = True,
 ) -> NodeFn:
-    """A work whose inputs are what there is, by name, and whose value is an `RouteResult`.
+    """A node function from the available values, by name, to a `RouteResult`.
 
-    Each call is a node inside it, which a failure is answered in by a logged reroute, or by an
-    escalation. `lesser` goals, best first, and with `partial` a part of what is wanted, are what
-    may be settled for. The work fails with `RouteError` when no way is left and nobody takes over.
+    Each call is a node inside it; a failure leads to a logged reroute, or to an escalation.
+    `lesser` goals, best first, and with `partial` a part of the wants, are accepted substitutes.
+    The node fails with `RouteError` when no route is left and no decision is made.
 
     Raises: what `ToolRouter.check` raises.
     """
@@ -59,32 +59,32 @@ async def heal(
     listeners: Iterable[Listener] = (),
     clock: Clock | None = None,
 ) -> RouteResult:
-    """Reach one goal: from what there is, `have`, to the goal.
+    """Reach one goal from the values in `have`.
 
-    `person` answers what is asked of a person; the router's `person_s` says for how long.
+    `person` answers questions to a person, within the router's `person_s`.
 
-    Raises: `RouteError` when it ended without a goal; `EffectUnknown` where it ended since nobody
-    knows whether a call that must not be repeated was carried out; what `ToolRouter.check` raises.
+    Raises: `RouteError` without a goal; `EffectUnknown` where it is unknown whether a call that
+    must not be repeated was made; what `ToolRouter.check` raises.
     """
     work = healing(router, goal, lesser, partial=partial)
     node = Node(NodeId("heal"), work, given=have or {}, kind="route")
     questions: list[HumanAsked] = []
-    asked = asyncio.Event()
+    has_question = asyncio.Event()
 
     def listen(event: Event) -> None:
         if isinstance(event, HumanAsked):
             questions.append(event)
-            asked.set()
+            has_question.set()
 
     run = Run(
         Graph("heal", [node]), options or RunOptions(), clock=clock, listeners=[*listeners, listen]
     )
     async with asyncio.TaskGroup() as group:
-        answering = group.create_task(_answer(run, questions, asked, person))
+        answer_task = group.create_task(_answer(run, questions, has_question, person))
         try:
             result = await run.wait()
         finally:
-            answering.cancel()
+            answer_task.cancel()
     outcome = result.outcomes[node.id]
     if outcome.ok and isinstance(outcome.value, RouteResult):
         return outcome.value
@@ -92,20 +92,20 @@ async def heal(
 
 
 async def _answer(
-    run: Run, questions: list[HumanAsked], asked: asyncio.Event, person: Person | None
+    run: Run, questions: list[HumanAsked], has_question: asyncio.Event, person: Person | None
 ) -> None:
-    """Hand on the questions of `run`, one after the other. One that nobody can answer waits."""
+    """Answer the questions of `run` by `person`, in sequence; without one they wait."""
     while person is not None:
-        await asked.wait()
-        asked.clear()
+        await has_question.wait()
+        has_question.clear()
         while questions:
             question = questions.pop(0)
             try:
                 answer = await person(question.question, question.schema)
                 run.answer(question.node, answer)
-            except UnknownReference:  # it was answered, or its time was up
+            except UnknownReference:  # already answered, or timed out
                 continue
-            except Exception as error:  # noqa: BLE001 - whoever answers may fail in any way
+            except Exception as error:  # noqa: BLE001 - the callback may raise anything
                 run.cancel(f"the person failed to answer: {error!r}", question.node)
 
 

@@ -1,4 +1,4 @@
-"""The port of monitors, which watch a route beside its calls, and their strongest signals."""
+"""The port of monitors, which observe a route in parallel to its calls, and a pool of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class RoutedCall:
 
 @dataclass(frozen=True, slots=True)
 class RouterState:
-    """What there is to see: what is wanted, what has been had, which calls ended, which tools are
-    next on the way.
-    """
+    """The state of a route: the goal, the values so far, the ended calls, the next tools."""
 
     goal: Goal
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -36,13 +34,13 @@ class RouterState:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSignal:
-    """What a monitor has to say. Of several about one thing, the one of most `priority` counts.
+    """A signal of a monitor. Of several on one subject, the one of the highest `priority` counts.
 
-    tool, health   the tool is well (1), that much dearer than usual, or closed (`DOWN`)
-    tool, risk     what may go wrong when it is called
-    goal           something else is wanted now
+    tool, health   the tool is healthy (1), costs that many times more, or is closed (`DOWN`)
+    tool, risk     the risk of a call
+    goal           a new goal
 
-    Raises: `ValueError` for numbers that mean nothing.
+    Raises: `ValueError` for numbers out of range.
     """
 
     priority: float
@@ -62,118 +60,121 @@ class MonitorSignal:
 
 
 class RouteMonitor(Protocol):
-    """Watches a route, at its start, after every call, and every `every_s` seconds if set.
+    """Observes a route: at its start, after every call, and every `every_s` seconds if set.
 
-    All monitors look at the same time, beside the calls. What one says stays true
-    until its next look. One that raises is heard no more.
+    All monitors run concurrently with the calls. Signals are valid until the monitor's next ones. A
+    monitor that raises is stopped.
     """
 
     @property
     def name(self) -> str:
-        """What logs call it."""
+        """The name in logs."""
 
     @property
     def every_s(self) -> float | None:
-        """The longest time between two looks; None: only when something happened."""
+        """The longest time between two observations; None: only after changes."""
 
-    async def look(self, scene: RouterState) -> Sequence[MonitorSignal]:
-        """What is to be said of `scene` now."""
+    async def look(self, state: RouterState) -> Sequence[MonitorSignal]:
+        """The signals for `state`."""
 
 
 _LEAST_S = 0.001
 
 
 class MonitorPool:
-    """What `monitors` say. `news` is called when that has changed, `log` with lines for people."""
+    """The signals of `monitors`. `changed` is called when they change, `log` with text lines."""
 
     def __init__(
-        self, monitors: Sequence[RouteMonitor], news: Callable[[], None], log: Callable[[str], None]
+        self,
+        monitors: Sequence[RouteMonitor],
+        changed: Callable[[], None],
+        log: Callable[[str], None],
     ) -> None:
         self._monitors = monitors
-        self._news = news
+        self._changed = changed
         self._log = log
-        self._said: list[tuple[MonitorSignal, ...]] = [() for _ in monitors]
-        self._seen = dict.fromkeys(range(len(monitors)), -1)
-        self._scenes = 0
+        self._signals: list[tuple[MonitorSignal, ...]] = [() for _ in monitors]
+        self._observed = dict.fromkeys(range(len(monitors)), -1)
+        self._version = 0
         self._happened = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._evaluated = asyncio.Event()
 
     # -- the strongest signal ------------------------------------------------------------------
 
     def health(self, tool: str) -> float:
-        """How much dearer than usual `tool` is; 1 when nobody says anything."""
+        """The factor on the price of `tool`; 1 without a signal."""
         about = (s for s in self._all() if s.tool == tool and s.health is not None)
         strongest = self._strongest(about)
         return 1.0 if strongest is None or strongest.health is None else strongest.health
 
     def risk(self, tool: str) -> float | None:
-        """The risk of `tool`; None when nobody says anything."""
+        """The risk of `tool`; None without a signal."""
         strongest = self._strongest(s for s in self._all() if s.tool == tool and s.risk is not None)
         return None if strongest is None else strongest.risk
 
     def goal(self) -> tuple[Goal, str] | None:
-        """What is wanted instead, and why; None when nobody says anything."""
+        """The new goal, and the reason; None without a signal."""
         strongest = self._strongest(s for s in self._all() if s.goal is not None)
         if strongest is None or strongest.goal is None:
             return None
         return strongest.goal, strongest.reason
 
     def why(self, tool: str) -> str:
-        """The reason of the strongest signal about `tool`, or nothing."""
+        """The reason of the strongest signal about `tool`, or empty."""
         strongest = self._strongest(s for s in self._all() if s.tool == tool)
         return "" if strongest is None else strongest.reason
 
     def _all(self) -> Iterator[MonitorSignal]:
-        for said in self._said:
-            yield from said
+        for signals in self._signals:
+            yield from signals
 
     def _strongest(self, signals: Iterator[MonitorSignal]) -> MonitorSignal | None:
         return max(signals, key=attrgetter("priority"), default=None)
 
     # -- looking -------------------------------------------------------------------------------
 
-    def happened(self) -> None:
-        self._scenes += 1
-        self._happened = _ring(self._happened)
+    def state_changed(self) -> None:
+        self._version += 1
+        self._happened = _wake(self._happened)
 
-    async def settled(self, patience_s: float) -> None:
-        """Wait until every monitor has looked at the newest scene, but no longer than that."""
+    async def wait_settled(self, patience_s: float) -> None:
+        """Wait until every monitor has observed the latest state, at most `patience_s` seconds."""
         try:
             async with asyncio.timeout(patience_s):
-                while any(seen < self._scenes for seen in self._seen.values()):
-                    await self._looked.wait()
+                while any(observed < self._version for observed in self._observed.values()):
+                    await self._evaluated.wait()
         except TimeoutError:
             return
 
-    async def watch(self, index: int, scene: Callable[[], RouterState]) -> None:
-        """Have that monitor look again and again. Ends when it raises, or is cancelled."""
+    async def watch(self, index: int, state: Callable[[], RouterState]) -> None:
+        """Run a monitor repeatedly, until it raises or is cancelled."""
         monitor = self._monitors[index]
         while True:
-            seen, happened = self._scenes, self._happened
+            observed, happened = self._version, self._happened
             try:
-                said = tuple(await monitor.look(scene()))
-            except Exception as error:  # noqa: BLE001 - whatever a monitor raises must not end the work
+                signals = tuple(await monitor.look(state()))
+            except Exception as error:  # noqa: BLE001 - a monitor must not end the route
                 self._log(f"the monitor {monitor.name!r} failed and is heard no more: {error!r}")
-                self._hear(index, ())
-                del self._seen[index]
+                self._update(index, ())
+                del self._observed[index]
                 return
-            self._seen[index] = seen
-            self._hear(index, said)
+            self._observed[index] = observed
+            self._update(index, signals)
             await _wait(happened, monitor.every_s)
 
-    def _hear(self, index: int, said: tuple[MonitorSignal, ...]) -> None:
-        if said != self._said[index]:
-            new = self._strongest(iter(said))
+    def _update(self, index: int, signals: tuple[MonitorSignal, ...]) -> None:
+        if signals != self._signals[index]:
+            new = self._strongest(iter(signals))
             if new is not None:
                 about = f"{new.tool}: " if new.tool else ""
                 self._log(f"{self._monitors[index].name}: {about}{new.reason}")
-            self._said[index] = said
-            self._news()
-        self._looked = _ring(self._looked)
+            self._signals[index] = signals
+            self._changed()
+        self._evaluated = _wake(self._evaluated)
 
 
-def _ring(event: asyncio.Event) -> asyncio.Event:
-    """Wake who waits for `event`; the event to wait for from now on."""
+def _wake(event: asyncio.Event) -> asyncio.Event:
+    """Set `event`, and return the next one to wait for."""
     event.set()
     return asyncio.Event()
 

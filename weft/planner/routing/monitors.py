@@ -1,4 +1,4 @@
-"""Monitors for most routes: changed intent, probes of tools, risks, slow tools."""
+"""Monitors for most routes: changed intent, tool probes, risks, slow tools."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from weft.planner.routing.goal import Goal
 from weft.planner.routing.monitor import MonitorSignal, RouterState
 
 Meaning = Callable[[Goal, Mapping[str, Any]], Goal | None]
-"""(the goal, what has been had) -> the goal that is meant; None: the one there is."""
+"""(the goal, the values so far) -> the intended goal; None: unchanged."""
 
 
 class IntentMonitor:
-    """Implements `Monitor`: asks `meaning` after every call."""
+    """Implements `RouteMonitor`: evaluates `meaning` after every call."""
 
     def __init__(self, meaning: Meaning, *, priority: float = 1.0) -> None:
         self.name = "intent"
         self.every_s: float | None = None
         self._meaning = meaning
         self._priority = priority
-        self._meant: MonitorSignal | None = None
+        self._latest: MonitorSignal | None = None
 
-    async def look(self, scene: RouterState) -> Sequence[MonitorSignal]:
-        meant = self._meaning(scene.goal, scene.values)
-        if meant is not None and meant != scene.goal:
-            self._meant = MonitorSignal(self._priority, f"{meant.name} is meant now", goal=meant)
-        return [] if self._meant is None else [self._meant]
+    async def look(self, state: RouterState) -> Sequence[MonitorSignal]:
+        intended = self._meaning(state.goal, state.values)
+        if intended is not None and intended != state.goal:
+            reason = f"{intended.name} is meant now"
+            self._latest = MonitorSignal(self._priority, reason, goal=intended)
+        return [] if self._latest is None else [self._latest]
 
 
 Probe = Callable[[], Awaitable[bool]]
-"""True: the tool is up. One that raises means that it is not."""
+"""True: the tool is up. False or an exception: it is down."""
 
 
 class ProbeMonitor:
-    """Implements `Monitor`: `probes` by tool, all at once; a probe has `timeout_s` to answer."""
+    """Implements `RouteMonitor`: runs all `probes`, by tool, each within `timeout_s`."""
 
     def __init__(
         self,
@@ -53,13 +54,13 @@ class ProbeMonitor:
         self._timeout_s = timeout_s
         self._priority = priority
 
-    async def look(self, scene: RouterState) -> Sequence[MonitorSignal]:  # noqa: ARG002 - what happened is no matter
+    async def look(self, state: RouterState) -> Sequence[MonitorSignal]:  # noqa: ARG002 - the port
         async with asyncio.TaskGroup() as group:
-            asked = {
+            tasks = {
                 tool: group.create_task(self._objection(probe))
                 for tool, probe in self._probes.items()
             }
-        objections = {tool: task.result() for tool, task in asked.items()}
+        objections = {tool: task.result() for tool, task in tasks.items()}
         return [
             MonitorSignal(self._priority, why, tool, health=DOWN)
             for tool, why in objections.items()
@@ -75,11 +76,11 @@ class ProbeMonitor:
 
 
 Rule = Callable[[str, Mapping[str, Any]], float]
-"""(tool, what has been had) -> its risk: 0 none, infinite: it must not be called."""
+"""(tool, the values so far) -> its risk: 0 none, infinite: it must not be called."""
 
 
 class RiskMonitor:
-    """Implements `Monitor`: asks `rule` about each of `tools`."""
+    """Implements `RouteMonitor`: evaluates `rule` for each of `tools`."""
 
     def __init__(self, tools: Sequence[str], rule: Rule, *, priority: float = 0.8) -> None:
         self.name = "risk"
@@ -88,8 +89,8 @@ class RiskMonitor:
         self._rule = rule
         self._priority = priority
 
-    async def look(self, scene: RouterState) -> Sequence[MonitorSignal]:
-        risks = {tool: self._rule(tool, scene.values) for tool in self._tools}
+    async def look(self, state: RouterState) -> Sequence[MonitorSignal]:
+        risks = {tool: self._rule(tool, state.values) for tool in self._tools}
         return [self._signal(tool, risk) for tool, risk in risks.items() if risk > 0]
 
     def _signal(self, tool: str, risk: float) -> MonitorSignal:
@@ -99,11 +100,11 @@ class RiskMonitor:
 
 
 class LatencyMonitor:
-    """Implements `Monitor`. `expected_s` by group; `groups` names the group that a tool belongs to.
+    """Implements `RouteMonitor`. `expected_s` by group; `groups` maps tools to groups.
 
-    Tools of one group share what makes them slow: a provider, a network, a machine. When a call
-    took more than `factor` times what is expected in its group, all tools of the group are dearer
-    by as much as it was late, at most `most`.
+    Tools of one group share the cause of slowness: a provider, a network, a machine. When a call
+    takes more than `factor` times the expected time of its group, the price of all tools of the
+    group rises by the same factor, at most `most`.
     """
 
     def __init__(
@@ -123,9 +124,9 @@ class LatencyMonitor:
         self._most = most
         self._priority = priority
 
-    async def look(self, scene: RouterState) -> Sequence[MonitorSignal]:
+    async def look(self, state: RouterState) -> Sequence[MonitorSignal]:
         late: dict[str, float] = {}
-        for call in scene.calls:
+        for call in state.calls:
             group = self._groups.get(call.tool, "")
             expected_s = self._expected_s.get(group, 0.0)
             if expected_s > 0:

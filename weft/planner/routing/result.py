@@ -1,4 +1,4 @@
-"""How the way to a goal ended, as plain values."""
+"""The result of a route, as plain values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from weft.planner.routing.monitor import RoutedCall
 
 @dataclass(frozen=True, slots=True)
 class Reroute:
-    """`tool` failed, and `to` went on: tools that were not on the way before.
+    """`tool` failed, and the route continued with `to`, tools that were not on it before.
 
-    None in `to`: what was under way already was enough.
+    Empty `to`: calls already running were enough.
     """
 
     tool: str
@@ -24,10 +24,10 @@ class Reroute:
 
 @dataclass(frozen=True, slots=True)
 class LoweredGoal:
-    """No way was left to `goal`, and somebody settled for `chosen`.
+    """No route was left to `goal`, and `by` accepted `chosen` instead.
 
-    `failures` are those that led there, by tool; `by` a person who provided what was missing has
-    `chosen` equal to `goal`.
+    `failures` by tool are the causes. When a person provides the missing values, `chosen` equals
+    `goal`.
     """
 
     goal: str
@@ -39,9 +39,9 @@ class LoweredGoal:
 
 @dataclass(frozen=True, slots=True)
 class RouteResult:
-    """The goal that was reached, the values of its wants by name, and all that happened on the way.
+    """The reached goal, the values of its wants by name, and the calls and reroutes on the way.
 
-    `model_calls` counts what was asked of a model to find the way.
+    `model_calls` counts the calls of a model to find the route.
     """
 
     goal: str

@@ -1,4 +1,4 @@
-"""The cheapest route from what is had to what is wanted."""
+"""The cheapest route from the available values to a goal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from math import inf
 from weft.planner.routing.graph import ToolGraph
 
 Price = Callable[[str], float]
-"""What a call of a tool costs; infinite: it must not be called."""
+"""The price of a tool's call; infinite: it must not be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteStep:
-    """A call of `tool`; for each of its demands, in order, the name of what meets it."""
+    """A call of `tool`; `sources` are the names that meet its inputs, in order."""
 
     tool: str
     sources: tuple[str, ...]
@@ -23,7 +23,7 @@ class RouteStep:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Calls, each after those that it uses, and the sum of their prices."""
+    """Calls in dependency order, and the sum of their prices."""
 
     steps: tuple[RouteStep, ...] = ()
     cost: float = 0.0
@@ -35,10 +35,10 @@ def shortest_route(
     """The cheapest route from the names in `have` to all of `wants`; None: no finite one.
 
     For each want in turn Knuth's generalisation of Dijkstra's algorithm to AND/OR graphs (A
-    generalization of Dijkstra's algorithm, 1977): where every tool has one demand, it is Dijkstra's
-    algorithm. A call costs its price and that of all it needs, so a part that two demands share
-    counts twice when ways are compared, but is done once; what one want has led to is free for
-    the next. O(E log V) for each want.
+    generalization of Dijkstra's algorithm, 1977): where every tool has one input, it is Dijkstra's
+    algorithm. A call costs its price and that of all it needs, so a part shared by two inputs
+    counts twice in comparisons, but is called once; results for one want are free for the next.
+    O(E log V) for each want.
     """
     steps: dict[str, RouteStep] = {}
     there = set(have)
@@ -53,7 +53,7 @@ def shortest_route(
 
 
 class _RouteSearch:
-    """One search. `_cost` holds the names that are settled, `_giver` the tool that gives each."""
+    """One search. `_cost` holds the settled names, `_giver` the tool that gives each."""
 
     def __init__(self, graph: ToolGraph, have: Collection[str], price: Price) -> None:
         self._graph = graph
@@ -93,7 +93,7 @@ class _RouteSearch:
                 heappush(self._heap, (cost, self._graph.order[tool], place, name, tool))
 
     def _hops(self, want: str) -> list[RouteStep]:
-        """The calls that `want` rests on, each after those that it uses."""
+        """The calls that `want` depends on, in dependency order."""
         found: dict[str, RouteStep] = {}
         todo = [want]
         while todo:

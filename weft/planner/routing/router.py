@@ -1,4 +1,4 @@
-"""What routes are run with: tools and their graph, weights, monitors, who decides; its checks."""
+"""The router: tools and their graph, weights, monitors, deciders; and its checks."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def _nowhere(_: Log) -> AbstractContextManager[None]:
 class ToolRouter:
     """Reaches goals over `graph` with `tools`.
 
-    weights      what matters; see `RouteWeights`
-    monitors     watch every route, beside its calls
-    history      what is known of past calls; every call adds to it
-    model        is asked once when no way is left and lesser goals can be reached; None: nobody is
-    person_s     how long a person has to answer when that is not enough; None: nobody is asked
-    patience_s   how long the choice of the next calls waits for monitors that still look
+    weights      the user's prices; see `RouteWeights`
+    monitors     observe every route, in parallel to its calls
+    history      the statistics of past calls; every call adds to it
+    model        chooses a lesser goal, once, when no route is left; None: no model
+    person_s     how long a person has to answer when that fails; None: no person is asked
+    patience_s   how long the choice of the next calls waits for running monitors
     decision_s   how long the model has to answer
-    logs         takes what a tool logs while it is called
+    logs         receives what a tool logs during a call
     """
 
     graph: ToolGraph

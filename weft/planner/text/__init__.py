@@ -1,1 +1,1 @@
-"""Plans as text: `reader` takes it while it is being written, `writer` has the canonical form."""
+"""Plans as text: `reader` parses it while it is written, `writer` has the canonical form."""

@@ -1,4 +1,4 @@
-"""One line of a plan as a step or as the join. Knows the syntax, and no schema."""
+"""Parses one line of a plan as a step or as the join. Syntax only, no schemas."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _OPERATOR: Final = re.compile("|".join(re.escape(word) for word in _OPERATORS if
 
 @dataclass(slots=True)
 class ParsedCall:
-    """A step as it was written: arguments without a name apart, and where its parts stand.
+    """A parsed step: its unnamed arguments apart, and the positions of its parts.
 
-    `places`: see `weft.planner.check.Places`; an argument without a name has its number from 0.
+    `places`: see `weft.planner.check.Places`; an unnamed argument has its number from 0.
     """
 
     step: PlanStep
@@ -35,17 +35,17 @@ class ParsedCall:
 
 
 def call(line: PlanLine, thought: str, limits: PlanLimits) -> ParsedCall:
-    """The step that `line` holds. A comment behind it joins its `thought`.
+    """The step in `line`. A comment after it is added to its `thought`.
 
-    Raises: `PlanError` at the place where it is none.
+    Raises: `PlanError` at the position of a syntax error.
     """
     return _CallParser(line, limits).call(thought)
 
 
 def join(line: PlanLine, limits: PlanLimits) -> tuple[Ref, ...]:
-    """What the join in `line` names.
+    """The references of the join in `line`.
 
-    Raises: `PlanError` at the place where it is no join of references.
+    Raises: `PlanError` at the position of anything else.
     """
     return _CallParser(line, limits).join()
 
@@ -86,7 +86,7 @@ class _CallParser:
         return tuple(results)
 
     def _tool(self, places: dict[str, tuple[int, int]]) -> str:
-        """The name of the tool, out of its quotes if it has any."""
+        """The name of the tool, without quotes."""
         line, cursor = self._line, self._cursor
         cursor.at = line.text.rindex(line.name, 0, line.at)
         places["tool"] = cursor.place()
@@ -118,7 +118,7 @@ class _CallParser:
         return positional, named
 
     def _key(self) -> str | None:
-        """The name of the parameter and the sign behind it, if they are next."""
+        """The name of the next parameter, with the sign after it, if there is one."""
         cursor = self._cursor
         if plain := cursor.match(_PLAIN_KEY):
             return plain[1]

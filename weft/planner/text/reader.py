@@ -1,4 +1,4 @@
-"""Reads a plan while it is being written: a step is there as soon as its own line is complete."""
+"""Parses a plan while it is written: a step is available once its line is complete."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from weft.planner.text.lines import JOIN, PLAIN, LineSplitter, PlanLine
 def name_arguments(call: ParsedCall, tool: ToolSpec | None) -> PlanStep:
     """The step of `call` with all arguments named, in the order of the parameters of `tool`.
 
-    Adds their places to those of `call`.
+    Adds their positions to those of `call`.
 
-    Raises: `PlanError` when there are more arguments than parameters, or one is given twice.
+    Raises: `PlanError` for more arguments than parameters, or a duplicate.
     """
     if not call.positional:
         return call.step
@@ -52,16 +52,16 @@ def _error(call: ParsedCall, index: int, what: str, names: tuple[str, ...]) -> P
 
 
 _FENCE: Final = "```"
-# What is probably meant as a call, but cannot be read as one: without a number, or inside `quotes`.
+# Probably meant as a call, but unreadable as one: without a number, or inside `quotes`.
 _LOST_CALL: Final = re.compile(rf"\W*+(?:[Ss]tep\s++)?+[0-9]*+\W*+(?P<name>{PLAIN})\s*+\(")
 
 
 class PlanReader:
-    """Takes the text of a plan in pieces cut anywhere, and gives its steps and then the plan.
+    """Parses the text of a plan in pieces of any size; gives its steps and then the plan.
 
-    `tools` are those that may be called; None reads the syntax only and checks nothing against
-    tools. `known` has the result schemas of earlier rounds' steps that may be referred to, by
-    number; None says nothing of a result. What is read is within `limits`.
+    `tools` are those that may be called; None checks the syntax only. `known` has the result
+    schemas of earlier rounds' steps that may be referred to, by number; None: unknown. The plan is
+    within `limits`.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class PlanReader:
         self._tools = None if tools is None else tuple(tools)
         self._known = dict(known or {})
         self._limits = limits
-        # What is no UTF-8 becomes half characters, which are refused at their place.
+        # Bytes that are not UTF-8 become lone surrogates, which are errors at their position.
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._lines = LineSplitter(limits)
         self._steps: list[PlanStep] = []
@@ -84,7 +84,7 @@ class PlanReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the join has been read; whatever follows it is ignored."""
+        """Whether the join has been read; any text after it is ignored."""
         return self._results is not None
 
     @property
@@ -94,19 +94,19 @@ class PlanReader:
 
     @property
     def thought(self) -> str:
-        """What was written since the last step."""
+        """The thought since the last step."""
         return "\n".join(self._thought)
 
     @property
     def known(self) -> Mapping[int, JsonSchema | None]:
-        """The result schemas of all steps that may be referred to by now, by number."""
+        """The result schemas of all steps that may be referred to now, by number."""
         return dict(self._known)
 
     def feed(self, piece: str | bytes) -> tuple[PlanStep, ...]:
-        """The steps that became complete with `piece`: text, or its UTF-8 bytes.
+        """The steps that `piece` (text, or its UTF-8 bytes) completed.
 
-        Raises: `PlanError` at the first thing that is wrong, and again at every later call. The
-        steps before it are in `steps`.
+        Raises: `PlanError` at the first defect, and again at every later call. The steps before it
+        are in `steps`.
         """
         if self._failed is not None:
             raise self._failed
@@ -120,7 +120,7 @@ class PlanReader:
         return tuple(self._steps[before:])
 
     def close(self) -> Plan:
-        """The plan, when the text has ended.
+        """The plan, once the text has ended.
 
         Raises: `PlanError` when it ended before its join, or what `feed` raised.
         """
@@ -204,10 +204,7 @@ def read(
     known: Mapping[int, JsonSchema | None] | None = None,
     limits: PlanLimits = LIMITS,
 ) -> Plan:
-    """The plan that `text` holds; see `PlanReader`.
-
-    Raises: `PlanError` where it holds none.
-    """
+    """Parse the plan in `text`; see `PlanReader`. Raises: `PlanError`."""
     reader = PlanReader(tools, known=known, limits=limits)
     reader.feed(text)
     return reader.close()

@@ -1,4 +1,4 @@
-"""Values in a plan: JSON in which references may stand, as models write it."""
+"""Parses values of a plan: JSON with references, as models write it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ESCAPES: Final = {
 
 
 def string(cursor: PlanCursor) -> str:
-    """The string whose opening quote is next. Newlines in it may be written as they are.
+    """The next string, whose opening quote is at the cursor. It may contain newlines.
 
-    Raises: `PlanError` for an escape that JSON does not have, and for half a character.
+    Raises: `PlanError` for an escape that JSON does not have, and for a lone surrogate.
     """
     start = cursor.at
     quote = cursor.peek()
@@ -69,7 +69,7 @@ _WORDS: Final = {
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][+-]?[0-9]++)?+(?![\w.])")
 _NUMBER_LENGTH: Final = 330
-"""Characters of a number; the longest finite one without an exponent has 309 digits."""
+"""The most characters of a number; the longest finite one without exponent has 309 digits."""
 _SOURCE: Final = re.compile(r"\$(\{\s*+)?+(?:(?P<number>[0-9]{1,9})|(?P<here>item|index))(?!\w)")
 _FIELD: Final = re.compile(r"\.(?:(?P<index>[0-9]{1,9})(?!\w)|(?P<name>[^\W\d](?:[\w-]*\w)?))")
 _INDEX: Final = re.compile(r"\[\s*(-?[0-9]{1,9})\s*\]")
@@ -78,17 +78,14 @@ _BARE_KEY: Final = re.compile(r"([^\W\d]\w*)\s*(?=:)")
 
 
 class ValueParser:
-    """Reads values at a cursor; lists, objects and paths go at most `depth` levels deep."""
+    """Parses values at a cursor; lists, objects and paths have at most `depth` levels."""
 
     def __init__(self, cursor: PlanCursor, depth: int) -> None:
         self._cursor = cursor
         self._depth = depth
 
     def value(self, depth: int = 0) -> Value:
-        """The value that is next, lists as tuples.
-
-        Raises: `PlanError` at the place where it is no value.
-        """
+        """The next value, with tuples for lists. Raises: `PlanError` at its position."""
         cursor = self._cursor
         match cursor.peek():
             case '"' | "'":
@@ -103,10 +100,7 @@ class ValueParser:
                 return self._scalar()
 
     def reference(self) -> Ref:
-        """The reference that is next.
-
-        Raises: `PlanError` at the place where it is none.
-        """
+        """The next reference. Raises: `PlanError` at its position."""
         cursor = self._cursor
         source = cursor.match(_SOURCE)
         if source is None:

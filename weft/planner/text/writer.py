@@ -1,4 +1,4 @@
-"""A plan as text, in the one way that prompts show and grammars allow."""
+"""Writes a plan as canonical text, as prompts show and grammars allow it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(plan: Plan) -> str:
 
 
 def write_step(step: PlanStep) -> str:
-    """The line of one step, without its thought and without a newline.
+    """The line of one step, without thought and newline.
 
     Raises: `PlanError`, as `write` does.
     """
@@ -46,7 +46,7 @@ def write_step(step: PlanStep) -> str:
 
 
 def write_value(value: Value) -> str:
-    """JSON in one line, with references where they stand.
+    """`value` as JSON in one line, with references.
 
     Raises: `PlanError` for what is not JSON.
     """
@@ -72,7 +72,7 @@ def write_ref(ref: Ref) -> str:
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """Where something lies in a result: `.prices[0]`; names that are not plain as `["a b"]`."""
+    """The path to a part of a result: `.prices[0]`; names that are not plain as `["a b"]`."""
     return "".join(
         f".{step}"
         if isinstance(step, str) and _PLAIN.fullmatch(step)
@@ -82,12 +82,12 @@ def path_text(path: Sequence[str | int]) -> str:
 
 
 def tool_name(name: str) -> str:
-    """How a tool's name is written: as it is, or quoted where it could be read otherwise."""
+    """A tool's name as written: quoted where it could be read otherwise."""
     return name if _PLAIN_TOOL.fullmatch(name) and name != JOIN else _quoted(name)
 
 
 def parameter_name(name: str) -> str:
-    """How a parameter's name is written: as it is, or quoted where it is not plain."""
+    """A parameter's name as written: quoted where it is not plain."""
     return name if _PLAIN.fullmatch(name) else _quoted(name)
 
 
@@ -113,10 +113,7 @@ def _thought(thought: str) -> list[str]:
 
 
 def _unicode(text: str) -> str:
-    """`text` itself.
-
-    Raises: `PlanError` when it holds half a character, which no file and no server takes.
-    """
+    """`text` itself. Raises: `PlanError` for a lone surrogate, which cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:

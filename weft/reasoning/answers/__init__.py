@@ -1,7 +1,7 @@
-"""Answers in canonical form, so that equal answers are counted as equal before any vote.
+"""Answers in canonical form, so that equal answers count as equal in a vote.
 
-`answer_key` reads a whole completion, `canonical` a bare answer. What cannot be read is None, which
-never is a class of votes.
+`answer_key` reads a whole completion, `canonical` a bare answer. Both return None for an answer
+that cannot be read, which never is a class of votes.
 """
 
 from weft.reasoning.answers.extraction import answer_text

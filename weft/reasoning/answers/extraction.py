@@ -1,6 +1,6 @@
-"""Where the answer stands in a completion. Knows of arithmetic only what an equation ends with.
+"""Extraction of the answer from a completion.
 
-The last place that is marked as the answer counts; models correct themselves.
+The last place that is marked as the answer counts, since models correct themselves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from weft.reasoning.answers.number import number
 
 LONGEST: Final = 400
-"""Characters of a text that is still taken for an answer."""
+"""Characters of the longest text that counts as an answer."""
 
 _SHORT: Final = 40
 _WORDS: Final = 2
@@ -19,7 +19,7 @@ _TAIL: Final = 20_000
 _THOUGHT_END: Final = "</think>"
 _TAGGED: Final = re.compile(r"<answer>(.{0,400}?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES: Final = re.compile(r"^[ \t]*####[ \t]*(\S.*)$", re.MULTILINE)
-_SAID: Final = re.compile(
+_STATED: Final = re.compile(
     r"\b(?:final\s+)?(?:answer|result)\b[\s*_]*(?:is|are|:|=|\uff1a)[\s:*_]*"
     r"(?:equal\s+to\s+|that\s+)?([^\n]+)",
     re.IGNORECASE,
@@ -34,17 +34,17 @@ _NUMBER: Final = re.compile(r"[-\u2212+]?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?
 
 
 def answer_text(completion: str, *, whole: bool = True, numeric: bool = False) -> str | None:
-    r"""The answer that `completion` marks last, as it is written; None: there is none.
+    r"""The last marked answer of `completion`, as written, or None.
 
-    Read in this order: the last \boxed{...}, <answer>...</answer>, a line "#### ...", "the answer
-    is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off, the
-    number at the end of "... = 12" or of "It is 12.", or all of it up to 400 characters: a number
-    inside another sentence is not its answer. `numeric` says that the answer is a number: then the
-    last one is, or a short line without any. Text before a </think> is not read, nor more than the
-    last 20,000 characters.
+    The first form found counts: the last \boxed{...}, <answer>...</answer>, a line "#### ...", "the
+    answer is ..." or "Answer: ..."; and, where `whole` says that the completion was not cut off,
+    the number at the end of "... = 12" or of "It is 12.", or all of the text up to 400 characters.
+    A number inside another sentence does not count, unless the answer is `numeric`: then the last
+    number does, or a short line without any. Only the last 20,000 characters after a </think> are
+    read.
     """
     text = completion[-_TAIL:].rpartition(_THOUGHT_END)[2]
-    for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _said(text)):
+    for found in (_boxed(text), _last(_TAGGED, text), _last(_HASHES, text), _stated(text)):
         if found:
             return found
     if not whole:
@@ -59,8 +59,8 @@ def _last(pattern: re.Pattern[str], text: str) -> str | None:
     return found if found and len(found) <= LONGEST else None
 
 
-def _said(text: str) -> str | None:
-    found = _last(_SAID, text)
+def _stated(text: str) -> str | None:
+    found = _last(_STATED, text)
     if found is None or "$" in found[:1]:
         return found and _SENTENCE_END.split(found)[0].strip()
     return _SENTENCE_END.split(found)[0].strip(" \t:*_`")
@@ -88,10 +88,10 @@ def _closing(text: str, opened: int) -> int | None:
 
 
 def _unmarked(text: str) -> str | None:
-    """The number that it comes to in so many words, or all of a text that is short enough."""
+    """The number at the end of a sentence like "It is 12.", or all of a short text."""
     answer = text.strip()
-    said = _VALUE.search(answer[-LONGEST:])
-    value = "" if said is None else said[1].strip(" $*_`")
+    stated = _VALUE.search(answer[-LONGEST:])
+    value = "" if stated is None else stated[1].strip(" $*_`")
     if number(value) is not None:
         return value
     return answer if answer and len(answer) <= LONGEST else None

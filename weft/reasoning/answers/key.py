@@ -1,4 +1,4 @@
-"""Canonical keys: what two answers have in common when they are the same answer.
+"""Canonical keys of answers: equal answers have equal keys.
 
 A unit is dropped and not converted: "50%" and "50" are one answer, "0.5" is another.
 """
@@ -69,8 +69,8 @@ _SHORT_ROOT: Final = re.compile(r"\\sqrt\s*(\d|[a-zA-Z])")
 def plain(answer: str) -> str:
     r"""`answer` without dollar signs, boxes, sizes and text commands; fractions as a/b in brackets.
 
-    \frac{1}{2}, \dfrac12 and 1/2 come out equal; \text{cm} becomes cm. Innermost fractions first,
-    so nested ones are unfolded too.
+    \frac{1}{2}, \dfrac12 and 1/2 become equal; \text{cm} becomes cm. Nested fractions are unfolded
+    from the innermost.
     """
     text = answer.strip().strip("$").strip()
     for noise in _NOISE:
@@ -98,7 +98,7 @@ def _grouped(part: str) -> str:
 
 
 Reader = Callable[[str, bool], str | None]
-"""From a completion, and whether it is whole (not cut off), to its key."""
+"""Maps a completion, and whether it is whole (not cut off), to its key."""
 
 _ASSIGNED: Final = re.compile(r"^\s*\\?[a-zA-Z](?:\([a-z]\)|_\{?\w\}?)?\s*(?:=|\\in\b)\s*")
 _CHOICE: Final = re.compile(r"\(?([A-Za-z])\)?\s*(?:[).:,;\u2013-].*)?", re.DOTALL)
@@ -110,21 +110,21 @@ _LIST: Final = re.compile(r"^[([{]?([^()\[\]{}]+(?:,[^()\[\]{}]+)+)[)\]}]?$")
 
 
 def answer_key(completion: str, whole: bool = True) -> str | None:
-    """The key of the answer that `completion` comes to; None: none can be read.
+    """The key of the answer of `completion`; None: none can be read.
 
-    `whole`: it was not cut off, so that what marks no answer may be one as a whole.
+    `whole`: it was not cut off, so that all of it may count as the answer.
     """
     found = answer_text(completion, whole=whole)
     return None if found is None else canonical(found)
 
 
 def canonical(answer: str) -> str | None:
-    r"""The key of a bare answer; None when nothing of it can be read.
+    r"""The key of a bare answer; None when it cannot be read.
 
     Numbers become exact fractions ("0.50", "1/2", "\frac12" and "50/100 cm" are "1/2"), lists of
-    numbers are read entry by entry, everything else is compared as text: LaTeX written in one way,
-    without case, quotes, surplus blanks (of formulas: any) and a full stop at its end. A sentence
-    with a number in it is text. None for more than 400 characters, which is no answer to compare.
+    numbers are read entry by entry. Anything else compares as text: LaTeX in one spelling, without
+    case, quotes, surplus blanks (of formulas: any) and a final full stop. A sentence with a number
+    in it is text. None for more than 400 characters.
     """
     if len(answer) > LONGEST:
         return None
@@ -144,7 +144,7 @@ def canonical(answer: str) -> str | None:
 
 
 def choice_key(completion: str, whole: bool = True) -> str | None:
-    """The letter of a multiple-choice answer, in capitals; None: it is no single letter."""
+    """The letter of a multiple-choice answer, in capitals; None: it is not a single letter."""
     found = answer_text(completion, whole=whole)
     if found is None:
         return None
@@ -154,7 +154,7 @@ def choice_key(completion: str, whole: bool = True) -> str | None:
 
 
 def number_key(completion: str, whole: bool = True) -> str | None:
-    """The key of an answer that is a number, the last where none is marked; None: it is none."""
+    """The key of a numeric answer, the last number where none is marked; None: there is none."""
     found = answer_text(completion, whole=whole, numeric=True)
     value = None if found is None else number(_ASSIGNED.sub("", plain(found)))
     return None if value is None else written(value)
@@ -167,7 +167,7 @@ def text_key(completion: str, whole: bool = True) -> str | None:
 
 
 def schema_key(completion: str, whole: bool = True) -> str | None:
-    """The key of an answer that is JSON: the value, whatever order and blanks it is written in."""
+    """The key of a JSON answer: its value, independent of order and blanks."""
     try:
         return json.dumps(json.loads(completion), sort_keys=True) if whole else None
     except (ValueError, RecursionError):
@@ -183,7 +183,7 @@ _READERS: Final[Mapping[str, Reader]] = {
 
 
 def reader(given: object) -> Reader:
-    """The reader that a setting names, or the setting itself when it is a function.
+    """The reader that a setting names, or the setting itself if it is a function.
 
     Raises: `BuildError`, which lists the readers.
     """
@@ -196,7 +196,7 @@ def reader(given: object) -> Reader:
 
 
 def _entries(text: str) -> str | None:
-    """The key of a list of numbers in the brackets it stands in; a set is in any order."""
+    """The key of a list of numbers with its brackets; a set is sorted."""
     found = _LIST.match(text)
     values = [number(entry) for entry in found[1].split(",")] if found else []
     if found is None or any(value is None for value in values):

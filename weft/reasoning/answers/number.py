@@ -28,7 +28,7 @@ _SENTENCE: Final = re.compile(
     r"(?i)\b(?:am|and|are|as|be|because|been|but|can|could|did|do|does|equals|had|has|have|if|is|may"
     r"|might|must|no|nor|not|or|should|so|than|that|then|to|was|were|when|where|which|will|would)\b"
 )
-"""What has one of these words after its number says something of the number."""
+"""With one of these words after its number, a text is a sentence about the number."""
 _SCALES: Final = {
     "dozen": 12,
     "hundred": 100,
@@ -41,10 +41,11 @@ _MONEY: Final = re.compile(r"^([-+]?)\s*(?:\$|€|£|USD|EUR)\s*")
 
 
 def number(text: str) -> Fraction | None:
-    """The exact value of `text`; None: it is no number, or has too many digits to be one.
+    """The exact value of `text`; None: it is not a number, or has too many digits.
 
     Reads 1,234, -3, 0.50, .5, 1e3, 2*10^3, 2^10, 3/4, 1 1/2, $5, 12 cm, 50%, 2 million. A unit or a
-    percent sign is dropped, not converted: 50% is 50. "17 is not prime" is no number with a unit.
+    percent sign is dropped, not converted: 50% is 50. "17 is not prime" is not a number with a
+    unit.
     """
     if len(text) > _MOST_DIGITS:
         return None
@@ -61,7 +62,7 @@ def number(text: str) -> Fraction | None:
 
 
 def written(value: Fraction) -> str:
-    """How `value` stands in a key: 3, -3/4."""
+    """`value` as it is written in a key: 3, -3/4."""
     if value.denominator == 1:
         return str(value.numerator)
     return f"{value.numerator}/{value.denominator}"

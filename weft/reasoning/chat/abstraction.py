@@ -1,6 +1,6 @@
 """Abstraction-of-Thought (arXiv 2406.12442): an outline in general terms, then its solution.
 
-The words of the prompts are ours. Change a word, and `PROMPT_VERSION` changes: figures name it.
+The prompts are ours. Change `PROMPT_VERSION` with any word: figures name it.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def outline_messages(question: Question, most: int) -> tuple[Message, ...]:
 
 
 def concrete_message() -> Message:
-    """Asks, after the general level, for the other."""
+    """Asks for the concrete level, after the general one."""
     return Message("user", _CONCRETE)
 
 
 def direct_messages(question: Question) -> tuple[Message, ...]:
-    """Asks for a solution without the general level, which nobody wrote."""
+    """Asks for a solution where there is no general level."""
     text = "End with a line that begins with Answer: and holds nothing but the answer."
     return conversation(question, "", f"{question_text(question)}\n\n{text}")
 
@@ -75,17 +75,17 @@ class AbstractionStrategy(ChatStrategy):
     least: ClassVar = {"steps": 1}
 
     async def think(self, thread: ChatThread, question: Question) -> Thought:
-        messages, why = await self._outlined(thread, question)
+        messages, why = await self._outline(thread, question)
         solved = await thread.ask("concrete", messages, keep=thread.kept)
         answer = (read_labels(solved.text, ("Answer",)).get("Answer") or [""])[-1]
         answer = answer or answer_text(solved.text, whole=False) or ""
         cut = not answer and solved.cut
         if question.schema is not None or not answer or solved.status != "finished":
-            last = await self._last(thread, question, messages, solved)
-            if last.ok:
-                answer, cut = last.text, last.cut
+            final = await self._ask_answer(thread, question, messages, solved)
+            if final.ok:
+                answer, cut = final.text, final.cut
             if not answer and not solved.ok:
-                why, spent = last.reason or solved.reason, last.cut or solved.cut
+                why, spent = final.reason or solved.reason, final.cut or solved.cut
                 raise ReasoningError(
                     f"there is no answer: {why}", hint=OUT_OF_TOKENS_HINT if spent else None
                 )
@@ -93,13 +93,13 @@ class AbstractionStrategy(ChatStrategy):
             answer or solved.text, why, fidelity="approximate", lost=_LOST, cut=cut
         )
 
-    async def _outlined(
+    async def _outline(
         self, thread: ChatThread, question: Question
     ) -> tuple[tuple[Message, ...], str]:
-        """The conversation that asks for the solution, and how it came about."""
+        """The messages that ask for the solution, and a note on the outline."""
         most: int = self.settings["steps"]
         opening = outline_messages(question, most)
-        said = await thread.ask(
+        reply = await thread.ask(
             "outline",
             opening,
             max_tokens=min(self.options.max_tokens, most * _TOKENS_PER_STEP),
@@ -107,22 +107,22 @@ class AbstractionStrategy(ChatStrategy):
             lead="1.",
             amend=stop_before(f"\n{most + 1}."),
         )
-        steps = read_points(said.text, most=most, chars=_STEP_CHARS).points
+        steps = read_points(reply.text, most=most, chars=_STEP_CHARS).points
         if len(steps) < _LEAST_STEPS:
-            why = f"no outline: {said.reason or f'the model wrote {len(steps)} lines of it'}"
+            why = f"no outline: {reply.reason or f'the model wrote {len(steps)} lines of it'}"
             return direct_messages(question), why
         outline = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
         messages = (*opening, Message("assistant", outline), concrete_message())
         return messages, f"solved along {len(steps)} general steps"
 
-    async def _last(
+    async def _ask_answer(
         self,
         thread: ChatThread,
         question: Question,
         messages: Sequence[Message],
         solved: Generation,
     ) -> Generation:
-        """The answer alone, asked for where the solution does not end with one."""
+        """A call for the answer alone, where the solution does not end with one."""
         return await thread.ask(
             "answer",
             [*messages, Message("assistant", solved.text or "..."), Message("user", ANSWER)],

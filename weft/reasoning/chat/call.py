@@ -1,6 +1,6 @@
-"""One call of a model with a fresh prompt, as the work of a node.
+"""One model call with a fresh prompt, as a node function.
 
-The call may generate so many tokens over all its attempts; what broke off is counted.
+The token limit covers all attempts: tokens of an attempt that broke off count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BYTES_PER_TOKEN: Final = 2
 
 @dataclass(slots=True)
 class CallProgress:
-    """What a call came to so far, whatever ends it. Of its `tokens`, `kept` are its answer's."""
+    """Tokens, usage and text of a call so far. `kept` of its `tokens` are the answer's."""
 
     tokens: int = 0
     kept: int = 0
@@ -41,15 +41,15 @@ class CallProgress:
 
 
 Watch = Callable[["CallProgress", Delta], None]
-"""Told of each piece, with what the call has come to so far; must be fast."""
+"""Receives each piece of an answer, and the progress of its call; must be fast."""
 
 
 class ChatCall:
-    """A work that asks `model` what `request` asks, with at most `request.sampling.max_tokens`.
+    """A call of `model` with `request`, for at most `request.sampling.max_tokens` tokens.
 
-    Its value is the `Completion`. One that does not fit the schema is returned all the same, with
-    the finish reason "error" or "length"; a schema that the model refuses is left out. `spent` can
-    be read at any time; `watch` is told of each piece.
+    The value of its node is the `Completion`. An answer that does not fit the schema is returned
+    with the finish reason "error" or "length"; a schema that the model refuses is left out. `spent`
+    can be read at any time; `watch` receives each piece.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class ChatCall:
         self._request = request
 
     async def work(self, context: NodeContext, _: Inputs) -> Completion:
-        """The work. Raises: `ModelError`."""
+        """The node function. Raises: `ModelError`."""
         try:
-            return await self._asked(context, self._request)
+            return await self._call(context, self._request)
         except ModelRequestError as error:
             if self._request.schema is None:
                 raise
             context.log(f"asked again without a schema: {error}")
-            return await self._asked(context, replace(self._request, schema=None))
+            return await self._call(context, replace(self._request, schema=None))
 
-    async def _asked(self, context: NodeContext, request: ModelRequest) -> Completion:
+    async def _call(self, context: NodeContext, request: ModelRequest) -> Completion:
         spent = self.spent
         left = (request.sampling.max_tokens or 1) - spent.tokens
         if left < 1:
@@ -109,7 +109,7 @@ class ChatCall:
 
 
 def situated(request: ModelRequest, context: NodeContext, most: int) -> ModelRequest:
-    """`request` with what its node knows, for `most` tokens or fewer, if fewer are left."""
+    """`request` with its node's priority, program and time limit, for at most `most` tokens."""
     left = context.tokens_left()
     if left is not None:
         most = min(most, max(1, left))
@@ -124,9 +124,9 @@ def situated(request: ModelRequest, context: NodeContext, most: int) -> ModelReq
 
 
 async def encode_prompt(model: ModelClient, messages: tuple[Message, ...]) -> tuple[int, ...]:
-    """`messages` as a prompt in which no text of theirs can become a special token.
+    """`messages` as a prompt in which their text cannot become a special token.
 
-    Empty where the model cannot say: its server then makes the prompt. Raises: `ModelError`.
+    Empty where the model cannot tokenize: its server then builds the prompt. Raises: `ModelError`.
     """
     if not isinstance(model, Tokenizing) or not (await model.capabilities()).prompt_token_ids:
         return ()
@@ -137,7 +137,7 @@ async def encode_prompt(model: ModelClient, messages: tuple[Message, ...]) -> tu
 
 
 async def count_tokens(model: ModelClient, text: str) -> int:
-    """How many tokens `text` has; where the model cannot say, rather too many than too few.
+    """The number of tokens of `text`; an upper estimate where the model cannot tokenize.
 
     Raises: `ModelError`.
     """
@@ -150,7 +150,7 @@ async def count_tokens(model: ModelClient, text: str) -> int:
 
 
 def estimate(*texts: str) -> int:
-    """About how many tokens `texts` have together, rather too many than too few."""
+    """An upper estimate of the tokens of `texts` together."""
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     return math.ceil(size / _BYTES_PER_TOKEN)
 
@@ -162,15 +162,15 @@ def prompt_estimate(messages: Sequence[Message]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What the model said.
+    """The model's answer to one request.
 
-    finished   it came to its end
-    length     it was cut off at its share of tokens
+    finished   it is complete
+    length     it was cut off at its token limit
     failed     the call failed, or its prompt fills the window; `text` is what came before
-    refused    it was not asked: no tokens are left for it
+    refused    the call was not made: no tokens are left for it
 
-    `text` is without the reasoning that some models write before their answer. `reason` says why
-    there is none.
+    `text` lacks the reasoning that some models write before their answer. `reason` explains an
+    empty answer.
     """
 
     text: str
@@ -180,19 +180,19 @@ class Generation:
 
     @property
     def ok(self) -> bool:
-        """Whether the model said something, were it cut off."""
+        """Whether there is an answer, complete or cut off."""
         return self.status in ("finished", "length") and bool(self.text)
 
     @property
     def cut(self) -> bool:
-        """Whether the model had more to say than its share of tokens."""
+        """Whether the answer was cut off at its token limit."""
         return self.status == "length"
 
 
 def generation_of(outcome: Outcome, spent: CallProgress, lead: str = "") -> Generation:
-    """What came of a call whose node ended with `outcome`, after it had `spent`.
+    """The answer of a call whose node ended with `outcome`, after it had `spent`.
 
-    `lead`: how the answer begins; the model went on from there.
+    `lead`: the beginning of the answer, which the model continued.
     """
     completion = outcome.value
     if isinstance(completion, Completion):
@@ -211,7 +211,7 @@ def _answer(lead: str, text: str) -> str:
 
 
 def _why_nothing(completion: Completion) -> str:
-    """Why a model that came to an end has no answer."""
+    """The reason why a finished completion has no answer."""
     thought = completion.reasoning.strip() or "<think>" in completion.text
     if completion.finish_reason != "length":
         return (

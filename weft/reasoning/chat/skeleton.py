@@ -1,7 +1,7 @@
-"""Skeleton-of-Thought (arXiv 2307.15337): a skeleton of points, each written out beside the others.
+"""Skeleton-of-Thought (arXiv 2307.15337): a skeleton of points, written out in parallel.
 
 After the router of its section 5: answers whose steps need one another, such as mathematics and
-code, are not split. The words of the prompts are ours. Change a word, and `PROMPT_VERSION` changes.
+code, are not split. The prompts are ours; change `PROMPT_VERSION` with any word of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def skeleton_messages(question: Question, most: int) -> tuple[Message, ...]:
 
 
 def point_messages(question: Question, points: Sequence[str], number: int) -> tuple[Message, ...]:
-    """Asks for point `number`, from 1. All of the prompt but its last line is the same for each."""
+    """Asks for point `number`, from 1. The prompts of all points differ in the last line only."""
     listed = "\n".join(f"{place}. {point}" for place, point in enumerate(points, 1))
     text = (
         f"Question:\n{fence(question_text(question))}\n\nSkeleton:\n{fence(listed)}\n\n"
@@ -100,7 +100,7 @@ _LETTER: Final = re.compile(r"\b([AB])\b")
 
 
 def unsuitable(question: Question) -> str:
-    """Why points do not suit `question`, in words; empty: nothing speaks against them."""
+    """The reason why points do not suit `question`, in words; empty: there is none."""
     if question.schema is not None:
         return "it asks for one value of a given form"
     for pattern, why in _UNSUITABLE:
@@ -110,7 +110,7 @@ def unsuitable(question: Question) -> str:
 
 
 def read_route(text: str) -> bool | None:
-    """Whether a model says that points suit the question; None: it does not say."""
+    """Whether a model finds that points suit the question; None: it does not say."""
     letter = _LETTER.search(text)
     return None if letter is None else letter[1] == "A"
 
@@ -122,11 +122,11 @@ _ROUTE_TOKENS: Final = 8
 
 
 class SkeletonStrategy(ChatStrategy):
-    """Settings: `points`, how many at most; `router`, what says that points suit a question.
+    """Answers point by point. Settings: `points`, how many at most; `router`, the test of fitness.
 
-    router: "rules" (patterns of the question), "model" (the rules, and then the model), or "off". A
-    question that does not suit points, and one whose skeleton has fewer than two, is answered in
-    one go.
+    router: "rules" (patterns of the question), "model" (the rules, then the model), or "off". A
+    question that does not suit points, or whose skeleton has fewer than two, is answered in one
+    call.
     """
 
     name = "skeleton"
@@ -135,9 +135,9 @@ class SkeletonStrategy(ChatStrategy):
     choices: ClassVar = {"router": ("model", "rules", "off")}
 
     async def think(self, thread: ChatThread, question: Question) -> Thought:
-        against = await self._against(thread, question)
-        if against:
-            return await self._direct(thread, question, f"no skeleton: {against}")
+        objection = await self._objection(thread, question)
+        if objection:
+            return await self._direct(thread, question, f"no skeleton: {objection}")
         most: int = self.settings["points"]
         tokens = min(self.options.max_tokens, most * _TOKENS_PER_POINT)
         skeleton = await thread.ask(
@@ -153,7 +153,7 @@ class SkeletonStrategy(ChatStrategy):
             return await self._direct(thread, question, f"no skeleton: {why}")
         share = min(self.options.max_tokens, thread.tokens_left // len(read.points))
         jobs = [
-            (f"point{number}", _writing(question, read.points, number, share))
+            (f"point{number}", _write_job(question, read.points, number, share))
             for number in range(1, len(read.points) + 1)
         ]
         points = await thread.fork("points", jobs, role="point")
@@ -172,45 +172,48 @@ class SkeletonStrategy(ChatStrategy):
         cut = written < len(texts) or any(point is None or point.cut for point in points)
         return thread.finish(_joined(read.points, texts), why, cut=cut)
 
-    async def _against(self, thread: ChatThread, question: Question) -> str:
-        """Why the question is answered in one go; empty: it is not."""
+    async def _objection(self, thread: ChatThread, question: Question) -> str:
+        """The reason to answer in one call; empty: there is none."""
         if self.settings["router"] == "off":
             return ""
-        against = unsuitable(question)
-        if against or self.settings["router"] == "rules":
-            return against
-        said = await thread.ask(
+        objection = unsuitable(question)
+        if objection or self.settings["router"] == "rules":
+            return objection
+        reply = await thread.ask(
             "route", route_messages(question), max_tokens=_ROUTE_TOKENS, temperature=0.0
         )
-        return "the model says that points do not suit it" if read_route(said.text) is False else ""
+        unsuited = read_route(reply.text) is False
+        return "the model says that points do not suit it" if unsuited else ""
 
     async def _direct(self, thread: ChatThread, question: Question, why: str) -> Thought:
-        said = await thread.ask("answer", direct_messages(question), schema=question.schema)
-        if not said.ok:
-            hint = OUT_OF_TOKENS_HINT if said.cut else None
-            raise ReasoningError(f"there is no answer: {said.reason}", hint=hint)
-        return thread.finish(said.text, why, cut=said.cut)
+        reply = await thread.ask("answer", direct_messages(question), schema=question.schema)
+        if not reply.ok:
+            hint = OUT_OF_TOKENS_HINT if reply.cut else None
+            raise ReasoningError(f"there is no answer: {reply.reason}", hint=hint)
+        return thread.finish(reply.text, why, cut=reply.cut)
 
 
-def _writing(question: Question, points: Sequence[str], number: int, share: int) -> Job[Generation]:
+def _write_job(
+    question: Question, points: Sequence[str], number: int, share: int
+) -> Job[Generation]:
     async def write(thread: ChatThread) -> Generation:
         lead = f"{number}. {points[number - 1]}:"
-        said = await thread.ask(
+        reply = await thread.ask(
             "write",
             point_messages(question, points, number),
             max_tokens=share,
             lead=lead,
             amend=stop_before(f"\n{number + 1}."),
         )
-        text = said.text.removeprefix(lead).strip()
+        text = reply.text.removeprefix(lead).strip()
         thread.returns(text)
-        return replace(said, text=text)
+        return replace(reply, text=text)
 
     return write
 
 
 def _joined(points: Sequence[str], texts: Sequence[str]) -> str:
-    """The answer: every point with what was written for it, or alone where nothing was."""
+    """The answer: each point, followed by its text if there is one."""
     return "\n\n".join(
         f"{number}. **{point}**" + (f"\n{text}" if text else "")
         for number, (point, text) in enumerate(zip(points, texts, strict=True), 1)

@@ -1,4 +1,4 @@
-"""The base of strategies on chat threads: settings are checked, the first thread is begun."""
+"""The base class of strategies on chat threads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Think: TypeAlias = Callable[[ChatThread], Awaitable[Thought]]
 
 
 class ChatStrategy:
-    """Implements `Strategy`: `think` answers a question from the first thread of the thought on.
+    """Implements `Strategy`: `think` answers a question, starting from the root thread.
 
-    `defaults`, `least` and `choices`: see `read_settings`. `role` is that of the first thread.
+    `defaults`, `least` and `choices`: see `read_settings`. `role` is that of the root thread.
 
-    Raises: `BuildError` for settings that are none.
+    Raises: `BuildError` for wrong settings.
     """
 
     name: str
@@ -46,9 +46,9 @@ class ChatStrategy:
         return work
 
     async def prepare(self, question: Question) -> Think:
-        """What thinks about `question`. What can go wrong here does so before the model starts."""
+        """The function that thinks about `question`; raises its errors before the model starts."""
         return partial(self.think, question=question)
 
     async def think(self, thread: ChatThread, question: Question) -> Thought:
-        """The thought about `question`. Raises: `ReasoningError` where there is no answer."""
+        """The thought about `question`. Raises: `ReasoningError` when there is no answer."""
         raise NotImplementedError

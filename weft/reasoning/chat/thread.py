@@ -1,7 +1,7 @@
-"""Threads that ask with fresh prompts: one after the other, or side by side.
+"""Chat threads: calls with fresh prompts, in sequence or in parallel.
 
-For strategies that orchestrate whole conversations; those that work inside one context of tokens
-have the runtime. All threads of one thought pay from one token budget.
+For strategies that orchestrate whole conversations. Strategies inside one token context use
+`weft.reasoning.runtime`. All threads of a thought share one token budget.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from weft.reasoning.token_budget import BudgetLedger
 
 T = TypeVar("T")
 Job = Callable[["ChatThread"], Awaitable[T]]
-"""What a thread does; it returns what its parent gets."""
+"""What a thread runs; its value is the thread's result for its parent."""
 Amend = Callable[[ModelRequest], ModelRequest]
-"""Changes a request before it is sent, but for how many tokens it may generate."""
+"""Changes a request before it is sent, except for its token limit."""
 
 
 def stop_before(*texts: str) -> Amend:
@@ -52,7 +52,7 @@ def stop_before(*texts: str) -> Amend:
 
 
 UNKNOWN_WINDOW: Final = 8192
-"""The window of a model that does not tell how many tokens it can hold."""
+"""The assumed window, in tokens, of a model that does not report one."""
 
 _RETRY: Final = Retry()
 _LEAST_ROOM: Final = 64
@@ -61,7 +61,7 @@ _OPENING_TOKENS: Final = 8
 
 @dataclass(slots=True)
 class _ThoughtState:
-    """What the threads of one thought share."""
+    """The state that all threads of one thought share."""
 
     model: ModelClient
     options: ThinkOptions
@@ -74,7 +74,7 @@ class _ThoughtState:
 
 
 class _ChatPrompt(NamedTuple):
-    """A conversation, as token ids too where the model takes them. It ends with `lead`."""
+    """A conversation, also as token ids where the model takes them. It ends with `lead`."""
 
     messages: tuple[Message, ...]
     ids: tuple[int, ...]
@@ -82,9 +82,9 @@ class _ChatPrompt(NamedTuple):
 
 
 class ChatThread:
-    """One thread. `ChatThread.begin` makes the first of a thought, `fork` the others.
+    """One thread. `ChatThread.begin` makes the root thread of a thought, `fork` the others.
 
-    Neither a call that fails nor an empty budget raises: `Generation` tells.
+    Failed calls and an empty budget do not raise: see `Generation.status`.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ChatThread:
     async def begin(
         cls, context: NodeContext, model: ModelClient, options: ThinkOptions, role: str = "thought"
     ) -> ChatThread:
-        """The first thread of a thought, in the node of `context`; starts the model if need be.
+        """The root thread of a thought, in the node of `context`; starts the model if needed.
 
         Raises: `ModelError`, `ServeError`.
         """
@@ -132,39 +132,39 @@ class ChatThread:
 
     @property
     def constrains(self) -> bool:
-        """Whether the model can be held to a schema."""
+        """Whether the model supports output schemas."""
         return self._tree.capabilities.structured_output
 
     @property
     def window(self) -> int:
-        """How many tokens the model can hold, prompt and answer together."""
+        """The size of the model's window in tokens, for prompt and answer together."""
         return self._tree.capabilities.max_context_tokens or UNKNOWN_WINDOW
 
     @property
     def kept(self) -> int:
-        """How many tokens a strategy should leave for its answer: at most half of all."""
+        """The tokens that a strategy should reserve for its answer: at most half of all."""
         return self._tree.options.kept
 
     @property
     def tokens_left(self) -> int:
-        """How many tokens are left in the token budget of all threads."""
+        """The tokens left in the budget that all threads share."""
         return self._tree.allowance.left
 
     @property
     def path_left(self) -> int | None:
-        """How many tokens this thread may add to the critical path now; None: no cap."""
+        """The tokens that this thread may add to the critical path now; None: no cap."""
         options = self._tree.options
         if options.path_tokens is None:
             return None
         return options.path_left(self._path_tokens() + self._granted)
 
     def _path_tokens(self, parts: int | None = None) -> int:
-        """The critical path from the beginning of the thought to here, or to the first `parts`."""
+        """The critical path from the beginning of the thought to the end of the first `parts`."""
         own = ThreadRecord("", segments=tuple(map(_recorded, self._parts[:parts])))
         return self._before() + own.critical_path_tokens
 
     async def measure(self, text: str) -> int:
-        """How many tokens `text` has, or rather more. Raises: `ModelError`."""
+        """The number of tokens of `text`, or an upper estimate. Raises: `ModelError`."""
         return await count_tokens(self._tree.model, text)
 
     async def ask(
@@ -180,12 +180,12 @@ class ChatThread:
         watch: Watch | None = None,
         lead: str = "",
     ) -> Generation:
-        """What the model answers to `messages`, asked in the node `name` of this thread.
+        """The model's answer to `messages`, from the node `name` of this thread.
 
-        At most `max_tokens` (None: those of the options), and none of the last `keep` tokens in
-        the budget or on the critical path. A `schema` is left out where the model cannot be held to
-        one. `amend` may change the request, `watch` is told of each piece of the answer. `lead` is
-        what the answer begins with, and part of it, where the model can be made to go on with it.
+        At most `max_tokens` (None: those of the options), without the last `keep` tokens of the
+        budget and the critical path. `schema` is left out where the model does not support one.
+        `amend` may change the request, `watch` receives each piece of the answer. `lead` is the
+        beginning of the answer, and part of it, where the model can continue one.
         """
         tree = self._tree
         wanted = tree.options.max_tokens if max_tokens is None else max_tokens
@@ -219,10 +219,10 @@ class ChatThread:
     async def fork(
         self, name: str, jobs: Sequence[tuple[str, Job[T]]], *, role: str = "thread"
     ) -> tuple[T | None, ...]:
-        """Do all `jobs`, each a key and what its thread does, side by side; the results in order.
+        """Run all `jobs`, pairs of key and function, in parallel; returns the results in order.
 
-        At most `width` threads of the options run at once, and below its `depth` one. None stands
-        for a job that failed.
+        At most `width` threads of the options run at once, and one below its `depth`. A failed job
+        has the result None.
         """
         tree, place = self._tree, inside(self.context.scope, name)
         threads = self.branch([key for key, _ in jobs], role=role)
@@ -244,7 +244,7 @@ class ChatThread:
         return tuple(end.value if end.ok else None for end in outcome.value)
 
     def branch(self, keys: Sequence[str], *, role: str = "thread") -> tuple[ChatThread, ...]:
-        """The threads of a fork whose nodes the caller appends, awaits and may cancel by itself."""
+        """The threads of a fork whose nodes the caller appends, awaits and may cancel itself."""
         before = partial(self._path_tokens, len(self._parts))
         threads = tuple(
             ChatThread(self._tree, role, key, self._depth + 1, before=before) for key in keys
@@ -252,8 +252,8 @@ class ChatThread:
         self._parts.append(threads)
         return threads
 
-    def aside(self, key: str, *, role: str = "thread") -> ChatThread:
-        """A thread that asks beside this one, in the same node; it lengthens nobody's path."""
+    def side_thread(self, key: str, *, role: str = "thread") -> ChatThread:
+        """A thread for further calls in the same node; it adds nothing to the critical path."""
         before = partial(self._path_tokens, len(self._parts))
         thread = ChatThread(self._tree, role, key, self._depth + 1, self._context, before)
         thread._end(ThreadState.DONE, "")
@@ -279,11 +279,11 @@ class ChatThread:
         return Node(inside(place, self._key), work, kind="thread", recallable=False)
 
     def returns(self, result: str) -> None:
-        """What this thread came to, for the record."""
+        """Set the thread's result, for the record."""
         self._result = result
 
     def record(self) -> ThreadRecord:
-        """This thread and all below it, as they are now."""
+        """This thread and its descendants, as they are now."""
         parts = tuple(map(_recorded, self._parts))
         place = self._key if self._context is None else str(self._context.node)
         return ThreadRecord(
@@ -298,7 +298,7 @@ class ChatThread:
         )
 
     def finish(self, answer: str, why: str, **fields: Any) -> Thought:
-        """End the first thread: the thought that it came to, with what all threads did and cost.
+        """End the root thread: the thought, with the record and counts of all threads.
 
         `fields` are further ones of `Thought`.
         """
@@ -309,7 +309,7 @@ class ChatThread:
         return Thought(answer, tree=record, counts=counts, why=why, **fields)
 
     async def _prompt(self, messages: tuple[Message, ...], lead: str) -> _ChatPrompt:
-        """`messages` with the beginning of their answer, where the model takes one."""
+        """The prompt of `messages`, with `lead` where the model can continue an answer."""
         model = self._tree.model
         ids = await encode_prompt(model, messages)
         if ids and lead and isinstance(model, Tokenizing):
@@ -351,7 +351,7 @@ class ChatThread:
     async def _node(
         self, name: str, work: NodeFn, *, kind: str = "model", spends: bool = True
     ) -> Outcome:
-        """The outcome of `work`, done in the node `name` of this thread."""
+        """The outcome of `work`, run in the node `name` of this thread."""
         resource = self._tree.model.model if spends else None
         retry = _RETRY if spends else None
         policy = Policy(resource=resource, retry=retry, spends=spends, on_failure="skip")
@@ -360,7 +360,7 @@ class ChatThread:
         return await self.context.outcome(place)
 
     def _note(self, name: str, call: ChatCall) -> None:
-        """Put a call that is over, in whatever way, into the record and the counts."""
+        """Add an ended call to the record and the counts."""
         tree, spent = self._tree, call.spent
         tree.tokens += spent.tokens
         tree.lost_tokens += spent.tokens - spent.kept

@@ -1,4 +1,4 @@
-"""Runs programs on inputs, each pair once; what they print is compared in a canonical form."""
+"""Runs programs on inputs, each pair once, and compares their output in a canonical form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.reasoning.code.sandbox.outcome import SandboxResult
 from weft.reasoning.thought import Sample
 
 SOLUTION: Final = "solution.py"
-"""The file that holds the function."""
+"""The file that defines the function."""
 _CALLER: Final = """\
 import json, sys
 sys.path.insert(0, "")
@@ -37,7 +37,7 @@ printed.flush()
 def caller(function: str) -> str:
     """A program that calls `function` of `SOLUTION` and prints its result.
 
-    `Class.method` is called on a new object. What the function prints goes to standard error.
+    `Class.method` is called on a new object. Output of the function goes to standard error.
     """
     return _CALLER.format(path=tuple(function.split(".")))
 
@@ -48,9 +48,9 @@ _SHOWN_CHARS: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What came of one program with one input: `text` as `canonical` writes it, if `ok`.
+    """The output of one program for one input: `text`, in canonical form, if `ok`.
 
-    `why`: in words, why there is no output; it is no part of what is compared.
+    `why` explains missing output, and takes no part in comparisons.
     """
 
     text: str
@@ -58,7 +58,7 @@ class ProgramOutput:
     why: str = field(default="", compare=False)
 
     def shown(self) -> str:
-        """For a prompt: the beginning, or what went wrong."""
+        """The beginning of the output, or the error, for a prompt."""
         if not self.ok:
             return f"(no output: {self.why[:_SHOWN_CHARS]})"
         cut = "..." if len(self.text) > _SHOWN_CHARS else ""
@@ -73,7 +73,7 @@ def output_of(ran: SandboxResult) -> ProgramOutput:
 
 
 def canonical(text: str) -> str:
-    """`text` with one blank or line break between words, and reals of six significant digits."""
+    """`text` with single blanks and line breaks between words, reals with 6 significant digits."""
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return _REAL.sub(_rounded, "\n".join(line for line in lines if line))
 
@@ -83,7 +83,7 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 class ProgramRunner(Protocol):
-    """Runs Python programs that nobody trusts; a `Sandbox` does."""
+    """Runs untrusted Python programs; implemented by `CodeSandbox`."""
 
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
@@ -92,30 +92,30 @@ class ProgramRunner(Protocol):
 
 
 class ProgramBench:
-    """Programs for one problem, tried side by side on as many cores as there are."""
+    """Runs the programs for one problem, on as many cores as there are."""
 
     def __init__(self, runner: ProgramRunner, problem: CodeProblem) -> None:
         self._runner = runner
         self._problem = problem
         self._slots = asyncio.Semaphore(os.cpu_count() or 1)
-        self._known: dict[tuple[str, str], ProgramOutput] = {}
+        self._outputs: dict[tuple[str, str], ProgramOutput] = {}
 
     @property
     def tests(self) -> int:
         return len(self._problem.tests)
 
     async def check(self) -> None:
-        """See whether programs can be run at all. Raises: `SandboxError`, which says why not."""
+        """Check that programs can be run. Raises: `SandboxError` with the reason if not."""
         await self._runner.run("")
 
     async def output(self, program: str, given: str) -> ProgramOutput:
-        """What comes of `program` with the input `given`. Raises: `SandboxError`."""
-        known = self._known.get((program, given))
-        if known is None:
+        """The output of `program` for the input `given`. Raises: `SandboxError`."""
+        output = self._outputs.get((program, given))
+        if output is None:
             async with self._slots:
-                known = output_of(await self._ran(program, given))
-            self._known[program, given] = known
-        return known
+                output = output_of(await self._ran(program, given))
+            self._outputs[program, given] = output
+        return output
 
     async def _ran(self, program: str, given: str) -> SandboxResult:
         if not self._problem.function:
@@ -126,7 +126,7 @@ class ProgramBench:
     async def table(
         self, context: NodeContext, name: str, programs: Sequence[str], inputs: Sequence[str]
     ) -> list[list[ProgramOutput]]:
-        """For each program its outputs in order; each program is a node `name[...]` of `context`.
+        """The outputs of each program, in order; each program is a node `name[...]`.
 
         Raises: `SandboxError`.
         """
@@ -144,7 +144,7 @@ class ProgramBench:
         return [_value(await context.outcome(each.id)) for each in nodes]
 
     async def failures(self, program: str) -> list[str]:
-        """The public tests that `program` fails, each in words; empty: it passes all."""
+        """The public tests that `program` fails, described in words; empty: it passes all."""
         found = []
         for number, test in enumerate(self._problem.tests, 1):
             output = await self.output(program, test.given)
@@ -158,7 +158,7 @@ class ProgramBench:
 
 
 def passes(output: ProgramOutput, expected: str | None) -> bool:
-    """Whether `output` is what was expected; nothing expected: whether there is any."""
+    """Whether `output` equals `expected`; None: whether there is output."""
     return output.ok and (expected is None or output.text == canonical(expected))
 
 
@@ -177,8 +177,8 @@ async def key_by_output(
 ) -> list[Sample]:
     """`samples` with keys that are equal where all outputs on `inputs` are.
 
-    The texts of samples are programs; one without any output has the key None. Runs are nodes
-    `name[...]` of `context`. Raises: `SandboxError`.
+    The texts of samples are programs; the key of a program without any output is None. Runs are
+    nodes `name[...]` of `context`. Raises: `SandboxError`.
     """
     programs = list(dict.fromkeys(sample.text for sample in samples))
     rows = await bench.table(context, name, programs, inputs)

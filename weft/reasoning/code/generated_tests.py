@@ -1,4 +1,4 @@
-"""Tests that a model makes up, and programs scored by them (CodeMonkeys, arXiv 2501.14723)."""
+"""Tests written by a model, and scores of programs by them (CodeMonkeys, arXiv 2501.14723)."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ from weft.reasoning.thought import Sample
 _MOST_CHARS: Final = 20_000
 
 
-async def made_inputs(thread: ChatThread, problem: CodeProblem, number: int) -> Sequence[str]:
-    """At most `number` different inputs that `thread` asks the model for."""
-    return (await asked_inputs(thread, "inputs", problem, inputs_messages(problem, number)))[
-        :number
-    ]
+async def generate_inputs(thread: ChatThread, problem: CodeProblem, number: int) -> Sequence[str]:
+    """At most `number` different inputs, written by the model."""
+    made = await ask_inputs(thread, "inputs", problem, inputs_messages(problem, number))
+    return made[:number]
 
 
-async def asked_inputs(
+async def ask_inputs(
     thread: ChatThread, name: str, problem: CodeProblem, messages: Messages
 ) -> Sequence[str]:
     """The inputs in the model's answer to `messages`."""
-    said = await thread.ask(name, messages, schema=INPUTS_SCHEMA)
-    listed = _listed("inputs", said.text)
+    reply = await thread.ask(name, messages, schema=INPUTS_SCHEMA)
+    listed = _listed("inputs", reply.text)
     return [each.given for each in _fitting(problem, ((given, None) for given in listed))]
 
 
-async def made_tests(
+async def generate_tests(
     thread: ChatThread, problem: CodeProblem, number: int
 ) -> Sequence[CodeExample]:
-    """At most `number` tests with different inputs that `thread` asks the model for."""
-    said = await thread.ask("tests", tests_messages(problem, number), schema=TESTS_SCHEMA)
-    tests = [test for test in _listed("tests", said.text) if isinstance(test, dict)]
+    """At most `number` tests with different inputs, written by the model."""
+    reply = await thread.ask("tests", tests_messages(problem, number), schema=TESTS_SCHEMA)
+    tests = [test for test in _listed("tests", reply.text) if isinstance(test, dict)]
     pairs = ((test.get("input"), test.get("expected")) for test in tests)
     return [each for each in _fitting(problem, pairs) if each.expected is not None][:number]
 
@@ -54,7 +53,7 @@ def _listed(name: str, text: str) -> list[object]:
 
 
 def _fitting(problem: CodeProblem, pairs: Iterable[tuple[object, object]]) -> Sequence[CodeExample]:
-    """Examples of the problem's kind, of a size that is worth a run, with different inputs."""
+    """Examples of the problem's form, with different inputs of at most `_MOST_CHARS`."""
     found: dict[str, CodeExample] = {}
     for given, expected in pairs:
         read = example(given, expected, called=bool(problem.function))
@@ -64,9 +63,9 @@ def _fitting(problem: CodeProblem, pairs: Iterable[tuple[object, object]]) -> Se
 
 
 class GeneratedTestScorer:
-    """Implements `Scorer`: every candidate runs every test of a matrix; its score is its passes.
+    """Implements `Scorer`: runs every candidate on every generated test and counts the passes.
 
-    The tests may be wrong: a wrong one is passed by few candidates, and so decides little.
+    Generated tests may be wrong: a wrong one is passed by few candidates, and so decides little.
     """
 
     def __init__(self, bench: ProgramBench, problem: CodeProblem, number: int) -> None:
@@ -77,11 +76,8 @@ class GeneratedTestScorer:
     async def score(
         self, thread: ChatThread, _: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        """See `Scorer.score`: None for each where the model made no test.
-
-        Raises: `SandboxError`.
-        """
-        tests = await made_tests(thread, self._problem, self._number)
+        """See `Scorer.score`: all None where the model wrote no test. Raises: `SandboxError`."""
+        tests = await generate_tests(thread, self._problem, self._number)
         if not tests:
             return [None] * len(samples)
         programs, inputs = [sample.text for sample in samples], [test.given for test in tests]

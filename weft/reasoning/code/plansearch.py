@@ -28,12 +28,12 @@ _TOGETHER: Final = 2
 
 
 class PlanSearchStrategy(CodeStrategy):
-    """About `width` programs; the answer is one of them.
+    """About `width` programs, one of which is the answer.
 
-    Observations are asked for, and of each of several subsets of one or two of them, what follows.
-    Every such combination becomes a plan and a criticised plan, each of them pseudo-code and a
-    program. Settings: `observations`, how many; and those in
-    `weft.reasoning.code.solver.SETTINGS`, but that programs are mended only when asked (`debug`).
+    The model writes observations, then further observations from subsets of one or two of them.
+    Each combination becomes a plan and a criticised plan, and each plan pseudo-code and a program.
+    Settings: `observations`, their number; and `weft.reasoning.code.solver.SETTINGS`, where `debug`
+    is 0 by default.
     """
 
     name = "plansearch"
@@ -42,41 +42,41 @@ class PlanSearchStrategy(CodeStrategy):
 
     async def write(self, thread: ChatThread, task: CodeTask) -> Sequence[ProgramDraft | None]:
         most: int = self.settings["observations"]
-        asked = observe_messages(task.problem, most)
-        said = await thread.ask("observe", asked, keep=task.keep)
-        known = read_points(said.text, most=most, chars=_CHARS).points
+        messages = observe_messages(task.problem, most)
+        reply = await thread.ask("observe", messages, keep=task.keep)
+        known = read_points(reply.text, most=most, chars=_CHARS).points
         plans = (self.options.width + 1) // 2
         chosen = subsets(known, plans, self.options.seed)
         jobs = [
-            (f"combination{number}", self._combining(task, subset, number))
+            (f"combination{number}", self._combine_job(task, subset, number))
             for number, subset in enumerate(chosen)
         ]
         found = await thread.fork("combinations", jobs)
         return [draft for pair in found for draft in pair or (None,)][: self.options.width]
 
-    def _combining(
+    def _combine_job(
         self, task: CodeTask, subset: Sequence[str], number: int
     ) -> Job[Sequence[ProgramDraft | None]]:
         async def combine(thread: ChatThread) -> Sequence[ProgramDraft | None]:
-            asked = deepen_messages(task.problem, subset, _DEEPER)
-            said = await thread.ask("deepen", asked, keep=task.keep)
-            deeper = read_points(said.text, most=_DEEPER, chars=_CHARS).points
+            messages = deepen_messages(task.problem, subset, _DEEPER)
+            reply = await thread.ask("deepen", messages, keep=task.keep)
+            deeper = read_points(reply.text, most=_DEEPER, chars=_CHARS).points
             follows = subsets(deeper, 1, self.options.seed + number)[0]
             plan = await thread.ask(
                 "plan", plan_messages(task.problem, (*subset, *follows)), keep=task.keep
             )
-            ways = [("planned", False), ("criticised", True)]
-            jobs = [(key, self._coding(task, plan.text, criticise=new)) for key, new in ways]
+            variants = [("planned", False), ("criticised", True)]
+            jobs = [(key, self._code_job(task, plan.text, criticise=new)) for key, new in variants]
             return await thread.fork("programs", jobs)
 
         return combine
 
-    def _coding(self, task: CodeTask, plan: str, *, criticise: bool) -> Job[ProgramDraft]:
+    def _code_job(self, task: CodeTask, plan: str, *, criticise: bool) -> Job[ProgramDraft]:
         async def code(thread: ChatThread) -> ProgramDraft:
             followed = plan
             if criticise:
-                asked = criticise_messages(task.problem, plan)
-                followed = (await thread.ask("criticise", asked, keep=task.keep)).text or plan
+                messages = criticise_messages(task.problem, plan)
+                followed = (await thread.ask("criticise", messages, keep=task.keep)).text or plan
             sketch = await thread.ask(
                 "sketch", sketch_messages(task.problem, followed), keep=task.keep
             )
@@ -91,9 +91,9 @@ class PlanSearchStrategy(CodeStrategy):
 
 
 def subsets(known: Sequence[str], number: int, seed: int) -> list[tuple[str, ...]]:
-    """`number` subsets of one or two of `known`, drawn by `seed`; different as far as they go.
+    """`number` random subsets of one or two of `known`, different ones as long as there are any.
 
-    Without anything known they are empty.
+    Without `known` they are empty.
     """
     every = [each for size in range(1, _TOGETHER + 1) for each in combinations(known, size)]
     Random(seed).shuffle(every)  # noqa: S311 - which observations are combined is no secret

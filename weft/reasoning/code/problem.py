@@ -1,4 +1,4 @@
-"""A programming problem and its public tests; the program in what a model wrote."""
+"""A programming problem with its public tests, and the program in a model's output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.core.errors import BuildError
 from weft.reasoning.question import Question
 
 TESTS: Final = "tests.json"
-"""The name of the document that holds a question's public tests."""
+"""The name of the document with the question's public tests."""
 _MOST_TESTS: Final = 200
 _MOST_CHARS: Final = 1_000_000
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?", re.ASCII)
@@ -25,9 +25,9 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CodeExample:
-    """An input, and what comes of it; None: nobody knows.
+    """An input and its expected output; None: unknown.
 
-    Text that the program reads and prints; for a function JSON, a list of arguments and the result.
+    For a program both are text; for a function JSON, a list of arguments and the result.
     """
 
     given: str
@@ -36,10 +36,10 @@ class CodeExample:
 
 @dataclass(frozen=True, slots=True)
 class CodeProblem:
-    """`statement` in words, `tests` that everybody may see.
+    """A problem statement with its public `tests`.
 
-    `function`: the name of what is called (`name`, or `Class.method`); empty: a program that reads
-    its standard input and prints.
+    `function`: the name of the function to write (`name`, or `Class.method`); empty: a program that
+    reads standard input and prints.
     """
 
     statement: str
@@ -47,14 +47,14 @@ class CodeProblem:
     function: str = ""
 
     def shown(self, given: str) -> str:
-        """An input as people write it: a call of the function, or the text as it is."""
+        """An input in readable form: a call of the function, or the text."""
         return f"{self.function}({given[1:-1]})" if self.function else given
 
 
 def problem_of(question: Question) -> CodeProblem:
-    """The problem in `question`; its tests are in the document `tests.json`, if there is one.
+    """The problem in `question`; the document `tests.json` holds its tests, if there is one.
 
-    Other documents belong to the statement. Raises: `BuildError` for tests that are none.
+    Other documents belong to the statement. Raises: `BuildError` for malformed tests.
     """
     parts = [question.text]
     tests: tuple[CodeExample, ...] = ()
@@ -68,7 +68,7 @@ def problem_of(question: Question) -> CodeProblem:
 
 
 def example(given: object, expected: object, *, called: bool) -> CodeExample | None:
-    """An example of plain data, `called` for a function; None when it cannot be one."""
+    """An example of plain data, `called` for a function; None when the data does not fit."""
     if called:
         if not isinstance(given, list):
             return None
@@ -113,7 +113,7 @@ def _examples(listed: Sequence[Any], *, called: bool) -> Sequence[CodeExample]:
 
 
 def _expecting(given: object, expected: object, *, called: bool) -> CodeExample | None:
-    """Like `example`; here None is a result that is expected."""
+    """Like `example`, but None is an expected result."""
     if called and expected is None and isinstance(given, list):
         return CodeExample(json.dumps(given), "null")
     return example(given, expected, called=called)
@@ -126,9 +126,9 @@ _MOST_PROGRAM_CHARS: Final = 65_536
 
 
 def program_in(text: str) -> str | None:
-    """The program in `text`: the last block marked as Python, else the last block of code.
+    """The program in `text`: the last block marked as Python, else the last unmarked block.
 
-    A block that does not end goes to the end of the text. Without blocks: from the first line that
+    An unclosed block extends to the end of the text. Without blocks: from the first line that
     begins like a definition or an import. None when there is none, or one longer than 64 Ki
     characters.
     """
@@ -145,7 +145,7 @@ def program_in(text: str) -> str | None:
 
 
 def digest(program: str) -> str:
-    """A short name of a program, by which equal ones are equal."""
+    """A short hash of a program."""
     return hashlib.sha256(program.encode("utf-8", "replace")).hexdigest()[:12]
 
 

@@ -1,7 +1,7 @@
-"""What models are told when they write, mend, test and compare programs.
+"""Prompts for writing, repairing, testing and comparing programs.
 
 The steps follow PlanSearch (arXiv 2409.03733), S* (arXiv 2502.14382) and CodeMonkeys (arXiv
-2501.14723); the words are ours. Change a word, and the version changes with it.
+2501.14723); the words are ours. Change the version with any word.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ Messages = tuple[Message, ...]
 def write_messages(
     problem: CodeProblem, system: str, guide: Sequence[tuple[str, str]] = ()
 ) -> Messages:
-    """Asks for a program; `guide` holds titles and texts that it should follow."""
+    """Asks for a program; `guide` holds titles and texts to follow."""
     return _messages(system, _WRITE, problem, guide, f"Write the program. {_defined(problem)}")
 
 
 def mend_messages(before: Messages, answer: str, failures: Sequence[str]) -> Messages:
-    """The conversation `before`, the model's `answer` to it, and what went wrong with that."""
-    told = _MEND.format(failures=fence("\n\n".join(failures)))
-    return (*before, Message("assistant", answer), Message("user", told))
+    """The conversation `before`, the model's `answer`, and the failures of that."""
+    repair = _MEND.format(failures=fence("\n\n".join(failures)))
+    return (*before, Message("assistant", answer), Message("user", repair))
 
 
 def observe_messages(problem: CodeProblem, number: int) -> Messages:
@@ -110,13 +110,13 @@ def observe_messages(problem: CodeProblem, number: int) -> Messages:
 
 
 def deepen_messages(problem: CodeProblem, known: Sequence[str], number: int) -> Messages:
-    """Asks for observations that follow from those known."""
+    """Asks for observations that follow from `known`."""
     rules = _DEEPEN.format(number=number)
     return _messages("", rules, problem, [_observed(known)], "Write the new observations.")
 
 
 def plan_messages(problem: CodeProblem, known: Sequence[str]) -> Messages:
-    """Asks for a plan on observations."""
+    """Asks for a plan based on observations."""
     return _messages("", _PLAN, problem, [_observed(known)], "Write the plan.")
 
 
@@ -143,7 +143,7 @@ def tests_messages(problem: CodeProblem, number: int) -> Messages:
 
 
 def separate_messages(problem: CodeProblem, one: str, other: str) -> Messages:
-    """Asks for inputs that tell two programs apart."""
+    """Asks for inputs on which two programs differ."""
     rules = _SEPARATE.format(form=_form(problem))
     guide = [("Program A", one), ("Program B", other)]
     return _messages("", rules, problem, guide, "Write the inputs.")
@@ -173,12 +173,12 @@ def _observed(known: Sequence[str]) -> tuple[str, str]:
 
 
 def _messages(
-    system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], asked: str
+    system: str, rules: str, problem: CodeProblem, guide: Sequence[tuple[str, str]], request: str
 ) -> Messages:
     shown = [("Problem", problem.statement), *_examples(problem), *guide]
     parts = [f"{title}:\n{fence(text)}" for title, text in shown]
-    told = "\n\n".join(part for part in (system.strip(), rules) if part)
-    return Message("system", told), Message("user", "\n\n".join((*parts, asked)))
+    instructions = "\n\n".join(part for part in (system.strip(), rules) if part)
+    return Message("system", instructions), Message("user", "\n\n".join((*parts, request)))
 
 
 def _examples(problem: CodeProblem) -> list[tuple[str, str]]:

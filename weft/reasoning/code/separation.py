@@ -1,7 +1,7 @@
-"""The best of several programs, by inputs that tell them apart (S*, arXiv 2502.14382).
+"""Selection of one of several programs by inputs that distinguish them (S*, arXiv 2502.14382).
 
-Beyond the paper: inputs that were found for one pair also split the winners' own group, which then
-plays on.
+Beyond the paper: inputs found for one pair also split the winner's own group, which plays another
+round.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.code.bench import ProgramBench, ProgramOutput, key_by_output
-from weft.reasoning.code.generated_tests import asked_inputs
+from weft.reasoning.code.generated_tests import ask_inputs
 from weft.reasoning.code.problem import CodeProblem
 from weft.reasoning.code.prompts import judge_messages, separate_messages
 from weft.reasoning.question import Question
@@ -22,17 +22,17 @@ from weft.reasoning.selection.selector import Selection
 from weft.reasoning.thought import Sample
 
 Case = tuple[str, ProgramOutput, ProgramOutput]
-"""An input, and what two programs make of it."""
+"""An input, and the outputs of two programs for it."""
 _SHOWN: Final = 3
 _VERDICT: Final = re.compile(r"verdict\W{0,6}(a|b|neither)\b", re.IGNORECASE)
 
 
 class InputJudge:
-    """Implements `PairwiseJudge`: samples' texts are programs.
+    """Implements `PairwiseJudge` for samples whose texts are programs.
 
-    The model is asked for inputs that separate two programs; they are run, and of up to three
-    inputs on which they print different results the model judges which are right. `known` are
-    inputs to fall back on. A program that never has a result where the other has one is worse.
+    The model writes inputs that should separate two programs. The programs run on them, and of up
+    to three inputs with different results the model judges which are right. `known` are further
+    inputs to try. A program that never has a result where the other has one is worse.
     """
 
     def __init__(self, bench: ProgramBench, problem: CodeProblem, known: Sequence[str]) -> None:
@@ -43,13 +43,13 @@ class InputJudge:
 
     @property
     def found(self) -> tuple[str, ...]:
-        """All inputs that are known by now, in an order that no timing changes."""
+        """All inputs so far, in an order independent of timing."""
         return (*self._known, *sorted(self._made.difference(self._known)))
 
     async def compare(self, thread: ChatThread, _: Question, one: Sample, other: Sample) -> float:
         """See `PairwiseJudge.compare`. Raises: `SandboxError`."""
-        asked = separate_messages(self._problem, one.text, other.text)
-        made = await asked_inputs(thread, "separate", self._problem, asked)
+        messages = separate_messages(self._problem, one.text, other.text)
+        made = await ask_inputs(thread, "separate", self._problem, messages)
         self._made.update(made)
         cases = []
         for given in dict.fromkeys((*made, *self._known)):
@@ -58,9 +58,9 @@ class InputJudge:
                 cases.append((given, outputs[0], outputs[1]))
             if len(cases) == _SHOWN:
                 break
-        return await self._judged(thread, cases)
+        return await self._judge_cases(thread, cases)
 
-    async def _judged(self, thread: ChatThread, cases: Sequence[Case]) -> float:
+    async def _judge_cases(self, thread: ChatThread, cases: Sequence[Case]) -> float:
         if not cases:
             thread.returns("no input separates them")
             return 0.0
@@ -86,10 +86,10 @@ _ROUNDS: Final = 3
 
 
 class SeparationSelector:
-    """Implements `Selector` for samples whose texts are programs, with keys by what they print.
+    """Implements `Selector` for samples whose texts are programs, keyed by their outputs.
 
-    A tournament between one program of each group, then among the winner's group as far as the
-    inputs that were found meanwhile split it, for at most three rounds.
+    A tournament between one program of each group, then inside the winner's group as far as newly
+    found inputs split it, for at most three rounds.
     """
 
     name = "sstar"
@@ -109,7 +109,7 @@ class SeparationSelector:
             group = await key_by_output(thread.context, name, self._bench, group, found)
             if len({sample.key for sample in group}) < 2:
                 break
-            job = _playing(Pairwise(self._judge), question, group)
+            job = _play_job(Pairwise(self._judge), question, group)
             (again,) = await thread.fork(f"round{number}", [("pairs", job)], role="round")
             if again is None:
                 break
@@ -118,7 +118,7 @@ class SeparationSelector:
         return replace(chosen, key=first.key)
 
 
-def _playing(pairwise: Pairwise, question: Question, group: Sequence[Sample]) -> Job[Selection]:
+def _play_job(pairwise: Pairwise, question: Question, group: Sequence[Sample]) -> Job[Selection]:
     async def play(thread: ChatThread) -> Selection:
         return await pairwise.select(thread, question, group)
 

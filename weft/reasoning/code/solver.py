@@ -1,4 +1,4 @@
-"""What strategies for code share: drafts that are run and mended, the choice of one, settings."""
+"""The base of strategies for code: drafts that are run and repaired, their selection, settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.reasoning.chat.call import Generation
 from weft.reasoning.chat.strategy import ChatStrategy, Think
 from weft.reasoning.chat.thread import ChatThread, Job
 from weft.reasoning.code.bench import ProgramBench, ProgramRunner, key_by_output
-from weft.reasoning.code.generated_tests import GeneratedTestScorer, made_inputs
+from weft.reasoning.code.generated_tests import GeneratedTestScorer, generate_inputs
 from weft.reasoning.code.problem import CodeProblem, digest, problem_of, program_in
 from weft.reasoning.code.prompts import Messages, mend_messages
 from weft.reasoning.code.sandbox.request import SandboxLimits
@@ -32,10 +32,10 @@ _NO_PROGRAM = "There is no program in your answer: write it in one block that be
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """A program and how it did. `program` None: the model wrote none.
+    """A program and its test results. `program` None: the model wrote none.
 
-    `failed` of the public tests; `rounds` of mending it took; `tokens` of all that was written for
-    it. `text` is the model's last answer; `reason`, why there is none.
+    It fails `failed` of the public tests after `rounds` of repair; `tokens` were generated for it.
+    `text` is the model's last answer; `reason` explains a missing one.
     """
 
     program: str | None
@@ -47,34 +47,35 @@ class ProgramDraft:
     reason: str = ""
 
     def sample(self, index: int, tests: int) -> Sample:
-        """As a sample: its text is the program, its key the program's digest."""
+        """The draft as a sample: its text is the program, its key the program's digest."""
         score = (tests - self.failed) / tests if tests and self.program else None
         key = digest(self.program) if self.program else None
         return Sample(index, self.program or "", key, self.tokens, self.status, score)
 
 
 def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -> Job[ProgramDraft]:
-    """A job that answers `messages` with a program, mended at most `rounds` times.
+    """A job that answers `messages` with a program, repaired at most `rounds` times.
 
-    A mended program is kept only when it fails fewer tests. The last `keep` tokens are left alone.
+    A repaired program is kept only if it fails fewer tests. The last `keep` tokens stay unspent.
     """
 
     async def write(thread: ChatThread) -> ProgramDraft:
         best: ProgramDraft | None = None
-        asked, tokens = messages, 0
+        prompt, tokens = messages, 0
         for number in range(rounds + 1):
             name = f"mend{number}" if number else "write"
-            said = await thread.ask(name, asked, keep=keep)
-            tokens += said.tokens
-            if not said.ok:
-                best = best or ProgramDraft(None, bench.tests, 0, tokens, "", "failed", said.reason)
+            reply = await thread.ask(name, prompt, keep=keep)
+            tokens += reply.tokens
+            if not reply.ok:
+                reason = reply.reason
+                best = best or ProgramDraft(None, bench.tests, 0, tokens, "", "failed", reason)
                 break
-            draft, failures = await _tried(bench, said, number, tokens)
+            draft, failures = await _try(bench, reply, number, tokens)
             if best is None or draft.failed < best.failed or best.program is None:
                 best = draft
             if not failures:
                 break
-            asked = mend_messages(messages, said.text, failures)
+            prompt = mend_messages(messages, reply.text, failures)
         assert best is not None
         thread.returns(best.program or best.text)
         return best
@@ -82,16 +83,16 @@ def write_job(bench: ProgramBench, messages: Messages, rounds: int, keep: int) -
     return write
 
 
-async def _tried(
-    bench: ProgramBench, said: Generation, number: int, tokens: int
+async def _try(
+    bench: ProgramBench, reply: Generation, number: int, tokens: int
 ) -> tuple[ProgramDraft, Sequence[str]]:
-    """What the model wrote, and what is wrong with it in words."""
-    program = program_in(said.text)
-    status: SampleStatus = "length" if said.status == "length" else "finished"
+    """The draft in the model's reply, and its failures in words."""
+    program = program_in(reply.text)
+    status: SampleStatus = "length" if reply.status == "length" else "finished"
     if program is None:
-        return ProgramDraft(None, bench.tests, number, tokens, said.text, status), [_NO_PROGRAM]
+        return ProgramDraft(None, bench.tests, number, tokens, reply.text, status), [_NO_PROGRAM]
     failures = await bench.failures(program)
-    draft = ProgramDraft(program, len(failures), number, tokens, said.text, status)
+    draft = ProgramDraft(program, len(failures), number, tokens, reply.text, status)
     return draft, failures[:_MOST_FAILURES]
 
 
@@ -104,13 +105,13 @@ _COMPARING: Final[Mapping[str, Make]] = {
     "sstar": SeparationSelector,
 }
 CHOICES: Final = ("first", *_COMPARING)
-"""Ways to choose: the first; the one whose outputs most others have; by tests that the model
-makes; by pairs, which an input tells apart."""
+"""Selection methods: the first program; the one whose outputs most others share; by generated
+tests; by pairs, on inputs that separate them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramChoice:
-    """The chosen sample, or none, and all samples with the keys that they were compared by."""
+    """The selected sample, or none, and all samples with the keys they were compared by."""
 
     selected: Selection
     samples: tuple[Sample, ...]
@@ -124,14 +125,14 @@ async def choose(
     samples: Sequence[Sample],
     how: str,
 ) -> ProgramChoice:
-    """Choose one of `samples`, whose texts are programs, as `CHOICES` have it.
+    """Choose one of `samples`, whose texts are programs, by a method of `CHOICES`.
 
-    Only those that pass the most public tests are compared. Raises: `SandboxError`.
+    Only those that pass the most public tests compete. Raises: `SandboxError`.
     """
     best = _best(samples)
     if len({sample.text for sample in best}) < 2 or how not in _COMPARING:
         return ProgramChoice(_first(samples, best, problem), tuple(samples))
-    made = await made_inputs(thread, problem, _MADE)
+    made = await generate_inputs(thread, problem, _MADE)
     inputs = tuple(dict.fromkeys((*(test.given for test in problem.tests), *made)))
     compared = await key_by_output(thread.context, "outputs", bench, best, inputs)
     selector = _COMPARING[how](bench, problem, inputs)
@@ -171,14 +172,14 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "memory_mib": 512,
     "allow": [],
 }
-"""Settings of all strategies for code: rounds of mending, the choice (see `CHOICES`), the limits of
-one run, and the protections that may be missing (see `CodeSandbox`)."""
+"""Settings of all strategies for code: rounds of repair, the selection (see `CHOICES`), the limits
+of one run, and the protections that may be missing (see `CodeSandbox`)."""
 _MIB: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CodeTask:
-    """What drafts are written for. `keep` tokens of the budget are kept back for the choice."""
+    """The problem of a strategy's drafts. `keep` tokens are reserved for the selection."""
 
     problem: CodeProblem
     bench: ProgramBench
@@ -187,9 +188,9 @@ class CodeTask:
 
 
 class CodeStrategy(ChatStrategy):
-    """The base of strategies for code: `write` writes drafts, one of which is chosen.
+    """The base of strategies for code: selects one of the drafts of `write`.
 
-    Raises: `BuildError` for settings that are none.
+    Raises: `BuildError` for wrong settings.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = SETTINGS
@@ -203,7 +204,7 @@ class CodeStrategy(ChatStrategy):
         self._runner = runner or _sandbox(self.name, self.settings)
 
     def work(self, question: Question) -> NodeFn:
-        """See `Strategy.work`. Raises: `BuildError` for tests that are none."""
+        """See `Strategy.work`. Raises: `BuildError` for malformed tests."""
         problem_of(question)
         return super().work(question)
 
@@ -251,7 +252,7 @@ class CodeStrategy(ChatStrategy):
 
 
 def _is_cut(chosen: Sample) -> bool:
-    """Whether a program may lack its end: it was cut off, and no test says that it is all there."""
+    """Whether a program may lack its end: it was cut off, and does not pass all tests."""
     return chosen.status == "length" and chosen.score != 1.0
 
 

@@ -1,4 +1,4 @@
-"""S*: samples mended by running them, then told apart by inputs.
+"""S*: samples repaired by running them, then separated by inputs.
 
 "S*: Test Time Scaling for Code Generation" (arXiv 2502.14382).
 """

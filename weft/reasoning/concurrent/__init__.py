@@ -1,1 +1,1 @@
-"""Workers that read one another while they write: Hogwild! and Group Think."""
+"""Workers that read one another's tokens while they write: Hogwild! and Group Think."""

@@ -1,6 +1,6 @@
 """Group Think (arXiv 2505.11107): thinkers at positions of their own, each reading all others.
 
-The words are ours. Positions are those of the local variant: one range for each thinker.
+The words are ours. Positions follow the local variant: one range for each thinker.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
         opening = f"Thinker {index + 1}: "
         return ConcurrentAttention(group, thinkers, index, "slots", opening=opening)
 
-    manner = WorkerGroupSpec(_RULES.format(count=thinkers), "", attention)
-    return WorkerGroupStrategy("group-think", model, options, thinkers, manner)
+    spec = WorkerGroupSpec(_RULES.format(count=thinkers), "", attention)
+    return WorkerGroupStrategy("group-think", model, options, thinkers, spec)

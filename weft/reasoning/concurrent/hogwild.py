@@ -1,6 +1,6 @@
 """Hogwild! Inference (arXiv 2504.06261): workers that read one another while they write.
 
-The words are ours; where the texts stand is the layout's business, and the engine's.
+The words are ours; the layout and the engine place the texts.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """The strategy `hogwild`.
 
     Settings: `workers` (default 2, at most the width), `layout` ("combined", "interleaved" or
-    "contiguous"), `nudge_tokens`: how much a worker writes until it is asked whether it does what
-    another does.
+    "contiguous"), `nudge_tokens`: tokens between two questions whether a worker repeats another's
+    work.
 
     Raises: `BuildError` for a setting that it does not have, or out of range.
     """
@@ -61,10 +61,10 @@ def make(model: ModelClient, options: ThinkOptions) -> Strategy:
         )
 
     lead = "" if layout == "contiguous" else _LEAD
-    manner = WorkerGroupSpec(
+    spec = WorkerGroupSpec(
         _RULES.format(names=", ".join(map(_name, range(workers)))), lead, attention
     )
-    return WorkerGroupStrategy("hogwild", model, options, workers, manner)
+    return WorkerGroupStrategy("hogwild", model, options, workers, spec)
 
 
 def _name(index: int) -> str:

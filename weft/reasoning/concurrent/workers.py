@@ -1,7 +1,7 @@
-"""Workers that write side by side about one question, and one answer from what they wrote.
+"""Workers that write in parallel about one question, and one answer from their texts.
 
-Where the model's engine has concurrent attention they see one another's tokens as they are written;
-elsewhere they write alone.
+Where the model's engine has concurrent attention, they see one another's tokens as they are
+written; elsewhere they write alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _BOX: Final = "\\boxed{"
 
 
 class BoxScanner:
-    r"""Feed it a text in pieces of any size: it says when a \boxed{...} that is not empty ends.
+    r"""Finds the end of a non-empty \boxed{...} in a text that is fed in pieces of any size.
 
-    Of nested boxes the innermost counts, since its end comes first.
+    Of nested boxes the innermost counts, since it ends first.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class BoxScanner:
         self._filled = False
 
     def feed(self, text: str) -> bool:
-        """Whether a box that is not empty ends in `text`."""
+        """Whether a non-empty box ends in `text`."""
         found = False
         for character in text:
             found = self._ends(character) or found
         return found
 
     def _ends(self, character: str) -> bool:
-        """Take one character; whether it ends a box that is not empty."""
+        """Whether `character` ends a non-empty box."""
         self._begun = self._begun + 1 if character == _BOX[self._begun] else character == _BOX[0]
         if self._begun == len(_BOX):
             self._begun, self._depth, self._filled = 0, 1, False
@@ -74,10 +74,10 @@ _BYTES_PER_TOKEN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroupSpec:
-    """How the workers of a group are told of one another.
+    """The prompt and attention of the workers of a group.
 
-    All read the question with `rules`, and begin their answers with `lead`; `attention` gives a
-    worker its place in the group of that name.
+    All read the question with `rules`, and begin their answers with `lead`; `attention` maps a
+    group name and a worker's index to its place in the group.
     """
 
     rules: str
@@ -87,12 +87,12 @@ class WorkerGroupSpec:
 
 @dataclass(slots=True)
 class _GroupWorker:
-    """One of them, while it writes and afterwards."""
+    """One worker, while it writes and afterwards."""
 
     index: int
     thread: ChatThread
     spent: CallProgress = field(default_factory=CallProgress)
-    said: Generation | None = None
+    reply: Generation | None = None
     found: bool = False
     boxes: BoxScanner = field(default_factory=BoxScanner)
 
@@ -105,19 +105,19 @@ class _GroupWorker:
         status: SampleStatus = "cancelled"
         if self.found:
             status = "finished"
-        elif self.said is not None:
-            status = "failed" if self.said.status == "refused" else self.said.status
+        elif self.reply is not None:
+            status = "failed" if self.reply.status == "refused" else self.reply.status
         key = answer_key(self.text, status == "finished") if self.text else None
         return Sample(self.index, self.text, key, self.spent.tokens, status)
 
 
 class WorkerGroupStrategy(ChatStrategy):
-    """`workers` write at most `options.max_tokens` each, together.
+    """Answers with `workers` that write at most `options.max_tokens` each.
 
-    The first that puts an answer into a box ends it, unless the answer has a schema. Without one
-    the model is asked for the answer, and shown what all of them wrote.
+    The first boxed answer ends the run, unless the answer has a schema. Without a boxed answer the
+    model reads all texts and answers from them.
 
-    Raises: `BuildError` for a number of workers that is below one or above the width.
+    Raises: `BuildError` for fewer than one worker, or more than the width.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class WorkerGroupStrategy(ChatStrategy):
         model: ModelClient,
         options: ThinkOptions,
         workers: int,
-        manner: WorkerGroupSpec,
+        spec: WorkerGroupSpec,
     ) -> None:
         if not 1 <= workers <= options.width:
             raise BuildError(
@@ -136,10 +136,10 @@ class WorkerGroupStrategy(ChatStrategy):
         self.name = name
         super().__init__(model, replace(options, settings={}))
         self._count = workers
-        self._manner = manner
+        self._spec = spec
 
     async def think(self, thread: ChatThread, question: Question) -> Thought:
-        layout = self._manner.attention("", 0).layout
+        layout = self._spec.attention("", 0).layout
         sees = layout in (await self.model.capabilities()).layouts
         workers = await self._write(thread, question, sees=sees)
         answer, why, cut = await self._answer(thread, question, workers)
@@ -157,33 +157,33 @@ class WorkerGroupStrategy(ChatStrategy):
     async def _write(
         self, root: ChatThread, question: Question, *, sees: bool
     ) -> list[_GroupWorker]:
-        """Let them write until each is at its end, or one has found the answer."""
+        """Run the workers until all have ended, or one has found the answer."""
         place = inside(root.context.scope, "workers")
         threads = root.branch([str(index) for index in range(self._count)], role="worker")
         workers = [_GroupWorker(index, thread) for index, thread in enumerate(threads)]
         found = asyncio.Event()
-        make = self._beside if sees else self._alone
+        make = self._concurrent if sees else self._alone
         nodes = [
             worker.thread.node(place, make(root, worker, question, found)) for worker in workers
         ]
         root.context.append(nodes)
         async with asyncio.TaskGroup() as group:
-            stopping = group.create_task(_stop(root, nodes, found))
+            stopper = group.create_task(_stop(root, nodes, found))
             for node in nodes:
                 await root.context.outcome(node.id)
-            stopping.cancel()
+            stopper.cancel()
         return workers
 
-    def _beside(
+    def _concurrent(
         self, root: ChatThread, worker: _GroupWorker, question: Question, found: asyncio.Event
     ) -> Job[None]:
         program, scope = root.context.program, root.context.scope
-        place = self._manner.attention(f"{program.id} {scope}", worker.index)
+        place = self._spec.attention(f"{program.id} {scope}", worker.index)
 
         def amend(request: ModelRequest) -> ModelRequest:
             return replace(request, attention=place)
 
-        return self._job(worker, question, found, self._manner.rules, self._manner.lead, amend)
+        return self._job(worker, question, found, self._spec.rules, self._spec.lead, amend)
 
     def _alone(
         self, _: ChatThread, worker: _GroupWorker, question: Question, found: asyncio.Event
@@ -211,7 +211,7 @@ class WorkerGroupStrategy(ChatStrategy):
                 found.set()
 
         async def write(thread: ChatThread) -> None:
-            worker.said = await thread.ask(
+            worker.reply = await thread.ask(
                 "write",
                 conversation(question, rules, question_text(question)),
                 max_tokens=self._share,
@@ -225,7 +225,7 @@ class WorkerGroupStrategy(ChatStrategy):
 
     @property
     def _share(self) -> int:
-        """How many tokens a worker may write; the rest of the budget is for the answer."""
+        """The tokens that a worker may write; the rest of the budget is for the answer."""
         options = self.options
         share = max(1, (options.cap - options.kept) // self._count)
         path_left = options.path_left(options.kept)
@@ -234,32 +234,32 @@ class WorkerGroupStrategy(ChatStrategy):
     async def _answer(
         self, root: ChatThread, question: Question, workers: Sequence[_GroupWorker]
     ) -> tuple[str, str, bool]:
-        """The answer, how it came about, and whether it is cut off."""
+        """The answer, its origin in words, and whether it is cut off."""
         for worker in workers:
             if worker.found:
                 return worker.text.strip(), f"worker {worker.index} found an answer", False
         wrote = [worker for worker in workers if worker.text.strip()]
-        reasons = {worker.said.reason: None for worker in workers if worker.said is not None}
+        reasons = {worker.reply.reason: None for worker in workers if worker.reply is not None}
         if not wrote:
             raise ReasoningError(f"no worker wrote anything: {'; '.join(reasons)}")
-        said = await root.ask(
+        reply = await root.ask(
             "answer",
             conversation(question, _ANSWER, await self._shown(root, question, wrote)),
             max_tokens=self.options.answer_tokens,
             schema=question.schema,
             temperature=0.0,
         )
-        if said.ok:
+        if reply.ok:
             why = f"asked for the answer after {len(wrote)} workers had written"
-            return said.text, why, said.cut
+            return reply.text, why, reply.cut
         longest = max(wrote, key=lambda worker: len(worker.text))
-        cut = longest.said is None or longest.said.status != "finished"
-        return longest.text.strip(), f"what worker {longest.index} wrote: {said.reason}", cut
+        cut = longest.reply is None or longest.reply.status != "finished"
+        return longest.text.strip(), f"what worker {longest.index} wrote: {reply.reason}", cut
 
     async def _shown(
         self, root: ChatThread, question: Question, wrote: Sequence[_GroupWorker]
     ) -> str:
-        """The question and the end of what each wrote, as far as there is room."""
+        """The question and the end of each worker's text, as far as there is room."""
         text = question_text(question)
         used = await root.measure(_ANSWER + question.system + text)
         room = max(0, root.window - self.options.answer_tokens - used)

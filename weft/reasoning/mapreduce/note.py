@@ -1,4 +1,4 @@
-"""Notes on parts of documents: read from what a model wrote, weighed, grouped."""
+"""Notes on parts of documents: parsing, weighing and grouping."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from weft.reasoning.evidence import Evidence
 from weft.reasoning.parsing import object_with, read_labels
 
 NOTHING: Final = "NO INFORMATION"
-"""What a model writes where a part says nothing about the question."""
+"""What a model writes for a part that says nothing about the question."""
 
 MOST_QUOTES: Final = 3
 HIGHEST: Final = 5.0
 UNSURE: Final = 1.0
-"""The confidence of a note that does not say how sure it is."""
+"""The confidence of a note that does not state one."""
 
 _LABELS: Final = ("Information", "Quote", "Rationale", "Answer", "Confidence", "Sources")
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
@@ -27,7 +27,7 @@ _QUOTE_CHARS: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a part says about the question. `confidence` is from 0 to 5, by the model's own word."""
+    """What a part says about the question. `confidence`, from 0 to 5, is the model's own."""
 
     information: str
     answer: str = ""
@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class UncheckedNote:
-    """A note as it was written: `quotes` and `sources` are claims that nobody has checked yet."""
+    """A note as the model wrote it: `quotes` and `sources` are unchecked claims."""
 
     note: Note
     quotes: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class UncheckedNote:
 
 
 def note_schema(*, quotes: bool) -> JsonSchema:
-    """What a model's note can be held to; with `quotes` of the text, else with its sources."""
+    """The schema of a note, with `quotes` of the text or with its sources."""
     quote = {"type": "array", "items": _text(_QUOTE_CHARS), "maxItems": MOST_QUOTES}
     properties: dict[str, Any] = {
         "information": _text(_INFORMATION_CHARS),
@@ -64,14 +64,14 @@ def note_schema(*, quotes: bool) -> JsonSchema:
 
 
 def _text(chars: int) -> JsonSchema:
-    """A text that leaves room for the rest of the note."""
+    """A string schema whose limit leaves room for the rest of the note."""
     return {"type": "string", "maxLength": chars}
 
 
 def read_note(text: str) -> UncheckedNote | None:
-    """The note in what a model wrote: JSON, labelled lines, or any words. None: nothing was found.
+    """The note in a model's output: JSON, labelled lines, or plain text. None: it says nothing.
 
-    Words in no form at all are information of which the model is unsure.
+    Plain text is information with the confidence `UNSURE`.
     """
     parts = _from_json(text) or _from_labels(text)
     information = parts["information"].strip()
@@ -118,7 +118,7 @@ def _from_labels(text: str) -> dict[str, Any]:
 
 
 def _words(value: object) -> str:
-    """A JSON value as text; None is none."""
+    """A JSON value as text; None becomes empty."""
     return "" if value is None else value if isinstance(value, str) else str(value)
 
 
@@ -131,22 +131,22 @@ _WORDS: Final = re.compile(r"\w+")
 
 
 def weigh(notes: Sequence[Note]) -> tuple[tuple[str, float], ...]:
-    """Each answer of `notes` with the sum of the confidence behind it, the heaviest first.
+    """Each answer of `notes` with the sum of its confidence, the heaviest first.
 
-    Answers of the same words, in whatever case, are one, spelt as its surest note spells it; at
-    equal weight the one that was read first comes first.
+    Answers of the same words, in any case, count as one, in the spelling of the surest note; of
+    equal weights the earlier comes first.
     """
     weights: dict[str, float] = {}
-    spelt: dict[str, Note] = {}
+    surest_note: dict[str, Note] = {}
     for note in notes:
         words = " ".join(_WORDS.findall(note.answer.casefold()))
         if not words or note.answer.upper().startswith(NOTHING):
             continue
         weights[words] = weights.get(words, 0.0) + note.confidence
-        if words not in spelt or note.confidence > spelt[words].confidence:
-            spelt[words] = note
+        if words not in surest_note or note.confidence > surest_note[words].confidence:
+            surest_note[words] = note
     order = sorted(weights, key=lambda words: -weights[words])
-    return tuple((spelt[words].answer, weights[words]) for words in order)
+    return tuple((surest_note[words].answer, weights[words]) for words in order)
 
 
 def surest(notes: Sequence[Note], keep: int) -> list[Note]:
@@ -156,7 +156,7 @@ def surest(notes: Sequence[Note], keep: int) -> list[Note]:
 
 
 def fitting_groups(sizes: Sequence[int], room: int) -> list[range]:
-    """Neighbours in groups that fit into `room` together; one that fits into none is alone."""
+    """Groups of neighbours that fit into `room` together; a note that is too large is alone."""
     groups: list[range] = []
     start = filled = 0
     for place, size in enumerate(sizes):

@@ -1,7 +1,7 @@
-"""The parts of documents, cut where a reader would, and notes whose quotes were looked up in them.
+"""Splits documents into parts at natural boundaries, and checks the quotes of notes.
 
-Parts put together are all of the text, in order. A quote need not be spelt exactly: blanks, case
-and the kind of quotation marks may differ.
+The parts together are the whole text, in order. A quote may differ from the text in blanks, case
+and quotation marks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.reasoning.mapreduce.note import Note, UncheckedNote
 from weft.reasoning.question import Document
 
 LEAST_CHARS: Final = 4
-"""Shorter quotes stand anywhere, and prove nothing."""
+"""The shortest quote that proves something; shorter ones occur anywhere."""
 
 _SAME: Final = str.maketrans(
     "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2013\u2014\u00a0", '\'\'""""-- '
@@ -27,7 +27,7 @@ _AROUND: Final = " \t\r\n\"'\u201c\u201d\u2018\u2019\u00ab\u00bb.\u2026"
 
 
 def locate(text: str, quote: str, start: int, end: int) -> tuple[int, int] | None:
-    """The range of `quote` in `text`, between `start` and `end`; None: it does not stand there."""
+    """The range of `quote` in `text` between `start` and `end`, or None."""
     wanted = quote.strip(_AROUND)
     if len(wanted) < LEAST_CHARS:
         return None
@@ -43,37 +43,37 @@ def locate(text: str, quote: str, start: int, end: int) -> tuple[int, int] | Non
 
 
 def _plain(text: str) -> tuple[str, list[int]]:
-    """`text` in one case, each run of blanks as one, and where each of its characters stood."""
-    letters: list[str] = []
+    """`text` in one case, with single blanks, and the original index of each character."""
+    characters: list[str] = []
     places: list[int] = []
     for place, letter in enumerate(text.translate(_SAME)):
         if letter.isspace():
-            if letters and letters[-1] == " ":
+            if characters and characters[-1] == " ":
                 continue
             letter = " "
         for folded in letter.casefold():
-            letters.append(folded)
+            characters.append(folded)
             places.append(place)
-    return "".join(letters), places
+    return "".join(characters), places
 
 
 Measure = Callable[[str], Awaitable[int]]
-"""How many tokens a text has."""
+"""Counts the tokens of a text."""
 
 _CHARS_PER_TOKEN: Final = 5.0
 _SHRINK: Final = 0.95
 _BOUNDARIES: Final = tuple(
     map(re.compile, (r"\n[ \t]*\n+", r"\n", r"[.!?][\"')\]]?\s+|[\u3002\uff01\uff1f]", r"\s+"))
 )
-"""Ends of paragraphs, lines, sentences, words; the first kind that is found is taken."""
+"""Ends of paragraphs, lines, sentences, words; the first kind found is used."""
 _JOINER: Final = "\u200d"
 
 
 async def split(text: str, limit: int, measure: Measure) -> tuple[tuple[int, int], ...]:
-    """The `(start, end)` of each stretch of `text`, in characters.
+    """The `(start, end)` of each part of `text`, in characters.
 
-    None has more than `limit` tokens (at least 1), unless a single character has. Text is measured
-    about twice, in pieces.
+    A part has at most `limit` tokens (at least 1), unless it is a single character. Measures the
+    text about twice, in pieces.
     """
     spans: list[tuple[int, int]] = []
     start, rate = 0, _CHARS_PER_TOKEN
@@ -87,7 +87,7 @@ async def split(text: str, limit: int, measure: Measure) -> tuple[tuple[int, int
 
 
 async def _cut(text: str, start: int, limit: int, measure: Measure, chars: int) -> tuple[int, int]:
-    """Where the stretch from `start` ends, about `chars` further at most, and its tokens."""
+    """The end of the part from `start`, after at most `chars` characters, and its tokens."""
     while True:
         end = boundary(text, start, start + chars)
         tokens = await measure(text[start:end])
@@ -110,7 +110,7 @@ def boundary(text: str, start: int, end: int) -> int:
 
 
 def _whole_character(text: str, start: int, end: int) -> int:
-    """`end`, moved back out of a character that is written as several."""
+    """`end`, moved back out of a character of several code points."""
     cut = end
     while cut > start + 1 and _continues(text, cut):
         cut -= 1
@@ -123,7 +123,7 @@ def _continues(text: str, place: int) -> bool:
 
 
 MOST_SOURCES: Final = 8
-"""How many sources a merged note keeps."""
+"""The number of sources that a merged note keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +139,14 @@ class DocumentPart:
         return self.document.text[self.start : self.end]
 
     def evidence(self, start: int, end: int) -> Evidence:
-        """A range of the document, which has no marker yet."""
+        """The evidence of a range of the document, without a marker."""
         return Evidence("", self.document.name, start, end, self.document.text[start:end])
 
 
 async def parts_of(
     documents: Sequence[Document], limit: int, measure: Measure
 ) -> list[DocumentPart]:
-    """All `documents` in parts of at most `limit` tokens, in order; blank ones are left out."""
+    """All `documents` in parts of at most `limit` tokens, in order, without blank parts."""
     return [
         part
         for document in documents
@@ -156,7 +156,7 @@ async def parts_of(
 
 
 def looked_up(written: UncheckedNote, part: DocumentPart) -> Note:
-    """The note on `part` with those of its quotes that stand there; else the part is its source."""
+    """The note on `part` with its quotes that the part contains; without any it cites the part."""
     ranges = dict.fromkeys(
         found
         for quote in written.quotes
@@ -167,7 +167,7 @@ def looked_up(written: UncheckedNote, part: DocumentPart) -> Note:
 
 
 def numbered(notes: Sequence[Note]) -> list[Note]:
-    """`notes` with markers for all of their evidence: `1`, `2` and so on."""
+    """`notes` with numbered markers for all of their evidence, from `1`."""
     numbers = count(1)
     return [
         replace(
@@ -179,9 +179,9 @@ def numbered(notes: Sequence[Note]) -> list[Note]:
 
 
 def merged(written: UncheckedNote, markers: Sequence[str], notes: Sequence[Note]) -> Note:
-    """The note that stands for `notes`, with the sources it names by `markers`.
+    """The note that replaces `notes`, with the sources that its `markers` name.
 
-    One that names none of theirs keeps all, the surest notes' first.
+    Without a known marker it keeps all sources, those of the surest notes first.
     """
     known = {piece.marker: piece for note in notes for piece in note.evidence}
     named = [known[marker] for marker in dict.fromkeys(markers) if marker in known]

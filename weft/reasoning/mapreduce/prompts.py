@@ -1,7 +1,7 @@
-"""What models are told when they map, collapse and reduce.
+"""Prompts of the steps map, collapse and reduce.
 
 The four steps and the note's form follow LLMxMapReduce (arXiv 2410.09342); the words are ours.
-Change a word, and the version changes with it: figures name the version.
+Change the version with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ _FORM: Final = "Write one JSON object with these keys in lower case{plural}."
 
 
 def map_messages(question: Question, name: str, part: str, *, json: bool) -> tuple[Message, ...]:
-    """Asks for a note on `part` of the document `name`; `json`: the output is held to a schema."""
-    asked = f"A part of {_named(name)}:\n{fence(part)}\n\nQuestion:\n{fence(question.text)}"
-    return conversation(question, _MAP + _form(json, ", and quotes as a list"), asked)
+    """Asks for a note on `part` of the document `name`; `json`: as JSON, by a schema."""
+    text = f"A part of {_named(name)}:\n{fence(part)}\n\nQuestion:\n{fence(question.text)}"
+    return conversation(question, _MAP + _form(json, ", and quotes as a list"), text)
 
 
 def collapse_messages(
     question: Question, notes: Sequence[Note], *, json: bool
 ) -> tuple[Message, ...]:
-    """Asks for one note that says what `notes` say."""
-    return conversation(question, _COLLAPSE + _form(json, ""), _asked(question, notes))
+    """Asks for one note that merges `notes`."""
+    return conversation(question, _COLLAPSE + _form(json, ""), _prompt(question, notes))
 
 
 def reduce_messages(question: Question, notes: Sequence[Note]) -> tuple[Message, ...]:
@@ -84,11 +84,11 @@ def reduce_messages(question: Question, notes: Sequence[Note]) -> tuple[Message,
     rules = _REDUCE
     if question.schema is not None:
         rules = rules.rpartition("\n\n")[0] + "\n\nAnswer with JSON of the form that is asked for."
-    return conversation(question, rules, _asked(question, notes, conflicts(notes)))
+    return conversation(question, rules, _prompt(question, notes, conflicts(notes)))
 
 
 def conflicts(notes: Sequence[Note]) -> str:
-    """What `notes` answer, where they contradict one another, with the weight of each answer."""
+    """The contradicting answers of `notes` with their weights; empty where the notes agree."""
     ranked = weigh(notes)[:_MOST_ANSWERS]
     if len(ranked) < 2:
         return ""
@@ -98,7 +98,7 @@ def conflicts(notes: Sequence[Note]) -> str:
 
 
 def shown(note: Note, number: int) -> str:
-    """A note as the next step reads it. Only its sources have numbers in square brackets."""
+    """A note in the prompt of the next step. Only its sources have numbers in square brackets."""
     lines = [f"Note {number} (confidence {note.confidence:g} of {HIGHEST:.0f})"]
     lines.append(f"Information: {without_markers(note.information)}")
     if note.rationale:
@@ -106,14 +106,14 @@ def shown(note: Note, number: int) -> str:
     if note.answer:
         lines.append(f"Answer: {without_markers(note.answer)}")
     for piece in note.evidence:
-        said = without_markers(" ".join(piece.text.split()))
-        if len(said) > _QUOTE_CHARS:
-            said = said[:_QUOTE_CHARS] + "..."
-        lines.append(f'Source [{piece.marker}]: "{said}" ({_named(piece.document)})')
+        quote = without_markers(" ".join(piece.text.split()))
+        if len(quote) > _QUOTE_CHARS:
+            quote = quote[:_QUOTE_CHARS] + "..."
+        lines.append(f'Source [{piece.marker}]: "{quote}" ({_named(piece.document)})')
     return "\n".join(lines)
 
 
-def _asked(question: Question, notes: Sequence[Note], weighed: str = "") -> str:
+def _prompt(question: Question, notes: Sequence[Note], weighed: str = "") -> str:
     listed = "\n\n".join(shown(note, number) for number, note in enumerate(notes, 1))
     listed = fence(listed or "No part of the text says anything about the question.")
     parts = (f"Notes:\n{listed}", weighed, f"Question:\n{fence(question.text)}")
@@ -121,7 +121,7 @@ def _asked(question: Question, notes: Sequence[Note], weighed: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """`text` as one short line in which nothing reads like a marker."""
+    """`text` as one short line without anything that reads like a marker."""
     return " ".join(without_markers(text).split())[:_LINE_CHARS]
 
 

@@ -36,15 +36,16 @@ from weft.reasoning.thought import Thought
 _LEAST_PART: Final = 32
 _LEAST_NOTE: Final = 48
 _SLACK: Final = 32
-"""Tokens of a prompt beside its words: roles, and what changes when texts are put together."""
+"""Tokens of a prompt beyond its words: roles, and changes where texts are joined."""
 
 _SOURCE: Final = re.compile(r"\w+")
 
 
 class MapReduceStrategy(ChatStrategy):
-    """Settings: `part_tokens` and `note_tokens`, how long a part and a note are at most; `parts`.
+    """Answers from documents longer than the window.
 
-    A part is shorter where the window is small. `parts`: how many are read at most.
+    Settings: `part_tokens` and `note_tokens`, the limits of a part and of a note (a part is shorter
+    where the window is small); `parts`, the number of parts read at most.
     """
 
     name = "map-reduce"
@@ -56,7 +57,7 @@ class MapReduceStrategy(ChatStrategy):
 
 
 class _MapReduceRun:
-    """The work on one question."""
+    """The map-reduce of one question."""
 
     def __init__(self, strategy: MapReduceStrategy, thread: ChatThread, question: Question) -> None:
         self._options = strategy.options
@@ -68,9 +69,9 @@ class _MapReduceRun:
         self._lost: list[str] = []
 
     async def answer(self) -> Thought:
-        notes = await self._mapped(await self._parts())
-        notes = await self._fitting(numbered(notes))
-        return await self._reduced(notes)
+        notes = await self._map(await self._parts())
+        notes = await self._fit(numbered(notes))
+        return await self._reduce(notes)
 
     async def _parts(self) -> list[DocumentPart]:
         room = await self._room(map_messages(self._question, "", "", json=True), self._note_tokens)
@@ -92,22 +93,22 @@ class _MapReduceRun:
             )
         return parts[:most]
 
-    async def _mapped(self, parts: Sequence[DocumentPart]) -> list[Note]:
-        """A note on each of `parts` that says something, in their order."""
+    async def _map(self, parts: Sequence[DocumentPart]) -> list[Note]:
+        """The notes on those of `parts` that say something, in order."""
         share = min(self._note_tokens, self._spendable // max(1, len(parts)))
-        jobs = [(f"part{n}", self._mapping(part, share)) for n, part in enumerate(parts, 1)]
+        jobs = [(f"part{n}", self._map_job(part, share)) for n, part in enumerate(parts, 1)]
         found = await self._thread.fork("map", jobs, role="map") if jobs else ()
         failed = sum(note is None for note in found)
         if failed:
             self._lost.append(f"{failed} of {len(parts)} parts could not be read")
         return [note for notes in found for note in notes or ()]
 
-    def _mapping(self, part: DocumentPart, share: int) -> Job[tuple[Note, ...]]:
+    def _map_job(self, part: DocumentPart, share: int) -> Job[tuple[Note, ...]]:
         async def read(thread: ChatThread) -> tuple[Note, ...]:
             messages = map_messages(
                 self._question, part.document.name, part.text, json=thread.constrains
             )
-            text = await self._said(thread, "read", messages, share, quotes=True)
+            text = await self._ask(thread, "read", messages, share, quotes=True)
             written = read_note(text)
             notes = () if written is None else (looked_up(written, part),)
             thread.returns(notes[0].information if notes else "")
@@ -115,8 +116,8 @@ class _MapReduceRun:
 
         return read
 
-    async def _fitting(self, notes: list[Note]) -> list[Note]:
-        """As many notes as the last prompt has room for; neighbours are merged until they fit."""
+    async def _fit(self, notes: list[Note]) -> list[Note]:
+        """`notes`, merged with their neighbours until all fit into the last prompt."""
         room = await self._room(reduce_messages(self._question, ()), self._options.answer_tokens)
         for number in range(1, self._options.rounds + 1):
             sizes = await self._sizes(notes)
@@ -128,12 +129,12 @@ class _MapReduceRun:
             groups = fitting_groups(sizes, inside)
             if len(groups) == len(notes):
                 break
-            notes = await self._collapsed(number, [[notes[n] for n in group] for group in groups])
-        return await self._dropped(notes, room)
+            notes = await self._collapse(number, [[notes[n] for n in group] for group in groups])
+        return await self._drop(notes, room)
 
-    async def _collapsed(self, number: int, groups: Sequence[list[Note]]) -> list[Note]:
+    async def _collapse(self, number: int, groups: Sequence[list[Note]]) -> list[Note]:
         share = min(self._note_tokens, self._spendable // len(groups))
-        jobs = [(f"group{n}", self._merging(group, share)) for n, group in enumerate(groups, 1)]
+        jobs = [(f"group{n}", self._merge_job(group, share)) for n, group in enumerate(groups, 1)]
         found = await self._thread.fork(f"collapse{number}", jobs, role="collapse")
         kept: list[Note] = []
         for group, note in zip(groups, found, strict=True):
@@ -144,12 +145,12 @@ class _MapReduceRun:
             kept.append(note or surest(group, 1)[0])
         return kept
 
-    def _merging(self, group: list[Note], share: int) -> Job[Note]:
+    def _merge_job(self, group: list[Note], share: int) -> Job[Note]:
         async def merge(thread: ChatThread) -> Note:
             if len(group) == 1:
                 return group[0]
             messages = collapse_messages(self._question, group, json=thread.constrains)
-            text = await self._said(thread, "merge", messages, share, quotes=False)
+            text = await self._ask(thread, "merge", messages, share, quotes=False)
             written = read_note(text)
             if written is None:
                 return surest(group, 1)[0]
@@ -159,8 +160,8 @@ class _MapReduceRun:
 
         return merge
 
-    async def _dropped(self, notes: list[Note], room: int) -> list[Note]:
-        """What is left when merging does not help: the surest notes that fit, and at least one."""
+    async def _drop(self, notes: list[Note], room: int) -> list[Note]:
+        """The surest notes that fit, at least one, where merging does not help."""
         sizes = dict(zip(map(id, notes), await self._sizes(notes), strict=True))
         room -= await self._thread.measure(conflicts(notes))
         keep = len(notes)
@@ -177,20 +178,21 @@ class _MapReduceRun:
     async def _fits(self, notes: Sequence[Note], sizes: Sequence[int], room: int) -> bool:
         return sum(sizes) + await self._thread.measure(conflicts(notes)) <= room
 
-    async def _reduced(self, notes: list[Note]) -> Thought:
+    async def _reduce(self, notes: list[Note]) -> Thought:
         messages = reduce_messages(self._question, notes)
-        said = await self._thread.ask(
+        reply = await self._thread.ask(
             "reduce", messages, max_tokens=self._options.answer_tokens, schema=self._question.schema
         )
         why = f"{len(notes)} notes were reduced"
-        answer, cut = said.text, said.cut
-        if not said.ok:
+        answer, cut = reply.text, reply.cut
+        if not reply.ok:
             cut = False
             ranked = weigh(notes)
             if not ranked:
-                raise ReasoningError(f"there is no answer: {said.reason}")
+                raise ReasoningError(f"there is no answer: {reply.reason}")
             answer = ranked[0][0]
-            why = f"the surest answer of {len(notes)} notes: {said.reason or 'nothing was written'}"
+            cause = reply.reason or "nothing was written"
+            why = f"the surest answer of {len(notes)} notes: {cause}"
         known = tuple(piece for note in notes for piece in note.evidence)
         cited = CitedAnswer(answer) if self._question.schema else check_markers(answer, known)
         why += cited.remarks(known, "all that it was made of is listed")
@@ -203,7 +205,7 @@ class _MapReduceRun:
             cut=cut,
         )
 
-    async def _said(
+    async def _ask(
         self,
         thread: ChatThread,
         name: str,
@@ -212,18 +214,18 @@ class _MapReduceRun:
         *,
         quotes: bool,
     ) -> str:
-        """What the model says. Raises: `ReasoningError` when it cannot be asked."""
+        """The text of the model's answer. Raises: `ReasoningError` when the call fails."""
         schema = note_schema(quotes=quotes)
-        said = await thread.ask(name, messages, max_tokens=share, keep=thread.kept, schema=schema)
-        if said.status in ("failed", "refused"):
-            raise ReasoningError(said.reason)
-        return said.text
+        reply = await thread.ask(name, messages, max_tokens=share, keep=thread.kept, schema=schema)
+        if reply.status in ("failed", "refused"):
+            raise ReasoningError(reply.reason)
+        return reply.text
 
     @property
     def _spendable(self) -> int:
         return max(0, self._thread.tokens_left - self._thread.kept)
 
     async def _room(self, messages: Sequence[Message], answer_tokens: int) -> int:
-        """How many tokens may be added to `messages` so that an answer still fits."""
+        """The tokens that may be added to `messages` so that an answer still fits."""
         prompt = "\n".join(message.content for message in messages)
         return self._thread.window - answer_tokens - await self._thread.measure(prompt) - _SLACK

@@ -1,1 +1,1 @@
-"""Questions to a knowledge graph: decompose, retrieval chains side by side, verify, answer."""
+"""Questions to a knowledge graph: decompose, parallel retrieval chains, verify, answer."""

@@ -1,6 +1,6 @@
-"""One retrieval chain: think, ask the graph, read its facts, until there is an answer.
+"""One retrieval chain: think, query the graph, read its facts, until there is an answer.
 
-Two spellings of a step are read: JSON and labelled lines.
+Steps are read as JSON or as labelled lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal
 from weft.core.values import JsonSchema, Message
 from weft.reasoning.chat.thread import ChatThread
 from weft.reasoning.mirage.graph import KnowledgeGraph
-from weft.reasoning.mirage.prompts import LAST, UNREADABLE, ChainFinding, chain_messages, told
+from weft.reasoning.mirage.prompts import LAST, UNREADABLE, ChainFinding, chain_messages, facts_text
 from weft.reasoning.parsing import object_with, read_labels
 from weft.reasoning.question import Question
 
@@ -37,7 +37,7 @@ STEP_SCHEMA: Final[JsonSchema] = {
     "required": ["thought", "action", "entity", "other", "answer"],
     "additionalProperties": False,
 }
-"""What a model's step can be held to. `other` is a relation to look for, or a second entity."""
+"""The schema of a step. `other` is a relation to look for, or a second entity."""
 
 LAST_SCHEMA: Final[JsonSchema] = {
     "type": "object",
@@ -49,7 +49,7 @@ LAST_SCHEMA: Final[JsonSchema] = {
     "required": ["thought", "action", "answer"],
     "additionalProperties": False,
 }
-"""What a model's last step can be held to."""
+"""The schema of a chain's last step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class RetrievalStep:
 
 
 def read_step(text: str) -> RetrievalStep | None:
-    """The first step in `text`; None: there is none. A call counts more than an answer after it:
+    """The first step in `text`, or None.
 
-    the answer was written before its result was known.
+    A query counts before an answer after it, which was written before the query's result.
     """
     written = object_with(("action",), text)
     if written is not None:
@@ -107,7 +107,7 @@ def _name(text: str) -> str:
 
 
 MOST_NAMED: Final = 12
-"""Entities that a prompt lists because the question names them."""
+"""The most entities that a prompt lists because the question names them."""
 
 _MARK: Final = re.compile(r"\bT(\d{1,9})\b")
 _MISSING: Final = "The graph has nothing of that name."
@@ -115,9 +115,9 @@ _MISSING: Final = "The graph has nothing of that name."
 
 @dataclass(frozen=True, slots=True)
 class ChainLimits:
-    """How far a chain may go: `steps` of at most `step_tokens`, ways of `hops` facts.
+    """The limits of a chain: `steps` of at most `step_tokens`, paths of at most `hops` facts.
 
-    A look-up tells `facts` at most. `keep` tokens are left for others.
+    A look-up returns at most `facts`. `keep` tokens of the budget are reserved for others.
     """
 
     steps: int
@@ -128,7 +128,7 @@ class ChainLimits:
 
 
 class RetrievalChain:
-    """The chain that answers `part` of `question` from `graph`."""
+    """The chain of queries that answers `part` of `question` from `graph`."""
 
     def __init__(
         self, graph: KnowledgeGraph, question: Question, part: str, limits: ChainLimits
@@ -137,10 +137,10 @@ class RetrievalChain:
         self._question = question
         self._part = part
         self._limits = limits
-        self._told: dict[int, None] = {}
+        self._retrieved: dict[int, None] = {}
 
     async def run(self, thread: ChatThread) -> ChainFinding:
-        """What it comes to. A chain that never answers has no answer, but the facts it was told."""
+        """The chain's finding: its answer, which may be empty, and the facts it retrieved."""
         limits = self._limits
         named = self._graph.named_in(self._part, MOST_NAMED)
         messages = list(chain_messages(self._question, self._part, named, json=thread.constrains))
@@ -149,27 +149,27 @@ class RetrievalChain:
             last = number == limits.steps
             if last:
                 messages[-1] = Message("user", f"{messages[-1].content}\n\n{LAST}")
-            said = await thread.ask(
+            reply = await thread.ask(
                 f"step{number}",
                 messages,
                 max_tokens=limits.step_tokens,
                 keep=limits.keep,
                 schema=LAST_SCHEMA if last else STEP_SCHEMA,
             )
-            if not said.ok:
+            if not reply.ok:
                 break
-            step = read_step(said.text)
+            step = read_step(reply.text)
             if step is not None and step.action == "answer":
                 answer = step.answer
                 break
             if step is None and last:
-                answer = said.text
-            reply = UNREADABLE if step is None else self._reply(step)
-            messages += [Message("assistant", said.text), Message("user", reply)]
+                answer = reply.text
+            message = UNREADABLE if step is None else self._facts_message(step)
+            messages += [Message("assistant", reply.text), Message("user", message)]
         thread.returns(answer)
-        return ChainFinding(self._part, answer, self._cited(answer), tuple(self._told), number)
+        return ChainFinding(self._part, answer, self._cited(answer), tuple(self._retrieved), number)
 
-    def _reply(self, step: RetrievalStep) -> str:
+    def _facts_message(self, step: RetrievalStep) -> str:
         limits, graph = self._limits, self._graph
         entity = graph.find(step.entity)
         if entity is None:
@@ -181,17 +181,17 @@ class RetrievalChain:
             numbers = graph.between(entity, other, hops=limits.hops, most=limits.facts)
         else:
             numbers = graph.around(entity, step.other, limits.facts)
-        self._told.update(dict.fromkeys(numbers))
-        return told({number: graph.triple(number) for number in numbers})
+        self._retrieved.update(dict.fromkeys(numbers))
+        return facts_text({number: graph.triple(number) for number in numbers})
 
     def _cited(self, answer: str) -> tuple[int, ...]:
-        """The facts that `answer` names, those that it was not told left out."""
+        """The facts that `answer` names and the chain retrieved."""
         named = dict.fromkeys(int(number) - 1 for number in _MARK.findall(answer))
-        return tuple(number for number in named if number in self._told)
+        return tuple(number for number in named if number in self._retrieved)
 
 
 def facts_of(findings: Sequence[ChainFinding], most: int) -> list[int]:
-    """The facts that `findings` rest on: those they cite first, and then those they were told."""
+    """The facts of `findings`: cited ones first, then the other retrieved ones."""
     cited = [number for finding in findings for number in finding.cited]
-    seen = [number for finding in findings for number in finding.told]
-    return list(dict.fromkeys([*cited, *seen]))[:most]
+    retrieved = [number for finding in findings for number in finding.retrieved]
+    return list(dict.fromkeys([*cited, *retrieved]))[:most]

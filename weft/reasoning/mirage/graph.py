@@ -1,7 +1,7 @@
-"""A knowledge graph of triples, from JSON, JSON lines, CSV or TSV, held in networkx.
+"""A knowledge graph of triples, from JSON, JSON lines, CSV or TSV, based on networkx.
 
-Every triple knows which characters of which document state it. Answers come in the order in which
-triples were given.
+Every triple records its source: a range of characters of a document. Results keep the order of the
+triples.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A fact, and the characters `start` to `end` of the document that state it."""
+    """A fact, and its source: the characters `start` to `end` of a document."""
 
     subject: str
     relation: str
@@ -55,7 +55,7 @@ def read_triples(document: Document) -> tuple[Triple, ...]:
     JSON is a list of triples, alone or the first member of an object, or a triple on each line.
     Anything else is CSV, separated by tabs, semicolons or commas, with a header or without.
 
-    Raises: `InputError`, which names the place, for what is no triple.
+    Raises: `InputError` with the position of a malformed triple.
     """
     is_json = document.text.lstrip(_BLANK).startswith(("[", "{"))
     spans = _from_json(document) if is_json else _from_csv(document)
@@ -96,7 +96,7 @@ def _skip(text: str, place: int) -> int:
 
 
 def _triple(value: Any) -> tuple[str, str, str] | None:
-    """The three texts of a triple as JSON has it; None: it is none."""
+    """The three texts of a triple in JSON, or None."""
     if isinstance(value, Mapping):
         value = [next((value[n] for n in names if n in value), None) for names in _NAMES]
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != len(_NAMES):
@@ -136,7 +136,7 @@ def _from_csv(document: Document) -> Iterator[TripleSpan]:
 
 
 def _header(row: Sequence[str]) -> tuple[int, ...] | None:
-    """The columns of the three parts, when `row` names them."""
+    """The columns of the three parts, if `row` is a header."""
     cells = [cell.strip().lstrip("\ufeff").casefold() for cell in row]
     found = [next((cells.index(n) for n in names if n in cells), None) for names in _NAMES]
     return tuple(place for place in found if place is not None) if None not in found else None
@@ -144,21 +144,21 @@ def _header(row: Sequence[str]) -> tuple[int, ...] | None:
 
 def _wrong(document: Document, place: int, what: str) -> InputError:
     line = document.text.count("\n", 0, place) + 1
-    said = " ".join(document.text[place : place + 60].split())
-    return InputError(f"{document.name}:{line}: {said!r} {what}", hint=_REMEDY)
+    excerpt = " ".join(document.text[place : place + 60].split())
+    return InputError(f"{document.name}:{line}: {excerpt!r} {what}", hint=_REMEDY)
 
 
 _WORD: Final = re.compile(r"\w+")
 _LEAST_OVERLAP: Final = 0.5
 _LEAST_LIKENESS: Final = 0.8
 _MOST_FUZZY: Final = 5_000
-"""Names that are compared letter by letter; in a larger graph only words count."""
+"""The largest number of names for a fuzzy search; in a larger graph only whole words match."""
 
-_WAYS: Final = 3
+_PATHS: Final = 3
 
 
 class KnowledgeGraph:
-    """The graph of `triples`. Names of the same words are one entity, in whatever case."""
+    """The graph of `triples`. Names of the same words, in any case, are one entity."""
 
     def __init__(self, triples: Sequence[Triple]) -> None:
         self._triples = tuple(triples)
@@ -187,7 +187,7 @@ class KnowledgeGraph:
         return self._triples[number]
 
     def find(self, name: str) -> str | None:
-        """The entity's name as the graph spells it, that is most like `name`; None: none is."""
+        """The entity whose name is most similar to `name`, or None."""
         wanted = _key(name)
         if wanted in self._names:
             return self._names[wanted]
@@ -203,15 +203,15 @@ class KnowledgeGraph:
         return None
 
     def named_in(self, text: str, most: int) -> tuple[str, ...]:
-        """The entities whose whole names stand in `text`, the longest first, at most `most`."""
-        said = f" {_key(text)} "
-        found = [entity for entity in self._names if entity and f" {entity} " in said]
+        """The entities whose whole names occur in `text`, the longest first, at most `most`."""
+        padded = f" {_key(text)} "
+        found = [entity for entity in self._names if entity and f" {entity} " in padded]
         return tuple(self._names[entity] for entity in sorted(found, key=len, reverse=True)[:most])
 
     def around(self, name: str, relation: str = "", most: int = 12) -> tuple[int, ...]:
-        """The numbers of the triples about the entity `name`, which `find` gave.
+        """The numbers of the triples about the entity `name`, as `find` returns it.
 
-        Those whose relation is most like `relation` come first; else in the order given.
+        Triples with a relation like `relation` come first, the others in their original order.
         """
         wanted = set(_key(relation).split())
         entity = _key(name)
@@ -223,17 +223,17 @@ class KnowledgeGraph:
         return tuple(sorted(numbers, key=lambda number: -likeness[number])[:most])
 
     def between(self, one: str, other: str, *, hops: int, most: int = 12) -> tuple[int, ...]:
-        """The numbers of the triples on the shortest ways of at most `hops` triples, way by way."""
+        """The numbers of the triples on the shortest paths of at most `hops` triples."""
         ends = (_key(one), _key(other))
         if ends[0] == ends[1] or not all(end in self._graph for end in ends):
             return ()
         try:
-            ways = list(islice(nx.all_shortest_paths(self._graph, *ends), _WAYS))
+            paths = list(islice(nx.all_shortest_paths(self._graph, *ends), _PATHS))
         except nx.NetworkXNoPath:
             return ()
-        if len(ways[0]) - 1 > hops:
+        if len(paths[0]) - 1 > hops:
             return ()
-        steps = (step for way in ways for step in pairwise(way))
+        steps = (step for path in paths for step in pairwise(path))
         numbers = (number for a, b in steps for number in self._graph[a][b]["triples"])
         return tuple(islice(dict.fromkeys(numbers), most))
 
@@ -243,20 +243,20 @@ def _key(name: str) -> str:
 
 
 def _overlap(one: Iterable[str], other: Iterable[str]) -> float:
-    """The share of the words of both that both have."""
+    """The Jaccard similarity of two sets of words."""
     first, second = set(one), set(other)
     return len(first & second) / len(first | second) if first and second else 0.0
 
 
 MOST_BYTES: Final = 16 * 2**20
-"""Of a file of triples: it is read at once, while the run waits."""
+"""The size limit of a file of triples, which is read at once while the run waits."""
 
 GraphSource = str | Sequence[Sequence[str]] | None
-"""The path of a file, triples, or None: only the documents."""
+"""The path of a file, a list of triples, or None: only the documents."""
 
 
 def check_source(given: Any) -> GraphSource:
-    """`given`, if it is a source. Raises: `BuildError`."""
+    """`given` as a checked source. Raises: `BuildError`."""
     if given is None or (isinstance(given, str) and given):
         return given
     if isinstance(given, Sequence) and all(map(_is_triple, given)):
@@ -268,9 +268,9 @@ def check_source(given: Any) -> GraphSource:
 
 
 def graph_of(source: GraphSource, documents: Sequence[Document]) -> KnowledgeGraph:
-    """The graph of all triples in `source`, and after them in `documents`.
+    """The graph of all triples in `source`, followed by those in `documents`.
 
-    Raises: `InputError`, which names the place, when there is something else in them.
+    Raises: `InputError` with the position of a malformed triple.
     """
     triples: list[Triple] = []
     if isinstance(source, str):
@@ -285,10 +285,10 @@ def graph_of(source: GraphSource, documents: Sequence[Document]) -> KnowledgeGra
 def _text_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            held = file.read(MOST_BYTES + 1)
-        if len(held) > MOST_BYTES:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             raise InputError(f"{path} is larger than {MOST_BYTES // 2**20} MiB")
-        return held.decode("utf-8")
+        return content.decode("utf-8")
     except (OSError, ValueError) as error:
         raise InputError(
             f"the knowledge graph {path} cannot be read: {error}",

@@ -1,8 +1,8 @@
-"""What models are told when they ask a knowledge graph.
+"""Prompts for questions to a knowledge graph.
 
 The steps follow MIRAGE (arXiv 2508.18260): sub-questions about entities, chains that look up
-neighbours or ways, checks across chains, an answer with its provenance. The words are ours. Change
-a word, and the version changes with it: figures name the version.
+neighbours or paths, checks across chains, an answer with its provenance. The words are ours. Change
+the version with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -65,39 +65,39 @@ UNREADABLE: Final = "That is no step. Write Look up:, Connect: or Answer: and wh
 
 @dataclass(frozen=True, slots=True)
 class ChainFinding:
-    """What one chain came to. `cited` are the facts that its answer names and that it was told."""
+    """The result of one chain: its answer, the facts it retrieved, and those it `cited`."""
 
     question: str
     answer: str
     cited: tuple[int, ...] = ()
-    told: tuple[int, ...] = ()
+    retrieved: tuple[int, ...] = ()
     steps: int = 0
 
 
 def decompose_messages(question: Question, most: int, named: Sequence[str]) -> tuple[Message, ...]:
     """Asks for at most `most` sub-questions; `named` are entities that the question names."""
-    asked = f"Question:\n{fence(question.text)}"
+    text = f"Question:\n{fence(question.text)}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
-    return conversation(question, _DECOMPOSE.format(most=most), asked)
+        text += f"\n\nThings in the graph that it names:\n{fence(listed)}"
+    return conversation(question, _DECOMPOSE.format(most=most), text)
 
 
 def chain_messages(
     question: Question, part: str, named: Sequence[str], *, json: bool
 ) -> tuple[Message, ...]:
     """Opens a chain that answers `part` of the question."""
-    asked = f"Question:\n{fence(part)}"
+    text = f"Question:\n{fence(part)}"
     if part != question.text:
-        asked = f"It is part of a larger question:\n{fence(question.text)}\n\n{asked}"
+        text = f"It is part of a larger question:\n{fence(question.text)}\n\n{text}"
     if named:
         listed = "\n".join(map(_name, named))
-        asked += f"\n\nThings in the graph that it names:\n{fence(listed)}"
-    return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), asked)
+        text += f"\n\nThings in the graph that it names:\n{fence(listed)}"
+    return conversation(question, _CHAIN + (_CHAIN_JSON if json else ""), text)
 
 
-def told(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:
-    """`facts` as a chain is told them, each with its mark."""
+def facts_text(facts: Mapping[int, Triple], nothing: str = "The graph has no such fact.") -> str:
+    """`facts` as a chain reads them, each with its mark."""
     if not facts:
         return nothing
     return f"Facts:\n{fence(verbalised(facts))}"
@@ -112,7 +112,7 @@ def verbalised(facts: Mapping[int, Triple]) -> str:
 
 
 def mark(number: int) -> str:
-    """How the fact `number`, from 0, is cited."""
+    """The mark of the fact `number`, from 0."""
     return f"T{number + 1}"
 
 
@@ -143,11 +143,11 @@ def _found(
         )
     listed = "\n\n".join(parts)
     return (
-        f"Findings:\n{fence(listed)}\n\n{told(facts, 'No fact was found.')}\n\n"
+        f"Findings:\n{fence(listed)}\n\n{facts_text(facts, 'No fact was found.')}\n\n"
         f"Question:\n{fence(question.text)}"
     )
 
 
 def _name(text: str) -> str:
-    """`text` as one short line in which nothing reads like a mark."""
+    """`text` as one short line without anything that reads like a mark."""
     return " ".join(without_markers(text).split())[:_NAME_CHARS]

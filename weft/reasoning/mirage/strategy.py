@@ -1,4 +1,4 @@
-"""MIRAGE (arXiv 2508.18260): decompose, retrieval chains side by side, checks, a proven answer."""
+"""MIRAGE (arXiv 2508.18260): decomposition, parallel retrieval chains, checks, a proven answer."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ _LINE: Final = re.compile(
 
 
 def believed(findings: Sequence[ChainFinding], verdict: str) -> tuple[int, ...]:
-    """The places of the findings that are kept, from 0, in order.
+    """The indices of the findings that are kept, from 0, in order.
 
-    A chain that the verdict drops is out, unless that would leave none with evidence while there
-    is some: then all that have evidence stay. A chain without an answer is always out, and when
-    nothing else is left, all are kept.
+    The verdict's dropped chains are out, unless no chain with evidence would remain: then all
+    chains with evidence stay. Chains without an answer are out, unless no other is left.
     """
     dropped = {int(number) - 1 for number, word in _LINE.findall(verdict) if word.lower() == "drop"}
     answered = [place for place, finding in enumerate(findings) if finding.answer]
@@ -49,14 +48,13 @@ _QUESTION_CHARS: Final = 300
 _TOKENS_PER_QUESTION: Final = 40
 _TOKENS_PER_VERDICT: Final = 32
 _FACTS: Final = 40
-"""How many facts the last prompts list."""
+"""The number of facts that the last prompts list."""
 
 
 class MirageStrategy(ChatStrategy):
-    """Settings: `graph`, a file or a list of triples, beside those in the question's documents.
-
-    `chains`, how many sub-questions at most; `steps` of a chain, of at most `step_tokens`; `hops`
-    of a connection; `facts` that a look-up tells.
+    """Answers from a knowledge graph. Settings: `graph`, a file or a list of triples, in addition
+    to those in the question's documents; `chains`, the number of sub-questions at most; `steps` of
+    a chain, of at most `step_tokens`; `hops` of a connection; `facts` of a look-up.
     """
 
     name = "mirage"
@@ -80,7 +78,7 @@ class MirageStrategy(ChatStrategy):
 
 
 class _MirageRun:
-    """The work on one question."""
+    """MIRAGE for one question."""
 
     def __init__(
         self,
@@ -101,9 +99,9 @@ class _MirageRun:
         if not len(self._graph):
             self._lost.append("there is no graph: no fact could be retrieved")
         parts = await self._parts()
-        findings = await self._found(parts)
-        kept = await self._verified(findings)
-        return await self._answered(findings, kept)
+        findings = await self._run_chains(parts)
+        kept = await self._verify(findings)
+        return await self._answer(findings, kept)
 
     async def _parts(self) -> tuple[str, ...]:
         """The sub-questions; the question itself where the model writes none."""
@@ -111,7 +109,7 @@ class _MirageRun:
         most: int = self._settings["chains"]
         if most == 1 or not len(self._graph):
             return (self._question.text,)
-        said = await self._thread.ask(
+        reply = await self._thread.ask(
             "decompose",
             decompose_messages(self._question, most, named),
             max_tokens=most * _TOKENS_PER_QUESTION,
@@ -119,13 +117,13 @@ class _MirageRun:
             lead="1.",
             amend=stop_before(f"\n{most + 1}."),
         )
-        read = read_points(said.text, most=most, chars=_QUESTION_CHARS)
+        read = read_points(reply.text, most=most, chars=_QUESTION_CHARS)
         if read.left_out:
             self._lost.append(f"{read.left_out} sub-questions were left out")
         return read.points or (self._question.text,)
 
-    async def _found(self, parts: Sequence[str]) -> list[ChainFinding]:
-        """What the chains come to, in the order of `parts`."""
+    async def _run_chains(self, parts: Sequence[str]) -> list[ChainFinding]:
+        """The findings of the chains, in the order of `parts`."""
         spendable = self._thread.tokens_left - self._keep
         share = spendable // (len(parts) * self._settings["steps"])
         limits = ChainLimits(
@@ -144,24 +142,24 @@ class _MirageRun:
             finding or ChainFinding(part, "") for part, finding in zip(parts, found, strict=True)
         ]
 
-    async def _verified(self, findings: Sequence[ChainFinding]) -> list[ChainFinding]:
+    async def _verify(self, findings: Sequence[ChainFinding]) -> list[ChainFinding]:
         verdict = ""
         if sum(bool(finding.answer) for finding in findings) > 1:
-            said = await self._thread.ask(
+            reply = await self._thread.ask(
                 "verify",
                 verify_messages(self._question, findings, self._facts(findings)),
                 max_tokens=len(findings) * _TOKENS_PER_VERDICT,
                 keep=self._keep,
                 temperature=0.0,
             )
-            verdict = said.text
+            verdict = reply.text
         return [findings[place] for place in believed(findings, verdict)]
 
-    async def _answered(
+    async def _answer(
         self, findings: Sequence[ChainFinding], kept: Sequence[ChainFinding]
     ) -> Thought:
         facts = self._facts(kept)
-        said = await self._thread.ask(
+        reply = await self._thread.ask(
             "answer",
             answer_messages(self._question, kept, facts),
             max_tokens=self._answer_tokens,
@@ -170,13 +168,13 @@ class _MirageRun:
         why = f"{len(kept)} of {len(findings)} chains were believed"
         proved = sum(bool(finding.cited) for finding in kept)
         why += f", {proved} of them with facts"
-        answer, cut = said.text, said.cut
-        if not said.ok:
+        answer, cut = reply.text, reply.cut
+        if not reply.ok:
             cut = False
             answer = next((finding.answer for finding in kept if finding.answer), "")
             if not answer:
-                raise ReasoningError(f"there is no answer: {said.reason}")
-            why += f"; the answer is a chain's: {said.reason or 'nothing else was written'}"
+                raise ReasoningError(f"there is no answer: {reply.reason}")
+            why += f"; the answer is a chain's: {reply.reason or 'nothing else was written'}"
         known = tuple(_evidence(number, fact) for number, fact in facts.items())
         cited = (
             CitedAnswer(answer) if self._question.schema else check_markers(answer, known, r"T\d+")

@@ -1,1 +1,1 @@
-"""The protocols in which a model forks its own thinking, each as a grammar of the runtime."""
+"""Protocols in which a model forks its own thinking, each as a grammar of the runtime."""

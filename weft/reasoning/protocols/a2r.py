@@ -1,6 +1,6 @@
 """A2R, asymmetric two-stage reasoning: explore with several answers, then synthesise one.
 
-Prompts only: any model that can be asked does it as published.
+Prompts only: runs as published with any model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.reasoning.strategy import Strategy
 
 
 class A2r(ProtocolGrammar):
-    """As many answers as `paths`, all to the same prompt, and one thread that reads them."""
+    """`paths` answers to the same prompt, and one thread that reads them."""
 
     name = "a2r"
     also = THINK
@@ -55,7 +55,7 @@ class A2r(ProtocolGrammar):
         return NewRootJoin(synthesis(parent, children))
 
     def answer(self, thread: Thread) -> str:
-        """What stands behind the thought, if there is one."""
+        """The text after the thought, if there is one."""
         return without(thread.text.rpartition(THINK[1])[2], THINK)
 
 

@@ -1,7 +1,7 @@
 """APR, Adaptive Parallel Reasoning (arXiv 2504.15466): the model calls sub-searches by itself.
 
-`NodeMessages` are for models trained on Countdown traces, `TextMessages` for those that are told
-how. A model's lines are read with patterns and never evaluated.
+`NodeMessages` are for models trained on Countdown traces, `TextMessages` for models that follow
+instructions. A model's lines are matched by patterns and never evaluated.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from weft.reasoning.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class SubSearchCall:
-    """One line of a spawn block: the number that the model gave it, and what it says."""
+    """One line of a spawn block: the model's number and its text."""
 
     number: str
     line: str
 
 
 class SubSearchMessages(Protocol):
-    """What passes between a search and its sub-searches, in one realisation of APR."""
+    """The messages between a search and its sub-searches, in one realisation of APR."""
 
     stops: tuple[str, ...]
-    """Where decoding pauses besides at the model's own end."""
+    """Where decoding pauses, in addition to the model's own end."""
 
     guard: str
-    """What the model must not write, since results are the runtime's to write."""
+    """Text that the model must not write: the runtime writes results."""
 
     lead: str
-    """What makes a search answer at once; empty: nothing does."""
+    """The text that makes a search answer at once; empty: there is none."""
 
     def opening(self, question: Question) -> Opening:
-        """How the main search begins."""
+        """The beginning of the main search."""
 
     def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:
-        """The sub-search that `call` asks for; None: it asks for none that can be started."""
+        """The sub-search that `call` asks for; None: it cannot be started."""
 
     def returned(self, child: Thread) -> str:
-        """What a sub-search hands to its parent; empty: nothing."""
+        """The result of a sub-search for its parent; empty: nothing."""
 
     def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:
-        """How the parent reads what came of `call`; `child` None: it was not started."""
+        """The result of `call` as the parent reads it; `child` None: it was not started."""
 
     def answer(self, thread: Thread) -> str:
         """The answer of a main search."""
@@ -84,10 +84,10 @@ _GENERATED: Final = re.compile(
 
 
 class NodeMessages:
-    """Implements `Messages` for models that were trained on traces with numbered nodes.
+    """Implements `SubSearchMessages` for models trained on traces with numbered nodes.
 
-    `begin` is the token that begins a text. `children`: so many sub-searches a spawn are asked for
-    with the condition `Sub Call Budget`, which sub-searches do not read; 0: it is left out.
+    `begin` is the token that begins a text. `children`: the number of sub-searches per spawn in the
+    condition `Sub Call Budget`, which sub-searches do not read; 0: no condition.
     """
 
     stops: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class NodeMessages:
         self._condition = f"Sub Call Budget: {children} " if children else ""
 
     def opening(self, question: Question) -> Opening:
-        """The condition, if any, and the opening lines of a trace, which are the question."""
+        """The condition, if any, and the question, which is the opening lines of a trace."""
         return Opening(
             parts=(
                 ControlTag(self._begin),
@@ -109,7 +109,7 @@ class NodeMessages:
         )
 
     def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:
-        """A fresh context with the opening lines of the node, rebuilt from what was generated."""
+        """A fresh context with the opening lines of the node, rebuilt from the trace."""
         named = _MOVING.fullmatch(call.line)
         opening = None if named is None else node_opening(named[1], parent.text)
         if opening is None:
@@ -118,11 +118,11 @@ class NodeMessages:
         return ChildSpec(call.number, inherit="none", header=header, state=named)
 
     def returned(self, child: Thread) -> str:
-        """The path to the goal, which a search that reaches it writes again at its end."""
+        """The path to the goal, which a successful search repeats at its end."""
         return final_path(child.text)
 
     def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:  # noqa: ARG002
-        """The line that says how the sub-search ended, and the path that it found."""
+        """A line with the end of the sub-search, and the path it found."""
         named = _MOVING.fullmatch(call.line)
         found = "" if child is None else child.result
         word = "Goal Reached" if found else "No Solution"
@@ -141,7 +141,7 @@ def final_path(trace: str) -> str:
 
 
 def node_opening(node: str, trace: str) -> str | None:
-    """The lines that a search at `node` opens with; None when `trace` did not generate it.
+    """The opening lines of a search at `node`; None when `trace` did not generate it.
 
     A node's operations are those of its parents and its own; of a node that was generated twice the
     last counts.
@@ -177,7 +177,7 @@ _NOTHING: Final = "(found nothing)\n"
 
 
 class TextMessages:
-    """Implements `Messages` for chat models that know no sub-searches."""
+    """Implements `SubSearchMessages` for chat models without training for sub-searches."""
 
     stops: tuple[str, ...] = ("<End Calling Sub Searches>",)
     guard = "<Sub Searches>"
@@ -190,18 +190,18 @@ class TextMessages:
         return Opening(conversation(question, _MAIN, question_text(question)))
 
     def child(self, parent: Thread, call: SubSearchCall) -> ChildSpec | None:  # noqa: ARG002
-        """A fresh conversation about the message."""
+        """A fresh conversation about the call's text."""
         if not call.line:
             return None
         messages = (Message("system", _CHILD), Message("user", call.line))
         return ChildSpec(call.number, inherit="none", messages=messages)
 
     def returned(self, child: Thread) -> str:
-        """What stands after the last `Answer:`; all of it without one."""
+        """The text after the last `Answer:`; all of it without one."""
         return stated(child.text)
 
     def result(self, parent: Thread, call: SubSearchCall, child: Thread | None) -> Parts:  # noqa: ARG002
-        """A line that names the call, and what its helper stated."""
+        """A line that names the call, and its result."""
         line = ProtocolText(f"<Result of Sub Search {call.number}>\n")
         if child is None:
             return line, ProtocolText(_NOT_STARTED)
@@ -214,7 +214,7 @@ class TextMessages:
 
 
 def stated(text: str) -> str:
-    """The text after the last `Answer:`, without white space around it; all of it without one."""
+    """The text after the last `Answer:`, stripped; all of it without one."""
     return text.rpartition(ANSWER)[2].strip()
 
 
@@ -225,14 +225,14 @@ RESULTS_END: Final = "<End Sub Searches>"
 TAGS: Final = (CALLING, CALLING_END, RESULTS, RESULTS_END)
 
 _CALL: Final = re.compile(r"<Start Sub Search (\d{1,4})(?: at level \d{1,2})?>[ \t]*([^\n]*)")
-_CALLED: Final = "apr.called"
+_CALLS: Final = "apr.called"
 
 
 class Apr(ProtocolGrammar):
-    """Spawn blocks are replaced by results, as published; what a message is, `messages` knows.
+    """Replaces spawn blocks by results, as published; `messages` defines calls and results.
 
-    In sub-searches below `levels` a spawn block is plain text; None: the caps of the thought decide
-    how deep they may be.
+    In sub-searches below `levels` a spawn block is plain text; None: the depth of the options
+    limits them.
     """
 
     name = "apr"
@@ -247,15 +247,15 @@ class Apr(ProtocolGrammar):
         self.lead = messages.lead
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:  # noqa: ARG002
-        """The main search's prompt. Its tags are text in any model: `prompted` says nothing."""
+        """The main search's prompt, which does not depend on `prompted`."""
         return self.messages.opening(question)
 
     def stops(self, thread: Thread) -> tuple[str, ...]:  # noqa: ARG002
-        """The model's calls, and the guard: where it begins to write results itself."""
+        """The end of a spawn block, and the guard against results by the model."""
         return (*self.messages.stops, self.messages.guard)
 
     def classify(self, thread: Thread, output: ParsedOutput) -> Move:
-        """A spawn block at the end calls sub-searches; any other end is the search's own."""
+        """A spawn block at the end calls sub-searches; any other end ends the search."""
         if output.stop == self.messages.guard:
             return Continue(cut=RESULTS, parts=(ProtocolText(f"{CALLING}\n"),))
         spawns = self.levels is None or thread.depth < self.levels
@@ -263,18 +263,18 @@ class Apr(ProtocolGrammar):
         if calls is None or output.ended not in ("end", "stop"):
             return self._ended(thread, output)
         children = {call: self.messages.child(thread, call) for call in calls}
-        thread.memory[_CALLED] = calls
+        thread.memory[_CALLS] = calls
         started = tuple(child for child in children.values() if child is not None)
         if not started:
             return Continue(cut=CALLING, parts=self._results(thread, ()))
         return ForkMove(started, appends=False)
 
     def join(self, parent: Thread, children: Sequence[Thread]) -> ReplaceJoin:
-        """Results stand where the spawn block stood; the parent never reads its own calls again."""
+        """Replace the spawn block by results; the parent never reads its own calls again."""
         return ReplaceJoin(CALLING, self._results(parent, children))
 
     def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
-        """Sub-searches that may not be started are results too."""
+        """The results report that no sub-search was started."""
         return Continue(cut=CALLING, parts=self._results(thread, ()))
 
     def conclude(self, thread: Thread) -> Parts:
@@ -287,20 +287,20 @@ class Apr(ProtocolGrammar):
         if thread.depth:
             return Return(self.messages.returned(thread))
         if self.lead and output.ended == "length":
-            return Continue()  # which cannot be: the runtime makes it conclude
+            return Continue()  # unreachable: the runtime makes the thread conclude
         return Answer(self.messages.answer(thread))
 
     def _results(self, parent: Thread, children: Sequence[Thread]) -> Parts:
-        """The block of results: one for each call, in the order of the calls."""
+        """The block of results, one for each call, in order."""
         by_key = {child.key: child for child in children}
         parts: Parts = (ProtocolText(f"{RESULTS}\n"),)
-        for call in parent.memory[_CALLED]:
+        for call in parent.memory[_CALLS]:
             parts += self.messages.result(parent, call, by_key.get(call.number))
         return (*parts, ProtocolText(f"{RESULTS_END}\n"))
 
 
 def _calls(text: str) -> tuple[SubSearchCall, ...] | None:
-    """The calls of the spawn block that `text` ends in, one for each number; None without one."""
+    """The calls of the spawn block at the end of `text`, one for each number; None without one."""
     _, called, block = text.rpartition(CALLING)
     block, ended, after = block.partition(CALLING_END)
     if not called or not ended or after.strip():
@@ -317,25 +317,24 @@ _LOST: Final = "the model was told about sub-searches, not trained to search wit
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """The strategy `apr`.
 
-    Settings. messages: text, any chat model is told how to call sub-searches with messages in its
-    own words; nodes, a model trained on Countdown traces names nodes of its search (the published
-    realisation), and the question is the opening lines of a trace. For nodes: children, so many a
-    spawn are asked for with `Sub Call Budget` (0: the model decides); begin, the token that begins
-    a text.
+    Settings. messages: text, for any chat model, whose prompt explains sub-searches; nodes, for a
+    model trained on Countdown traces (the published realisation), where the question is the opening
+    lines of a trace. For nodes: children, the number per spawn in `Sub Call Budget` (0: the model
+    decides); begin, the token that begins a text.
 
     Raises: `BuildError` for other settings.
     """
-    given = read_settings(
+    settings = read_settings(
         "apr",
         options.settings,
         {"messages": "text", "children": 0, "begin": "<s>"},
         least={"children": 0},
         choices={"messages": ("text", "nodes")},
     )
-    if given["messages"] == "text":
+    if settings["messages"] == "text":
         grammar = Apr(TextMessages(options))
         grammar.lost_by_prompt = _LOST
     else:
-        messages = NodeMessages(given["begin"], given["children"])
-        grammar = Apr(messages, levels=1, also=(given["begin"],))
+        messages = NodeMessages(settings["begin"], settings["children"])
+        grammar = Apr(messages, levels=1, also=(settings["begin"],))
     return GrammarStrategy(grammar, model, options)

@@ -1,4 +1,4 @@
-"""What protocols of tagged blocks have in common: where they pause, how they close and answer."""
+"""The base of protocols of tagged blocks: where they pause, close and answer."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ THINK: Final = ("<think>", "</think>")
 
 
 def tags_of(pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """All tags of `pairs`."""
+    """The tags of `pairs` as one sequence."""
     return tuple(tag for pair in pairs for tag in pair)
 
 
 def numbers(output: ParsedOutput, block: str, item: str) -> tuple[str, ...]:
     """The numbers of the items in the last `block`: `<item> 1: ...`, or lines that begin so.
 
-    In the order they were written, each once; where items are tagged, lines do not count.
+    In the order written, each once; where items are tagged, lines do not count.
     """
     inside = output.after(block)
     tagged = [
         match.group(1)
-        for tag, said in pairwise(inside)
-        if tag == ControlTag(item) and isinstance(said, str) and (match := _NUMBER.match(said))
+        for tag, text in pairwise(inside)
+        if tag == ControlTag(item) and isinstance(text, str) and (match := _NUMBER.match(text))
     ]
     words = "".join(piece if isinstance(piece, str) else "\n" for piece in inside)
     return tuple(dict.fromkeys(tagged or _LINE.findall(words)))
@@ -55,7 +55,7 @@ def numbers(output: ParsedOutput, block: str, item: str) -> tuple[str, ...]:
 def closers(text: str, pairs: Sequence[tuple[str, str]]) -> Parts:
     """Closing tags for the blocks of `pairs` that are open at the end of `text`, inner ones first.
 
-    A closing tag closes what was opened inside its block too; one without a block closes nothing.
+    A closing tag also closes the blocks inside; one without an open block is ignored.
     """
     closing = dict(pairs)
     open_: list[str] = []
@@ -68,26 +68,26 @@ def closers(text: str, pairs: Sequence[tuple[str, str]]) -> Parts:
 
 
 def answer_text(text: str, tags: Sequence[str]) -> str:
-    """What stands behind the last block in `text`; when nothing does, what stands in it."""
+    """The text after the last block in `text`; where that is empty, the text inside it."""
     between = re.split("|".join(map(re.escape, (*tags, *THINK))), text)
     return next((part.strip() for part in reversed(between) if part.strip()), "")
 
 
 def without(text: str, tags: Sequence[str]) -> str:
-    """`text` without `tags`, and without blanks around it."""
+    """`text` without `tags`, stripped."""
     for tag in (*tags, *THINK):
         text = text.replace(tag, "")
     return text.strip()
 
 
 class BlockGrammar(ProtocolGrammar):
-    """`pairs` are its opening and closing tags; `rules` tell them to a model that lacks them.
+    """A protocol with opening and closing tags in `pairs`; `rules` explain them in the prompt.
 
-    A thread pauses at `fork_at`, behind a list of `item`s. A child ends at `child_end`, which comes
-    after `before_end` where the runtime writes it. `nests`: children may fork too.
+    A thread pauses at `fork_at`, after a list of `item`s. A child ends at `child_end`, which
+    follows `before_end` where the runtime writes it. `nests`: children may fork too.
 
-    Models that are only told about the tags get them wrong in a few ways. `opened`: they find their
-    first block open, with `opener` written for them; a setting, by default `opened_default`.
+    Models that are not trained for the tags make typical mistakes. `opened`: the runtime writes
+    `opener`, the beginning of their first block; a setting, by default `opened_default`.
     `past_fork`: where one of these tags follows items, or nothing does, `fork_at` was left out.
     `past_end`: where one of these follows in a child, its end was left out.
     """
@@ -110,13 +110,13 @@ class BlockGrammar(ProtocolGrammar):
 
     @classmethod
     def configured(cls, options: ThinkOptions) -> Self:
-        """With the setting `opened`. Raises: `BuildError` for others."""
+        """A grammar with the setting `opened`. Raises: `BuildError` for other settings."""
         defaults = {"opened": cls.opened_default}
         return cls(opened=read_settings(cls.name, options.settings, defaults)["opened"])
 
     @abstractmethod
     def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:
-        """The threads that an output asks for, which ended with `fork_at`."""
+        """The threads for an output that ended with `fork_at`."""
 
     def opening(self, question: Question, *, prompted: bool) -> Opening:
         return Opening(
@@ -139,17 +139,17 @@ class BlockGrammar(ProtocolGrammar):
         if stop == self.fork_at:
             children = self.children(output)
             return ForkMove(children) if children else Continue()
-        mended = self._mended(thread, output)
-        if mended is not None:
-            return mended
+        repaired = self._repair(thread, output)
+        if repaired is not None:
+            return repaired
         if thread.depth and stop in (None, self.child_end):
             return Return(thread.text)
         if thread.depth and stop in self.past_end:
             return Return(thread.text.removesuffix(stop or ""), cut=stop)
         return Continue() if stop or output.ended == "length" else Answer(self.answer(thread))
 
-    def _mended(self, thread: Thread, output: ParsedOutput) -> ForkMove | None:
-        """The fork of an output that lists items, but goes on, or ends, without `fork_at`."""
+    def _repair(self, thread: Thread, output: ParsedOutput) -> ForkMove | None:
+        """The fork of an output that lists items, but continues, or ends, without `fork_at`."""
         forks = thread.prompted and bool(self.past_fork) and (self.nests or not thread.depth)
         if not forks or output.stop == self.child_end or output.ended == "length":
             return None

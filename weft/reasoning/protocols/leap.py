@@ -1,8 +1,8 @@
 """LeaP, Learning from Peers (arXiv 2505.07787): paths pause and read what the others found.
 
-Every `turn` tokens each path sums up what it has, some of its peers' summaries are put behind that,
-and all go on. In the end the answer that most paths come to is taken. Works by prompt; the trained
-models of the paper (LeaP-T) only follow it better.
+Every `turn` tokens each path writes a summary, reads some of its peers' summaries, and continues.
+The most frequent answer of the paths wins. Works by prompt; the trained models of the paper
+(LeaP-T) only follow it better.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ def select_peers(
 ) -> tuple[str, ...]:
     """The keys of at most `most` of the other `summaries` for the path `key`, in declared order.
 
-    clustered: those most like its own; dispersed: those least like it; hybrid: both in turn, the
-    most alike first. At equal likeness the earlier one.
+    clustered: the most similar ones; dispersed: the least similar; hybrid: both alternately, the
+    most similar first. Of equals the earlier one.
     """
     others = [other for other in summaries if other != key]
     own = summaries.get(key, "")[:_COMPARED_CHARS]
     likeness = {other: _alike(own, summaries[other][:_COMPARED_CHARS]) for other in others}
     near = sorted(others, key=lambda other: -likeness[other])
-    chosen = set(_in_turn(near, route)[:most])
+    chosen = set(_preference(near, route)[:most])
     return tuple(other for other in others if other in chosen)
 
 
-def _in_turn(near: Sequence[str], route: PeerSelection) -> list[str]:
+def _preference(near: Sequence[str], route: PeerSelection) -> list[str]:
     far = list(reversed(near))
     if route == "hybrid":
         both = (key for pair in zip(near, far, strict=True) for key in pair)
@@ -94,7 +94,7 @@ _FOUND: Final = "\n\nWhat those who worked on it found:\n"
 
 @dataclass(slots=True)
 class _LeapPath:
-    """One path so far: all that stands behind the prompt in its context, and whether it ended."""
+    """One path: its context after the prompt, its text and last summary, and whether it ended."""
 
     parts: Parts = ()
     text: str = ""
@@ -103,7 +103,7 @@ class _LeapPath:
 
 
 class Leap(ProtocolGrammar):
-    """`paths` side by side. A turn is two forks: the paths, and their summaries."""
+    """`paths` in parallel. A turn is two forks: the paths, and their summaries."""
 
     name = "leap"
     tags = (SUMMARY, SUMMARY_END, PEERS, PEERS_END)
@@ -123,11 +123,11 @@ class Leap(ProtocolGrammar):
         return Opening(conversation(question, _RULES if prompted else "", question_text(question)))
 
     def first(self, thread: Thread) -> Move:
-        """The root writes nothing before the paths are at their end."""
+        """Fork the paths; the root writes nothing before they end."""
         if thread.depth:
             return Continue()
         thread.memory[_PATHS] = {str(number): _LeapPath() for number in range(1, self._paths + 1)}
-        return self._go_on(thread)
+        return self._next_turn(thread)
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
         return (SUMMARY_END,) if thread.role == "summary" else ()
@@ -144,7 +144,7 @@ class Leap(ProtocolGrammar):
         return (ControlTag(SUMMARY_END),)
 
     def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:
-        """After the paths come summaries, after the summaries the paths go on, or it is over."""
+        """Fork summaries after paths, and paths after summaries; vote when all have ended."""
         paths: dict[str, _LeapPath] = parent.memory[_PATHS]
         for child in children:
             path = paths[child.key]
@@ -156,36 +156,36 @@ class Leap(ProtocolGrammar):
             path.ended = bool(child.memory.get("ended"))
         summed_up = bool(children) and children[0].role == "summary"
         if not any(not path.ended for path in paths.values()):
-            return AppendJoin((), self._last(parent))
+            return AppendJoin((), self._vote_or_answer(parent))
         if summed_up:
-            return AppendJoin((), self._go_on(parent))
+            return AppendJoin((), self._next_turn(parent))
         if not parent.memory[_PAUSES]:
-            return AppendJoin((), self._last(parent))
+            return AppendJoin((), self._vote_or_answer(parent))
         return AppendJoin((), self._sum_up(paths))
 
     def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
-        """Paths that may not go on have said what they had to say."""
-        return self._last(thread)
+        """Vote with what the paths have written."""
+        return self._vote_or_answer(thread)
 
     def conclude(self, thread: Thread) -> Parts:
-        return self._tails(thread)
+        return self._path_ends(thread)
 
     def answer(self, thread: Thread) -> str:
-        """The answer of most paths; without any, what the first of them wrote."""
+        """The most frequent answer of the paths; without any, the text of the first."""
         paths = self._written(thread)
         return self._voted(paths) or next((path.text.strip() for path in paths), "")
 
     # -- turns -------------------------------------------------------------------------------
 
-    def _go_on(self, thread: Thread) -> ForkMove:
-        """The next turn of all paths that have not ended; the last one has no pause."""
+    def _next_turn(self, thread: Thread) -> ForkMove:
+        """The next turn of all paths that have not ended; the last turn has no pause."""
         paths: dict[str, _LeapPath] = thread.memory[_PATHS]
         left = self._options.max_tokens - self._turn * (thread.rounds // 2)
         pauses = len(paths) > 1 and thread.rounds + 3 <= self._options.rounds and left > self._turn
         most = self._turn if pauses else max(left, self._turn)
         thread.memory[_PAUSES] = pauses
         children = tuple(
-            ChildSpec(key, "prompt", self._read(key, paths), role="path", max_tokens=most)
+            ChildSpec(key, "prompt", self._path_context(key, paths), role="path", max_tokens=most)
             for key, path in paths.items()
             if not path.ended
         )
@@ -205,15 +205,15 @@ class Leap(ProtocolGrammar):
         )
         return ForkMove(children, appends=False)
 
-    def _read(self, key: str, paths: dict[str, _LeapPath]) -> Parts:
-        """The context of a path that goes on: what it wrote, and what some of its peers sum up.
+    def _path_context(self, key: str, paths: dict[str, _LeapPath]) -> Parts:
+        """The context of a path's next turn: its text, and some of its peers' summaries.
 
-        A path that has ended is summed up by its last words.
+        The end of the text replaces the summary of a path that has ended.
         """
         own = paths[key].parts
-        said = {k: path.text if path.ended else path.summary for k, path in paths.items()}
+        texts = {k: path.text if path.ended else path.summary for k, path in paths.items()}
         peers = select_peers(
-            key, {k: text for k, text in said.items() if text}, self._route, self._peers
+            key, {k: text for k, text in texts.items() if text}, self._route, self._peers
         )
         if not peers:
             return (*own, ProtocolText("\n\n")) if own else ()
@@ -221,24 +221,24 @@ class Leap(ProtocolGrammar):
         for peer in peers:
             parts += [
                 ProtocolText(f"Peer {peer}: "),
-                UntrustedText(said[peer], _SUMMARY_TOKENS),
+                UntrustedText(texts[peer], _SUMMARY_TOKENS),
                 ProtocolText("\n"),
             ]
         return (*parts, ControlTag(PEERS_END), ProtocolText("\n\n"))
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _last(self, thread: Thread) -> Move:
-        """The vote; where nothing can be counted, the root writes the answer."""
+    def _vote_or_answer(self, thread: Thread) -> Move:
+        """The vote; without any answer to count, the root writes one."""
         voted = self._voted(self._written(thread))
-        return Answer(voted) if voted else Continue(self._tails(thread))
+        return Answer(voted) if voted else Continue(self._path_ends(thread))
 
     def _written(self, thread: Thread) -> list[_LeapPath]:
         paths: dict[str, _LeapPath] = thread.memory.get(_PATHS, {})
         return [path for path in paths.values() if path.text.strip()]
 
     def _voted(self, paths: Sequence[_LeapPath]) -> str:
-        """The first path with the answer that most come to; empty: none has any."""
+        """The first path with the most frequent answer; empty: there is none."""
         keys = [answer_key(path.text, path.ended) for path in paths]
         votes = Counter(key for key in keys if key is not None)
         if not votes:
@@ -246,8 +246,8 @@ class Leap(ProtocolGrammar):
         winner = max(votes, key=lambda key: votes[key])  # the first of those with most votes
         return paths[keys.index(winner)].text.strip()
 
-    def _tails(self, thread: Thread) -> Parts:
-        """What makes the root answer: the last words of all paths, and a lead-in."""
+    def _path_ends(self, thread: Thread) -> Parts:
+        """What makes the root answer: the ends of all paths, and a lead-in."""
         parts: list[Part] = [ProtocolText(_FOUND)]
         for path in self._written(thread):
             parts += [
@@ -261,9 +261,8 @@ class Leap(ProtocolGrammar):
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
     """The strategy `leap`.
 
-    Settings: `paths` (0: as many as the options' width); `turn`, tokens between two pauses;
-    `route`, whose summaries a path reads: "clustered", "dispersed" or "hybrid"; `peers`, of how
-    many at most.
+    Settings: `paths` (0: the width of the options); `turn`, tokens between two pauses; `route`, the
+    selection of summaries: "clustered", "dispersed" or "hybrid"; `peers`, their number at most.
 
     Raises: `BuildError` for other settings.
     """

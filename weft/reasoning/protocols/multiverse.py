@@ -1,4 +1,4 @@
-"""Multiverse (arXiv 2506.09991): goals are split into outlines, paths work on them and are merged.
+"""Multiverse (arXiv 2506.09991): goals are split into outlines, worked out in paths, and merged.
 
 Exact where the model places tokens: paths begin at one position and do not see one another.
 """
@@ -49,7 +49,7 @@ _LOST: Final = (
 
 
 class Multiverse(BlockGrammar):
-    """A block may stand inside a path; its outlines have numbers of their own."""
+    """Blocks may be inside a path; their outlines are numbered separately."""
 
     name = "multiverse"
     lost_by_prompt = _LOST
@@ -87,9 +87,9 @@ class Multiverse(BlockGrammar):
         return SpliceJoin(tuple(children), (ControlTag("<Conclusion>"), ProtocolText("\n")))
 
     def answer(self, thread: Thread) -> str:
-        """What stands behind the thought, which this model's tags spell with a capital letter."""
-        _, _, said = thread.text.rpartition("</Think>")
-        return answer_text(said or thread.text, (*self.tags, *self.also))
+        """The text after the thought, which this model's tags spell with a capital letter."""
+        _, _, answer = thread.text.rpartition("</Think>")
+        return answer_text(answer or thread.text, (*self.tags, *self.also))
 
 
 make = strategy_of(Multiverse.configured)

@@ -38,7 +38,7 @@ _LOST: Final = (
 
 
 class Npr(BlockGrammar):
-    """As many steps as plans, each with the number of its plan."""
+    """One step for each plan, with the plan's number."""
 
     name = "npr"
     lost_by_prompt = _LOST

@@ -1,6 +1,6 @@
 """Parallel-R1 (arXiv 2509.07980): the model opens a parallel block, the runtime fills it.
 
-Several paths go on from there, each with a seed of its own; a summary closes the block.
+Several paths continue from there, each with its own seed; a summary closes the block.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ UNSEEN: Final = "unseen"
 class ParallelR1(BlockGrammar):
     """`paths` in a block, at most `blocks` of them.
 
-    variant: seen, the model was trained with earlier paths in sight of later ones, as any server
-    has it; unseen, with isolated paths at positions that overlap.
+    variant: seen, for models trained with earlier paths visible to later ones, which any server can
+    run; unseen, with isolated paths at overlapping positions.
     """
 
     name = "parallel-r1"
@@ -86,13 +86,13 @@ class ParallelR1(BlockGrammar):
         return cls(**given)
 
     def first(self, thread: Thread) -> Move:
-        """A block that is opened for the model forks at once."""
+        """Fork at once where the runtime opens the first block."""
         if self.opened and thread.prompted and not thread.depth:
             return ForkMove(self._children(), parts=self.opener)
         return Continue()
 
     def stops(self, thread: Thread) -> tuple[str, ...]:
-        """After so many blocks the model writes any others by itself."""
+        """After `blocks` blocks the model writes further ones by itself."""
         return () if thread.rounds >= self._blocks else super().stops(thread)
 
     def children(self, output: ParsedOutput) -> tuple[ChildSpec, ...]:  # noqa: ARG002
@@ -103,7 +103,7 @@ class ParallelR1(BlockGrammar):
         return tuple(ChildSpec(key, header=(ControlTag("<Path>"),), role="path") for key in keys)
 
     def join(self, parent: Thread, children: Sequence[Thread]) -> JoinMove:  # noqa: ARG002
-        """All paths, and then the beginning of the summary, which the model writes."""
+        """All paths, and the opening tag of the summary, which the model writes."""
         tail: Parts = (ControlTag("</Parallel>"), ProtocolText("\n"), ControlTag("<Summary>"))
         if self._variant == UNSEEN:
             return SpliceJoin(tuple(children), tail)

@@ -1,7 +1,7 @@
 """ParaThinker (arXiv 2509.04475): several thoughts about one question, then one summary of all.
 
-A model without thought tokens is asked as often as there are thoughts, and then once more with what
-came of them (the second phase as in A2R).
+A model without thought tokens gets one call for each thought, and one more that reads the results
+(the second phase as in A2R).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.reasoning.runtime.moves import FinalAnswer as Answer
 from weft.reasoning.runtime.thread import Thread
 
 THOUGHTS: Final = 8
-"""How many thoughts the published models have tokens for."""
+"""The number of thoughts that the published models have tokens for."""
 
 LEAD: Final = "Having thought about this in several ways, I conclude that the final answer is "
 _LOST: Final = (
@@ -49,7 +49,7 @@ _LOST_TRAINED: Final = (
 
 
 class ParaThinker(ProtocolGrammar):
-    """As many thoughts as `paths`. `first`: when one ends the others are cut off where they are."""
+    """Forks `paths` thoughts. `first`: the end of one cuts off the others."""
 
     name = "parathinker"
     lost_by_prompt = _LOST
@@ -71,7 +71,7 @@ class ParaThinker(ProtocolGrammar):
     def configured(cls, options: ThinkOptions) -> Self:
         """Settings: `paths` (the width, at most 8), `first_finish` (no), and `lead`.
 
-        `lead`: the words that begin the summary. Raises: `BuildError`.
+        `lead` begins the summary. Raises: `BuildError`.
         """
         defaults = {"paths": min(options.width, THOUGHTS), "first_finish": False, "lead": LEAD}
         given = read_settings(cls.name, options.settings, defaults)
@@ -128,8 +128,8 @@ class ParaThinker(ProtocolGrammar):
 
     def answer(self, thread: Thread) -> str:
         _, begun, summary = thread.text.rpartition("<summary>")
-        said = summary if begun else thread.text.rpartition(THINK[1])[2]
-        return without(said.removeprefix(self.lead) if begun else said, self.tags)
+        answer = summary if begun else thread.text.rpartition(THINK[1])[2]
+        return without(answer.removeprefix(self.lead) if begun else answer, self.tags)
 
 
 make = strategy_of(ParaThinker.configured)

@@ -1,8 +1,7 @@
-"""PASTA (arXiv 2502.11517): the text goes on while promised parts of it are written beside it.
+"""PASTA (arXiv 2502.11517): the text continues while promised parts of it are written in parallel.
 
-`<promise topic="..." tokens="80"/>` starts a thread and does not wait; `<sync/>` waits for all that
-are under way and puts what they wrote into the context. In the answer it stands where it was
-promised.
+`<promise topic="..." tokens="80"/>` starts a thread and does not wait; `<sync/>` waits for all
+running threads and puts their texts into the context. In the answer they replace their promises.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _TOKENS: Final = re.compile(r"""\btokens\s*=\s*["']?(\d{1,6})""")
 _THOUGHT: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _WORDS: Final = re.compile(r"\w+")
 _SLACK: Final = 2
-"""A thread may write so many times the tokens that were promised, and a little more."""
+"""The factor by which a thread may exceed the tokens of its promise."""
 
 _LEAST: Final = 32
 _BEFORE, _NOW, _OPEN, _PLACES, _ENDED = "before", "now", "open", "places", "ended"
 
 
 class _PromisePlace(NamedTuple):
-    """Where in the main text a promise stands, and the key of the thread that keeps it."""
+    """The range of a promise in the main text, and the key of its thread."""
 
     start: int
     end: int
@@ -82,7 +81,7 @@ _LOST: Final = (
 
 
 class Pasta(ProtocolGrammar):
-    """Promises fork and do not wait. Those of a topic that was promised before are only text."""
+    """Promises fork without waiting. A promise with an earlier topic is plain text."""
 
     name = "pasta"
     lost_by_prompt = _LOST
@@ -99,20 +98,20 @@ class Pasta(ProtocolGrammar):
 
     def classify(self, thread: Thread, output: ParsedOutput) -> Move:
         if thread.depth:
-            return Return(_kept(thread))
+            return Return(_promise_text(thread))
         memory = thread.memory
         memory[_NOW] = output.text
         was_open, memory[_OPEN] = memory.get(_OPEN), output.stop == PROMISE
-        promised = self._promised(thread, made=output.stop == _END) if was_open else Continue()
+        promised = self._promise(thread, made=output.stop == _END) if was_open else Continue()
         if output.ended != "stop":
             memory[_ENDED] = True
             return Sync(Answer(self.answer(thread)))
         return Sync() if output.stop == SYNC else promised
 
-    def _promised(self, thread: Thread, *, made: bool) -> Move:
-        """The promise that has just ended, as a fork; unless it is not `made`, or says nothing new.
+    def _promise(self, thread: Thread, *, made: bool) -> Move:
+        """Fork the promise that has just ended, unless it is not `made`, or has no new topic.
 
-        The answer has a place for each promise, and the key of the thread that fills it.
+        The answer replaces each promise by the text of its thread.
         """
         text = _text(thread)
         start = text.rindex(PROMISE)
@@ -133,7 +132,7 @@ class Pasta(ProtocolGrammar):
         return () if child.text.endswith(ASYNC_END) else (ControlTag(ASYNC_END),)
 
     def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:
-        """What was promised follows `<sync/>`, in the order of the promises."""
+        """Append the promised texts after `<sync/>`, in the order of the promises."""
         memory = parent.memory
         memory[_BEFORE] = memory.get(_BEFORE, "") + memory.pop(_NOW, "")
         parts: list[Part] = []
@@ -150,33 +149,33 @@ class Pasta(ProtocolGrammar):
         )
 
     def answer(self, thread: Thread) -> str:
-        """The text with what was promised in its place; a promise that nobody kept is left out."""
-        kept = {child.key: _kept(child) for child in thread.children}
+        """The text with promises replaced by their threads' texts, or removed without one."""
+        texts = {child.key: _promise_text(child) for child in thread.children}
         text, parts, end = _text(thread), [], 0
         for place in thread.memory.get(_PLACES, ()):
-            parts += [text[end : place.start], kept.get(place.key, "")]
+            parts += [text[end : place.start], texts.get(place.key, "")]
             end = place.end
         return without(_THOUGHT.sub("", "".join((*parts, text[end:]))), self.tags)
 
 
-def _kept(child: Thread) -> str:
-    """What was written for a promise. A promise inside it is not kept: there the text ends."""
+def _promise_text(child: Thread) -> str:
+    """The text for a promise; it ends before any promise inside it."""
     text = re.split(rf"{ASYNC_END}|{PROMISE}|{SYNC}", child.text, maxsplit=1)[0]
     return without(_THOUGHT.sub("", text), (ASYNC,))
 
 
 def _text(thread: Thread) -> str:
-    """What the main thread wrote itself, what was joined into it left out."""
+    """The main thread's own text, without joined texts."""
     return f"{thread.memory.get(_BEFORE, '')}{thread.memory.get(_NOW, '')}"
 
 
 def _topic(promise: str) -> str:
-    """The words of the topic of `promise`; empty: it has none."""
+    """The words of the topic of `promise`; empty: there is none."""
     topic = _TOPIC.search(promise)
     return " ".join(_WORDS.findall((topic[1] or topic[2]).casefold())) if topic else ""
 
 
 def make(model: ModelClient, options: ThinkOptions) -> Strategy:
-    """The strategy `pasta`. It has no settings."""
+    """The strategy `pasta`, which has no settings."""
     read_settings("pasta", options.settings, {})
     return GrammarStrategy(Pasta(), model, options)

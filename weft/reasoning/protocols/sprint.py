@@ -1,7 +1,7 @@
-"""SPRINT (arXiv 2506.05745): rounds of independent plans, carried out side by side.
+"""SPRINT (arXiv 2506.05745): rounds of independent plans, executed in parallel.
 
-An executor reads everything so far and the plan that it carries out; what the executors wrote is
-read by the next round, in the order of the plans.
+An executor reads everything so far and its plan; the next round reads the executions in the order
+of the plans.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LOST: Final = (
 
 
 class Sprint(BlockGrammar):
-    """As many executions as plans, each with the number of its plan."""
+    """One execution for each plan, with the plan's number."""
 
     name = "sprint"
     lost_by_prompt = _LOST

@@ -21,34 +21,33 @@ _SPARE: Final = 0.9
 
 
 def synthesis(parent: Thread, attempts: Sequence[Thread]) -> Opening:
-    """The question and what came of `attempts`: of each what stands behind its thought, if any.
+    """The question and the results of `attempts`: of each the text after its thought, if any.
 
-    Where the window of `parent` is limited each attempt has an equal share of it, and of one that
-    is longer its end is kept.
+    Where the window of `parent` is limited each attempt gets an equal share of it, for its end.
     """
-    wrote = [attempt for attempt in attempts if attempt.said.strip()]
+    wrote = [attempt for attempt in attempts if attempt.safe_text.strip()]
     most = _share_chars(parent.room, wrote)
-    shown = (f"Attempt {attempt.key}:\n{fence(_kept(attempt, most))}" for attempt in wrote)
+    shown = (f"Attempt {attempt.key}:\n{fence(_excerpt(attempt, most))}" for attempt in wrote)
     text = "\n\n".join((question_text(parent.question), *shown))
     return Opening(conversation(parent.question, _RULES, text))
 
 
-def _kept(attempt: Thread, chars: int | None) -> str:
-    """The end of an attempt: what stands behind its thought, if that is anything."""
-    said = attempt.said
-    _, _, answer = said.rpartition(THINK[1])
-    kept = (answer.strip() or said).strip()
-    return kept if chars is None else kept[max(0, len(kept) - chars) :]
+def _excerpt(attempt: Thread, chars: int | None) -> str:
+    """The end of an attempt, without its thought where an answer follows it."""
+    text = attempt.safe_text
+    _, _, answer = text.rpartition(THINK[1])
+    text = (answer.strip() or text).strip()
+    return text if chars is None else text[max(0, len(text) - chars) :]
 
 
 def _share_chars(room: int | None, attempts: Sequence[Thread]) -> int | None:
-    """How many characters of each attempt there is room for; None: for all.
+    """The share of each attempt in characters; None: no limit.
 
-    How many characters a token has is taken from the attempts themselves.
+    The attempts themselves determine the characters per token.
     """
     if room is None or not attempts:
         return None
-    written = sum(len(attempt.said) for attempt in attempts)
+    written = sum(len(attempt.safe_text) for attempt in attempts)
     chars = room * written / max(1, sum(len(attempt.body) for attempt in attempts))
     words = len(_RULES) + _FRAME_CHARS * len(attempts)
     return max(0, int(_SPARE * (chars - words)) // len(attempts))

@@ -1,6 +1,6 @@
-"""ThreadWeaver (arXiv 2512.07843): the model outlines threads, and reads them one after another.
+"""ThreadWeaver (arXiv 2512.07843): the model outlines threads, and reads them in sequence.
 
-Runs as published on any completion server, if the model has the tags.
+Runs as published on any completion server, with a model that has the tags.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CLOSED: Final[Parts] = (ProtocolText("\n"), ControlTag("</Parallel>"), Protocol
 
 
 class ThreadWeaver(BlockGrammar):
-    """Flat: a parallel block inside a thread is text. Threads see all that was before them."""
+    """Flat: a parallel block inside a thread is text. Threads see all text before them."""
 
     name = "threadweaver"
     lost_by_prompt = _LOST
@@ -83,9 +83,9 @@ class ThreadWeaver(BlockGrammar):
         return tuple(ChildSpec(key, header=(ProtocolText("\n"), *_header(key))) for key in keys)
 
     def join(self, parent: Thread, children: Sequence[Thread]) -> AppendJoin:  # noqa: ARG002
-        """The threads as they were written; only the first header begins on a new line.
+        """The threads as written; only the first header begins on a new line.
 
-        After a thread that was cut off the runtime closes the block, else the model does.
+        After a thread that was cut off the runtime closes the block, otherwise the model does.
         """
         parts: list[Part] = [ProtocolText("\n")]
         for child in children:
@@ -95,7 +95,7 @@ class ThreadWeaver(BlockGrammar):
         return AppendJoin(tuple(parts))
 
     def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
-        """The block is closed without threads, and the model goes on by itself."""
+        """Close the block without threads; the model continues by itself."""
         return Continue(_CLOSED)
 
 

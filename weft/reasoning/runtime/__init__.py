@@ -1,4 +1,4 @@
-"""Runs threads of a protocol as engine nodes. Knows ports and grammars, no protocol."""
+"""Runs the threads of a protocol's grammar as engine nodes. Imports no protocol."""
 
 from weft.reasoning.runtime.strategy import GrammarStrategy, strategy_of
 

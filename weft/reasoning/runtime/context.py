@@ -1,4 +1,4 @@
-"""A context of token ids, and at which positions they stand."""
+"""A context of token ids and their positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.core.ports.model import Placed
 
 @dataclass(frozen=True, slots=True)
 class TokenContext:
-    """`prompt` came from elsewhere, `ids` were written after it; `text` is theirs.
+    """A prompt and the `ids` written after it; `text` is that of `ids`.
 
     `placed` covers both; empty: one stretch from position 0.
     """
@@ -29,16 +29,16 @@ class TokenContext:
 
     @property
     def stretches(self) -> tuple[Placed, ...]:
-        """`placed`, or what it stands for."""
+        """`placed`, or the one stretch that an empty `placed` means."""
         return self.placed or (Placed(len(self), 0),)
 
     @property
     def end(self) -> int:
-        """The first position that nothing stands at, after the highest that is taken."""
+        """The first free position after all stretches."""
         return max(stretch.position + stretch.tokens for stretch in self.stretches)
 
     def plus(self, ids: tuple[int, ...], text: str) -> TokenContext:
-        """This context, and then `ids`, which see all of it."""
+        """This context followed by `ids`, which see all of it."""
         placed = self.placed
         if placed:
             placed = (*placed[:-1], replace(placed[-1], tokens=placed[-1].tokens + len(ids)))
@@ -57,16 +57,17 @@ class TokenContext:
         return TokenContext(self.prompt, self.ids[:kept], text, tuple(placed))
 
     def inherited(self) -> TokenContext:
-        """What a child begins with: all of this is its prompt."""
+        """The context of a child: all of this one is its prompt."""
         return TokenContext(self.all_ids, placed=self.placed)
 
     def spliced(
         self, branches: Sequence[TokenContext], tail: tuple[int, ...], text: str
     ) -> TokenContext:
-        """What `branches`, which began with all of this, wrote, side by side; and then `tail`.
+        """This context followed by what `branches` wrote, in parallel, and by `tail`.
 
-        Branches begin at one position and do not see one another; the tail begins after the end of
-        the longest and sees everything. `text` is that of the tail.
+        The branches began with this context. They share a first position and do not see one
+        another; the tail begins after the end of the longest and sees everything. `text` is that of
+        the tail.
         """
         placed = list(self.stretches)
         for branch in branches:
@@ -81,10 +82,10 @@ class TokenContext:
 
 
 def _moved(branch: Sequence[Placed], base: Sequence[Placed], end: int, first: int) -> list[Placed]:
-    """The stretches of `branch` beyond `base`, to be put at index `first` and on.
+    """The stretches of `branch` beyond `base`, for the indices from `first`.
 
-    The branch went on in the last stretch of its base: what it wrote there becomes a stretch of its
-    own, at `end`, which sees all of the base.
+    What the branch appended to the last stretch of its base becomes a stretch of its own, at `end`,
+    which sees all of the base.
     """
     last = len(base) - 1
     own = branch[last].tokens - base[last].tokens

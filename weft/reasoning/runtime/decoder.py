@@ -1,4 +1,4 @@
-"""Writes into a thread's context and has the model go on with it."""
+"""Writes into a thread's context, and has the model continue it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from weft.reasoning.thought import ThreadSegment, ThreadState
 from weft.reasoning.token_budget import BudgetLedger
 
 LEAD_TOKENS: Final = 32
-"""What closing tags and a lead-in take in the window, with room to spare."""
+"""The tokens of closing tags and a lead-in in the window, with a margin."""
 
 
 class ThreadDecoder:
-    """The words of `thread`, paid from `ledger`. `primed`: its first prompt is computed, or never.
+    """Decodes `thread` on the tokens of `ledger`.
 
-    `weight` of a call says how urgent it is among those that wait for the model.
+    `primed` is set once the first prompt is computed, or never will be. `weight` is the scheduling
+    weight of its calls.
     """
 
     def __init__(self, tree: ThreadTree, thread: Thread, ledger: BudgetLedger) -> None:
         self._tree = tree
         self._thread = thread
-        self._purse = ledger
+        self._ledger = ledger
         self._fresh: tuple[int, ...] = ()
         self._call: DecodeCall | None = None
         self._calls = 0
@@ -41,7 +42,7 @@ class ThreadDecoder:
     # -- writing -----------------------------------------------------------------------------
 
     async def open(self, opening: Opening, base: TokenContext | None = None) -> None:
-        """Begin the thread with `base`, a conversation, and what comes after it.
+        """Begin the thread with `base`, followed by a conversation and its other parts.
 
         Without `base` all of it is the thread's prompt. Raises: `ModelError`.
         """
@@ -61,10 +62,10 @@ class ThreadDecoder:
             written = await self._tree.tokens.write(parts)
             thread = self._thread
             thread.context = thread.context.plus(written.ids, written.text)
-            self.went_on(ThreadSegment(written.ids, written.text, forced=True, role=role))
+            self.note_forced(ThreadSegment(written.ids, written.text, forced=True, role=role))
 
-    def went_on(self, segment: ThreadSegment) -> None:
-        """The runtime wrote `segment`: what the model writes next is a new output."""
+    def note_forced(self, segment: ThreadSegment) -> None:
+        """Record `segment`, which the runtime wrote: the model's next tokens are a new output."""
         self._fresh = ()
         self._thread.note(segment)
 
@@ -72,11 +73,11 @@ class ThreadDecoder:
 
     @property
     def room(self) -> int | None:
-        """How many tokens the window has left; the root keeps some of it for its answer."""
+        """The tokens left in the window; the root thread reserves some for its answer."""
         return self.room_after(self._thread.context)
 
     def room_after(self, context: TokenContext) -> int | None:
-        """How many it would have left with `context` in it."""
+        """The tokens left in the window after `context`; None: no limit."""
         window = self._tree.window
         if window is None:
             return None
@@ -86,70 +87,68 @@ class ThreadDecoder:
         return max(0, window - len(context) - kept)
 
     def grant(self, most: int | None = None) -> int:
-        """How many tokens the model may write next; 0: none."""
+        """Reserve tokens for the model's next output, at most `most`; 0: none are left."""
         kept = self._tree.options.kept_of_path
         limits = (self._thread.limit - self._thread.generated, self.room, most, self._path(kept))
-        return self._purse.reserve(min(limit for limit in limits if limit is not None))
+        return self._ledger.reserve(min(limit for limit in limits if limit is not None))
 
     def grant_final(self) -> int:
-        """How many tokens there are for the root's answer, which some were kept for."""
+        """Reserve tokens for the root's answer."""
         window = self._tree.window
         left = None if window is None else window - len(self._thread.context)
         limits = (self._tree.options.answer_tokens, left, self._path())
         wanted = min(limit for limit in limits if limit is not None)
-        return self._purse.reserve(wanted, final=True)
+        return self._ledger.reserve(wanted, final=True)
 
     def _path(self, kept: int = 0) -> int | None:
-        """How many tokens, but for the `kept` ones, the critical path has left for the thread."""
+        """The tokens that the thread may add to the critical path, without the `kept` ones."""
         options = self._tree.options
         if options.path_tokens is None:
             return None
         return options.path_left(self._thread.path_tokens + kept)
 
-    async def say(
+    async def decode(
         self,
         context: NodeContext,
         granted: int,
         stops: tuple[str, ...] = (),
         schema: JsonSchema | None = None,
     ) -> ParsedOutput:
-        """What the model writes next, with what it wrote since the runtime last wrote something.
+        """The model's output since the runtime last wrote something.
 
-        Raises: `ModelError`, `ReasoningError` when it gives no answer.
+        Raises: `ModelError`, `ReasoningError` when the model gives no answer.
         """
         self._thread.move(ThreadState.DECODING)
-        call = await self._asked(context, granted, stops, schema)
-        reading = await self._read(call)
+        call = await self._generate(context, granted, stops, schema)
+        output = await self._read(call)
         self._thread.move(ThreadState.READY)
-        if reading is None:
+        if output is None:
             return ParsedOutput((), "spent")
-        return ParsedOutput(
-            await self._tree.tokens.pieces(self._fresh), reading.ended, reading.stop
-        )
+        return ParsedOutput(await self._tree.tokens.pieces(self._fresh), output.ended, output.stop)
 
     async def _read(self, call: DecodeCall) -> TokenOutput | None:
-        """Take what `call` wrote into the context; None when it came to no completion."""
+        """Append the output of `call` to the context; None without a completion."""
         tokens, thread, completion = self._tree.tokens, self._thread, call.completion
         if completion is None:
-            self._lose(call)
+            self._note_lost(call)
             return None
-        reading = await tokens.read(completion, self._stops)
-        self._lose(call, kept=call.latest)
-        thread.context = thread.context.plus(reading.ids, reading.text)
-        ids = completion.token_ids or reading.ids
-        thread.note(ThreadSegment(ids, reading.text, tokens=call.latest))
-        self._fresh += reading.ids
-        return reading
+        output = await tokens.read(completion, self._stops)
+        self._note_lost(call, kept=call.latest)
+        thread.context = thread.context.plus(output.ids, output.text)
+        ids = completion.token_ids or output.ids
+        thread.note(ThreadSegment(ids, output.text, tokens=call.latest))
+        self._fresh += output.ids
+        return output
 
-    def _lose(self, call: DecodeCall, *, kept: int = 0) -> None:
-        """`call` is dealt with; what it cost is kept for the record, but for the `kept` tokens."""
+    def _note_lost(self, call: DecodeCall, *, kept: int = 0) -> None:
+        """Finish `call`; record its tokens, except for the `kept` ones, as lost."""
         self._call = None
         self._thread.note(ThreadSegment((), "", role="lost", tokens=call.used - kept))
 
-    async def _asked(
+    async def _generate(
         self, context: NodeContext, granted: int, stops: tuple[str, ...], schema: JsonSchema | None
     ) -> DecodeCall:
-        """The call, at its end: without a completion when it may write no more tokens."""
+        """The ended call; it has no completion when its tokens were spent."""
         tree, thread = self._tree, self._thread
         self._calls += 1
         node = inside(context.scope, f"say{self._calls}")
@@ -163,7 +162,7 @@ class ThreadDecoder:
         failure = outcome.failure
         if call.completion is not None or failure is None or failure.error == "BudgetExceeded":
             return call
-        self._lose(call)
+        self._note_lost(call)
         raise ReasoningError(
             f"{tree.model.model} gave no answer: {failure}",
             node=node,
@@ -174,14 +173,14 @@ class ThreadDecoder:
     # -- counting ----------------------------------------------------------------------------
 
     def _pay(self, call: DecodeCall) -> None:
-        """Pay for all that `call` generated; it has ended."""
+        """Settle the tokens of `call`, which has ended."""
         self.primed.set()
-        self._purse.settle(call.granted, call.used)
+        self._ledger.settle(call.granted, call.used)
         self._thread.generated += call.used
         call.granted = 0
 
     async def salvage(self) -> None:
-        """The thread was cut off: keep what was streamed, and pay for it. Raises: `ModelError`."""
+        """Keep and pay for what was streamed when the thread was cut off. Raises: `ModelError`."""
         call = self._call
         if call is None:
             return
@@ -193,6 +192,6 @@ class ThreadDecoder:
         tokens, thread = self._tree.tokens, self._thread
         ids = tuple(call.streamed) or await tokens.encode(call.text)
         text = await tokens.decode(ids)
-        self._lose(call, kept=call.latest)
+        self._note_lost(call, kept=call.latest)
         thread.context = thread.context.plus(ids, text)
         thread.note(ThreadSegment(ids, text, role="cut off", tokens=call.latest))

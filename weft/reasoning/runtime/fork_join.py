@@ -1,4 +1,4 @@
-"""Fork and join: which children are made, the wait for them, and the parent's context after it."""
+"""Fork and join: the choice of children, the wait for them, and the parent's new context."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from weft.reasoning.runtime.thread import Thread
 from weft.reasoning.runtime.token_codec import EncodedParts, TokenCodec
 
 LEAST_TOKENS: Final = 16
-"""A child with fewer tokens than this could not say anything."""
+"""The least useful number of tokens for a child."""
 
 HEADER_TOKENS: Final = 32
-"""What a child's header and closing tag take in its parent's window, with room to spare."""
+"""The tokens of a child's header and closing tag in its parent's window, with a margin."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForkPlan:
-    """The children that are made, each with `share` tokens for it and all below it.
+    """The children of a fork, each with `share` tokens for it and its descendants.
 
-    At most `limit` of them are its own, where its text has to fit into the parent's window. `notes`
-    say what was left out, and why.
+    A child may write `limit` tokens itself, so that its text fits into the parent's window. `notes`
+    list the omissions with reasons.
     """
 
     children: tuple[ChildSpec, ...]
@@ -48,10 +48,10 @@ class ForkPlan:
 def plan_fork(
     fork: ForkMove, thread: Thread, options: ThinkOptions, free: int, room: int | None
 ) -> ForkPlan | str:
-    """What comes of `fork`; the reason in words when nothing does.
+    """The plan for `fork`, or the reason to refuse it.
 
-    `free` tokens may be granted; `room` tokens are left in the window of `thread` for what the
-    children append (None: no limit). Children are left out from the last one on.
+    `free` tokens may be granted; `room` tokens are left in the window of `thread` for the text of
+    the children (None: no limit). Children are omitted from the last one on.
     """
     if thread.depth >= options.depth:
         return f"forks nest at most {options.depth} deep"
@@ -99,10 +99,10 @@ async def run_all(
     primed: asyncio.Event | None = None,
     enough: int | None = None,
 ) -> Mapping[NodeId, Outcome]:
-    """Append `nodes` and wait until all have ended; how each of them ended.
+    """Append `nodes`, wait until all have ended, and return their outcomes.
 
-    `primed`: the others are appended once the first has set it, or has ended. `enough`: when so
-    many have ended the others are cancelled, or never begin.
+    `primed`: the other nodes are appended once the first has set it, or has ended. `enough`: when
+    so many have ended the others are cancelled, or not started.
     """
     why = f"{enough} of {len(nodes)} threads are enough"
     never = Outcome("cancelled", failure=Cancelled(why).failure(), attempts=0)
@@ -139,10 +139,10 @@ async def run_all(
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The parent's next `context`, in which `added` is new.
+    """The parent's new `context`, which ends with `added`.
 
-    `again`: tokens in it that were computed before, and are computed once more. `flat`: paths that
-    should not see one another follow one another.
+    `again`: tokens in it that are computed a second time. `flat`: paths that should not see one
+    another are in sequence.
     """
 
     context: TokenContext
@@ -154,7 +154,7 @@ class JoinResult:
 async def join(
     tokens: TokenCodec, parent: Thread, children: Sequence[Thread], joined: JoinMove, *, exact: bool
 ) -> JoinResult:
-    """The join of `children` to `parent`; `exact`: tokens can be placed. Raises: `ModelError`."""
+    """Join `children` to `parent`; `exact`: the model places tokens. Raises: `ModelError`."""
     old = parent.context
     computed = [old.all_ids, *(child.context.all_ids for child in children)]
     match joined:
@@ -195,7 +195,7 @@ async def _spliced(
 
 
 def _again(base: TokenContext, added: EncodedParts, computed: Sequence[tuple[int, ...]]) -> int:
-    """How many tokens of `added` that others wrote lie beyond every prefix that was computed."""
+    """The number of tokens of `added` by other threads beyond every computed prefix."""
     ids = base.all_ids + added.ids
     cached = max(_common(ids, other) for other in computed)
     again = 0
@@ -208,7 +208,7 @@ def _again(base: TokenContext, added: EncodedParts, computed: Sequence[tuple[int
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    """How long the common beginning is."""
+    """The length of the common prefix."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
     )

@@ -1,7 +1,7 @@
 """A protocol as an object: where decoding pauses, what an output means, how children are joined.
 
-Pure: a grammar decides and the runtime acts. It keeps nothing between calls; what it has to
-remember of a thread goes into `Thread.memory`.
+Pure: a grammar decides and the runtime acts. A grammar keeps no state between calls; its state of a
+thread is in `Thread.memory`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.reasoning.runtime.thread import Thread
 
 @dataclass(frozen=True, slots=True)
 class AppendJoin:
-    """The parent goes on after `parts`."""
+    """The parent continues after `parts`."""
 
     parts: Parts
     then: Move = GO_ON
@@ -35,11 +35,11 @@ class AppendJoin:
 
 @dataclass(frozen=True, slots=True)
 class SpliceJoin:
-    """The parent goes on after what `children` wrote, headers included, and then `tail`.
+    """The parent continues after the texts of `children`, headers included, and `tail`.
 
     The children do not see one another, the tail sees all: they begin at one position, and the tail
     after the end of the longest (Multiverse, arXiv 2506.09991). Where the model cannot place
-    tokens, they follow one another as in `AppendJoin`.
+    tokens, they are in sequence as in `AppendJoin`.
     """
 
     children: tuple[Thread, ...]
@@ -49,7 +49,7 @@ class SpliceJoin:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceJoin:
-    """The last `since` after the prompt, and all behind it, is replaced by `parts`."""
+    """`parts` replace the last `since` after the prompt, and everything after it."""
 
     since: str
     parts: Parts
@@ -58,7 +58,7 @@ class ReplaceJoin:
 
 @dataclass(frozen=True, slots=True)
 class NewRootJoin:
-    """The parent goes on in a new context."""
+    """The parent continues in a new context."""
 
     opening: Opening
     then: Move = GO_ON
@@ -68,16 +68,15 @@ JoinMove: TypeAlias = AppendJoin | SpliceJoin | ReplaceJoin | NewRootJoin
 
 
 class ProtocolGrammar(ABC):
-    """The rules of one protocol. Methods are called with the thread that it is about.
+    """The rules of one protocol. Methods receive the thread they decide about.
 
-    `tags` are its tags as they are written; a model in which they are no special tokens is told
-    about them (`Thread.prompted`). `also` are tags that it uses where a model happens to have them.
-    `lead` is what makes a thread answer at once.
+    `tags`: the protocol's tags, as written; a model without them as special tokens gets them
+    explained in the prompt (`Thread.prompted`). `also`: tags that are used only where the model has
+    them. `lead`: the text that makes a thread answer at once.
 
-    `lost_by_prompt`: what is lost when a model that was not trained for the protocol follows
-    instructions; empty: nothing, because the protocol was made for that. `lost_flat`: what is lost
-    where paths that should not see one another are read one after the other. `lost_trained`: what a
-    model that was trained for the protocol misses on any engine.
+    `lost_by_prompt`: what is lost when an untrained model follows instructions; empty: nothing,
+    because the protocol is designed for that. `lost_flat`: what is lost where paths that should not
+    see one another are read in sequence. `lost_trained`: what a trained model misses on any engine.
     """
 
     name: str
@@ -90,42 +89,42 @@ class ProtocolGrammar(ABC):
 
     @abstractmethod
     def opening(self, question: Question, *, prompted: bool) -> Opening:
-        """How the root begins. `prompted`: the model has no such tags and is told about them.
+        """The beginning of the root thread. `prompted`: the prompt explains the tags.
 
-        The question's words go into messages as they are; the runtime guards them.
+        The question goes into messages unchanged; the runtime escapes tags in it.
         """
 
-    def first(self, thread: Thread) -> Move:  # noqa: ARG002 - for those that look at it
-        """What a thread does before it has decoded anything."""
+    def first(self, thread: Thread) -> Move:  # noqa: ARG002 - part of the interface
+        """The first move of a thread, before it has decoded anything."""
         return Continue()
 
     def stops(self, thread: Thread) -> tuple[str, ...]:  # noqa: ARG002
-        """The tags and texts at which decoding pauses; they become part of the context."""
+        """The tags and texts at which decoding pauses; they stay in the context."""
         return ()
 
     @abstractmethod
     def classify(self, thread: Thread, output: ParsedOutput) -> Move:
-        """What the output asks for. Never raises, whatever a model wrote."""
+        """The move that the output asks for. Never raises, for any output."""
 
     def close(self, child: Thread) -> Parts:  # noqa: ARG002
-        """What is missing at the end of a child, so that it can be joined."""
+        """The closing tags that a child lacks for the join."""
         return ()
 
     @abstractmethod
     def join(self, parent: Thread, children: Sequence[Thread]) -> JoinMove:
-        """What comes of `children`, which have ended in whatever way, in declared order."""
+        """The join of `children`, which have ended in any state, in declared order."""
 
     def refuse(self, thread: Thread, fork: ForkMove, reason: str) -> Move:  # noqa: ARG002
-        """How `thread` goes on when it may not fork: depth, rounds or tokens are used up."""
+        """The move of `thread` after a refused fork: depth, rounds or tokens are used up."""
         return Continue()
 
     def conclude(self, thread: Thread) -> Parts:  # noqa: ARG002
-        """What makes `thread`, which can do no more, answer: closing tags, and a lead-in.
+        """What makes an exhausted `thread` answer: closing tags, and a lead-in.
 
-        Empty: it is not asked any more.
+        Empty: the model is not called again.
         """
         return (ProtocolText(self.lead),)
 
     def answer(self, thread: Thread) -> str:
-        """The answer in a thread that was cut off: the best there is in what it wrote."""
+        """The best answer in the text of a thread that was cut off."""
         return thread.text.strip()

@@ -1,4 +1,4 @@
-"""What a grammar may say: what to write, how a context begins, what to do next. Values."""
+"""The moves of a grammar: what to write, how a context begins, what to do next."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from weft.core.values import Message
 
 @dataclass(frozen=True, slots=True)
 class ControlTag:
-    """A tag of a protocol, named by how it is written: a special token where the model has it."""
+    """A tag of a protocol, as written; a special token where the model has it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProtocolText:
-    """Words of the protocol itself, trusted."""
+    """Trusted text of the protocol itself."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class UntrustedText:
-    """Words of a user, a document or a model: written so that no tag can come of them.
+    """Text of a user, a document or a model, encoded so that it contains no tag.
 
-    At most `max_tokens` of them, the last ones.
+    With `max_tokens` only the last so many tokens of it.
     """
 
     text: str
@@ -34,15 +34,15 @@ class UntrustedText:
 
 
 Part: TypeAlias = ControlTag | ProtocolText | UntrustedText | tuple[int, ...]
-"""A tuple of ints is token ids, exactly as they were generated."""
+"""A tuple of ints is token ids, as they were generated."""
 
 Parts: TypeAlias = tuple[Part, ...]
 Piece: TypeAlias = ControlTag | str
-"""What a model wrote, taken apart: the protocol's tags, and the text between them."""
+"""A piece of a model's output: a tag of the protocol, or text between tags."""
 
 
 def pieces_text(pieces: tuple[Piece, ...]) -> str:
-    """The text of `pieces`, tags spelt out."""
+    """The text of `pieces`, including tags."""
     return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
 
 
@@ -52,7 +52,7 @@ Ended = Literal["stop", "end", "length", "spent", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a context begins: a conversation, if any, and then `parts`."""
+    """The beginning of a context: a conversation, if any, followed by `parts`."""
 
     messages: tuple[Message, ...] = ()
     parts: Parts = ()
@@ -60,10 +60,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class ParsedOutput:
-    """What the model wrote since the runtime last wrote something into the thread.
+    """The model's output since the runtime last wrote into the thread.
 
-    `ended`: stop, at the stop text or tag `stop`; end, by itself; length, at the thread's limit or
-    the window's; spent, no tokens are left; failed, the model could not be asked.
+    `ended`: stop, at the stop text or tag `stop`; end, by itself; length, at the limit of the
+    thread or the window; spent, no tokens are left; failed, the call failed.
     """
 
     pieces: tuple[Piece, ...]
@@ -84,12 +84,11 @@ class ParsedOutput:
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """A thread that is wanted. Its context begins with what it inherits, then `messages`, `header`.
+    """A requested thread. Its context is what it inherits, followed by `messages` and `header`.
 
-    `key` names it among its siblings; a second one of a key is left out. inherit: full, all of its
-    parent's context; prompt, that of its parent's prompt; none. At most `max_tokens` are generated
-    in it, within `timeout_s`. Seeds of siblings differ where `seed` is None. `state` is for the
-    grammar.
+    `key` names it among its siblings; a second one of a key is omitted. inherit: full, all of its
+    parent's context; prompt, that of its parent's prompt; none. It generates at most `max_tokens`
+    within `timeout_s`. Seeds of siblings differ where `seed` is None. `state` is the grammar's.
     """
 
     key: str
@@ -105,10 +104,10 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Go on decoding, once `parts` are written into the context.
+    """Write `parts` into the context, and decode further.
 
-    `cut`: first drop the last occurrence of this tag or text in what was written after the prompt,
-    and all behind it. At most `max_tokens` until the next pause.
+    `cut`: first drop the last occurrence of this tag or text after the prompt, and everything after
+    it. At most `max_tokens` until the next pause.
     """
 
     parts: Parts = ()
@@ -120,10 +119,10 @@ class Continue:
 class ForkMove:
     """Start `children`, then join them in this order.
 
-    `enough`: when so many have ended by themselves the others are cut off where they are. `detach`:
-    the parent goes on meanwhile, until `Sync`. `appends`: the join puts all their text into the
-    parent's context, so that together they must fit into its window. `cut` and `parts`: as in
-    `Continue`, before anything else; also when the fork is refused.
+    `enough`: when so many have ended by themselves the others are cut off. `detach`: the parent
+    continues meanwhile, until `Sync`. `appends`: the join puts all their text into the parent's
+    context, so that together they must fit into its window. `cut` and `parts`: as in `Continue`,
+    before the fork, even if it is refused.
     """
 
     children: tuple[ChildSpec, ...]
@@ -136,7 +135,7 @@ class ForkMove:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Wait for the detached children and join them. Without any: go on with `otherwise`."""
+    """Wait for the detached children and join them. Without any: continue with `otherwise`."""
 
     otherwise: Continue | FinalAnswer = Continue()
 
@@ -158,9 +157,9 @@ class FinalAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What was written fits no rule. The first time in a thread: go on after `parts`, the repair.
+    """The output fits no rule. The first time in a thread: continue after `parts`, the repair.
 
-    After that the thread has to come to its end: see `Grammar.conclude`.
+    After that the thread must end: see `ProtocolGrammar.conclude`.
     """
 
     reason: str

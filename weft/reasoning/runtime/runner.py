@@ -31,7 +31,7 @@ from weft.reasoning.thought import ThreadSegment, ThreadState
 from weft.reasoning.token_budget import BudgetLedger
 
 PRIMER_TOKENS: Final = 256
-"""A fresh prompt as long as this is computed for one child before the others are sent."""
+"""A new prompt of this length is computed for one child before the others are sent."""
 
 _REFUSALS: Final = 3
 _LEAST_ROOM: Final = 16
@@ -42,8 +42,8 @@ _JSON: Final = "\n\nThe answer as JSON:\n"
 class ThreadRunner:
     """Runs `thread`, which begins with `base`, on the tokens of `ledger`.
 
-    `place` is its node. The root has neither: it begins with the question, in its strategy's node,
-    and always comes to an answer.
+    `place` is its node. The root thread has neither: it begins with the question, in its strategy's
+    node, and always returns an answer.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ThreadRunner:
         self.thread = thread
         self.ledger = ledger
         self.place = place
-        self.speaker = ThreadDecoder(tree, thread, ledger)
+        self.decoder = ThreadDecoder(tree, thread, ledger)
         self._tree = tree
         self._base = base
         self._children: list[ThreadRunner] = []
@@ -74,9 +74,9 @@ class ThreadRunner:
         await self._begin()
         move = self._tree.grammar.first(self.thread)
         while not self.thread.state.ended:
-            move = await self._make(move)
+            move = await self._execute(move)
 
-    async def _make(self, move: Move) -> Move:
+    async def _execute(self, move: Move) -> Move:
         match move:
             case Continue():
                 return await self._decode(move)
@@ -85,7 +85,7 @@ class ThreadRunner:
             case Sync(otherwise=otherwise):
                 return await self._join(None) if self._children else otherwise
             case Malformed(reason=reason):
-                return await self._mend(move, reason)
+                return await self._repair(move, reason)
             case Return(text=text, cut=cut):
                 await self._rewrite(cut, ())
                 return await self._end(text)
@@ -96,7 +96,7 @@ class ThreadRunner:
         tree, spec = self._tree, self.thread.spec
         if self._base is None:
             prompted = tree.tokens.special.prompted
-            await self.speaker.open(tree.grammar.opening(tree.question, prompted=prompted))
+            await self.decoder.open(tree.grammar.opening(tree.question, prompted=prompted))
             taken, window = len(self.thread.context), tree.window
             if window is not None and taken >= window:
                 raise ReasoningError(
@@ -104,57 +104,57 @@ class ThreadRunner:
                     hint="shorten it, or let map-reduce read its documents piece by piece",
                 )
         else:
-            await self.speaker.open(Opening(spec.messages, spec.header), self._base)
+            await self.decoder.open(Opening(spec.messages, spec.header), self._base)
 
     # -- decode ------------------------------------------------------------------------------
 
     async def _decode(self, move: Continue) -> Move:
-        """Decode until a pause; the grammar says what the output means."""
+        """Decode until a pause; the grammar classifies the output."""
         grammar, thread = self._tree.grammar, self.thread
         await self._rewrite(move.cut, move.parts)
         self._pauses += 1
         if self._pauses > 4 * self._tree.options.rounds + 16:
             return await self._exhausted("it paused too often")
-        granted = self.speaker.grant(move.max_tokens)
+        granted = self.decoder.grant(move.max_tokens)
         if not granted:
-            full = self.speaker.room == 0
+            full = self.decoder.room == 0
             return await self._exhausted("its window is full" if full else "its tokens are spent")
-        output = await self.speaker.say(self._context, granted, grammar.stops(thread))
+        output = await self.decoder.decode(self._context, granted, grammar.stops(thread))
         thread.cut = output.ended in ("length", "spent")
         if output.ended == "spent":
             return await self._exhausted("its tokens are spent")
-        asked = grammar.classify(thread, output)
-        if output.ended == "length" and isinstance(asked, (Return, Answer)):
+        next_move = grammar.classify(thread, output)
+        if output.ended == "length" and isinstance(next_move, (Return, Answer)):
             thread.reason = "cut off at its length"
-        return asked
+        return next_move
 
     async def _rewrite(self, cut: str | None, parts: Parts) -> None:
-        """Drop the last `cut` and all behind it, and write `parts`."""
+        """Drop the last `cut` and everything after it, and write `parts`."""
         if cut is not None:
             self.thread.restart(await self._tree.tokens.back_to(self.thread.context, cut))
-        await self.speaker.write(parts, "written")
+        await self.decoder.write(parts, "written")
 
-    async def _mend(self, move: Malformed, reason: str) -> Move:
-        """The first time what is malformed is mended, after that the thread has to end."""
-        self.thread.mended += 1
+    async def _repair(self, move: Malformed, reason: str) -> Move:
+        """Repair the first malformed output; the second ends the thread."""
+        self.thread.repaired += 1
         self._context.log(f"malformed: {reason}")
-        if self.thread.mended > 1:
+        if self.thread.repaired > 1:
             return await self._exhausted(f"malformed again: {reason}")
         return Continue(move.parts)
 
     # -- fork --------------------------------------------------------------------------------
 
     async def _fork(self, fork: ForkMove) -> Move:
-        """Start the children that the caps allow, and join them unless they are detached."""
+        """Start the children that the limits allow, and join them unless they are detached."""
         tree, thread = self._tree, self.thread
         await self._rewrite(fork.cut, fork.parts)
         thread.move(ThreadState.FORKING)
-        plan = plan_fork(fork, thread, tree.options, self.ledger.free, self.speaker.room)
+        plan = plan_fork(fork, thread, tree.options, self.ledger.free, self.decoder.room)
         if isinstance(plan, str):
             return await self._refuse(fork, plan)
         for note in plan.notes:
             self._context.log(note)
-        children = self._planned(plan)
+        children = self._child_runners(plan)
         thread.fork([child.thread for child in children])
         tree.forked(thread.depth + 1, len(children))
         self._children += children
@@ -173,7 +173,7 @@ class ThreadRunner:
             return await self._exhausted(f"it may fork no more: {reason}")
         return self._tree.grammar.refuse(thread, fork, reason)
 
-    def _planned(self, plan: ForkPlan) -> list[ThreadRunner]:
+    def _child_runners(self, plan: ForkPlan) -> list[ThreadRunner]:
         """The runners of the children of `plan`, each with its share of the token budget."""
         scope = inside(self._context.scope, f"fork{self.thread.rounds + 1}")
         runners = []
@@ -194,7 +194,7 @@ class ThreadRunner:
     # -- a child -----------------------------------------------------------------------------
 
     def node(self) -> Node:
-        """The node of a child. It does not fail: what went wrong is in the thread's state."""
+        """The node of a child. It does not fail: the thread's state holds the error."""
         assert self.place is not None
         policy = Policy(timeout_s=self.thread.spec.timeout_s, default=None)
         return Node(self.place, self._work, policy=policy, kind="thread", recallable=False)
@@ -209,55 +209,55 @@ class ThreadRunner:
             self.thread.move(ThreadState.FAILED, str(error))
 
     async def reap(self, outcome: Outcome) -> None:
-        """The child's node ended so: pay, keep what was written, and close what is open."""
+        """Settle an ended child: keep what it wrote, and close open tags and children."""
         thread, failure = self.thread, outcome.failure
         if not thread.context.all_ids and self._base is not None:
-            await self._begin()  # it never did
+            await self._begin()  # the node never started
         while self._children:
             await self._children[0].reap(outcome)
             self._close(self._children[0])
         thread.joined()
-        await self.speaker.salvage()
+        await self.decoder.salvage()
         if not thread.state.ended:
             cut = failure is not None and failure.error in _CUT_OFF
             state = ThreadState.CANCELLED if cut else ThreadState.FAILED
             thread.move(state, outcome.status if failure is None else failure.message)
-        await self.speaker.write(self._tree.grammar.close(thread), "close")
+        await self.decoder.write(self._tree.grammar.close(thread), "close")
 
     def _close(self, child: ThreadRunner) -> None:
-        """`child` is reaped: it gives back what it did not spend."""
+        """Take back the unspent tokens of `child`, which is reaped."""
         self.ledger.close(child.ledger)
         self._children.remove(child)
 
     # -- join --------------------------------------------------------------------------------
 
     async def _join(self, fork: ForkMove | None, begun: list[ThreadRunner] | None = None) -> Move:
-        """Wait for all children that are open, those of `begun` only now beginning, and join."""
+        """Wait for all open children, start those of `begun`, and join."""
         thread = self.thread
         thread.move(ThreadState.WAITING)
         await self._wait(fork, begun or [])
         thread.move(ThreadState.JOINING)
         children = thread.joined()
-        thread.room = self.speaker.room
-        asked = self._tree.grammar.join(thread, children)
-        made = await join(self._tree.tokens, thread, children, asked, exact=self._tree.exact)
+        thread.room = self.decoder.room
+        joined = self._tree.grammar.join(thread, children)
+        made = await join(self._tree.tokens, thread, children, joined, exact=self._tree.exact)
         thread.move(ThreadState.READY)
-        room = self.speaker.room_after(made.context)
+        room = self.decoder.room_after(made.context)
         if room is not None and room < _LEAST_ROOM:
             return await self._exhausted("its window has no room for what its children wrote")
         thread.restart(made.context)
-        self.speaker.went_on(
+        self.decoder.note_forced(
             ThreadSegment(made.added.ids, made.added.text, forced=True, role="join")
         )
-        self.speaker.weight = 2.0 * self._tree.options.depth + 3
+        self.decoder.weight = 2.0 * self._tree.options.depth + 3
         self._tree.joined(made)
-        return asked.then
+        return joined.then
 
     async def _wait(self, fork: ForkMove | None, begun: list[ThreadRunner]) -> None:
-        """Wait for the end of all children, in whatever order, and reap them in declared order."""
+        """Wait for the end of all children, and reap them in declared order."""
         context = self._context
         fresh = self.thread.generated == 0 and len(self.thread.context) >= PRIMER_TOKENS
-        primed = begun[0].speaker.primed if fresh and len(begun) > 1 else None
+        primed = begun[0].decoder.primed if fresh and len(begun) > 1 else None
         enough = None if fork is None else fork.enough
         nodes = [child.node() for child in begun]
         ended = dict(await run_all(context, nodes, primed=primed, enough=enough)) if nodes else {}
@@ -270,52 +270,52 @@ class ThreadRunner:
     # -- the end -----------------------------------------------------------------------------
 
     async def _end(self, text: str) -> Move:
-        """The thread is done: its result is `text`, or that in the form that was asked for."""
-        await self._let_go()
+        """End the thread with the result `text`, or with JSON where a schema asks for it."""
+        await self._cancel_children()
         schema = self._tree.question.schema
         if self.place is None and schema is not None:
-            await self.speaker.write((ProtocolText(_JSON),), "conclude")
-            text = await self._said(schema) or text
+            await self.decoder.write((ProtocolText(_JSON),), "conclude")
+            text = await self._final_answer(schema) or text
         self.thread.result = text
         self.thread.move(ThreadState.DONE)
         return Return(text)
 
     async def _exhausted(self, reason: str) -> Move:
-        """The thread can do no more: the root is made to answer, a child ends here."""
+        """End an exhausted thread: the root has to answer, a child ends without a result."""
         if self.place is not None:
-            full = self.speaker.room == 0
-            await self._let_go()
+            full = self.decoder.room == 0
+            await self._cancel_children()
             self.thread.move(ThreadState.CONTEXT_FULL if full else ThreadState.FAILED, reason)
             return Return()
         self._context.log(f"it has to answer now: {reason}")
-        await self._let_go()
+        await self._cancel_children()
         best = self._tree.grammar.answer(self.thread)
         last = self._tree.grammar.conclude(self.thread)
-        await self.speaker.write(last, "conclude")
+        await self.decoder.write(last, "conclude")
         try:
-            said = await self._said(self._tree.question.schema) if last else ""
+            answer = await self._final_answer(self._tree.question.schema) if last else ""
         except ReasoningError as error:
             if not best:
                 raise
             self._context.log(f"its last words are missing: {error}")
-            said = ""
+            answer = ""
             self.thread.move(ThreadState.READY)
-        self.thread.result = said or best
-        self.thread.cut = self.thread.cut or (bool(last) and not said)
+        self.thread.result = answer or best
+        self.thread.cut = self.thread.cut or (bool(last) and not answer)
         self.thread.move(ThreadState.DONE, reason)
         return Return(self.thread.result)
 
-    async def _said(self, schema: JsonSchema | None) -> str:
-        """The root's last words; empty when there is no token left for them."""
-        granted = self.speaker.grant_final()
+    async def _final_answer(self, schema: JsonSchema | None) -> str:
+        """The root's final answer; empty when no token is left for it."""
+        granted = self.decoder.grant_final()
         if not granted:
             return ""
-        output = await self.speaker.say(self._context, granted, schema=schema)
+        output = await self.decoder.decode(self._context, granted, schema=schema)
         self.thread.cut = output.ended in ("length", "spent")
         return "".join(piece for piece in output.pieces if isinstance(piece, str)).strip()
 
-    async def _let_go(self) -> None:
-        """Children that nobody will join are cancelled; they stay in the record."""
+    async def _cancel_children(self) -> None:
+        """Cancel the children that will not be joined; they stay in the record."""
         for child in self._children:
             assert child.place is not None
             self._context.cancel(child.place, "nobody waits for it")

@@ -1,4 +1,4 @@
-"""A protocol's tags in one model: special tokens where it has them, else text."""
+"""A protocol's tags in one model: special tokens where it has them, text otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _JOINER: Final = "\u2060"
 
 
 class SpecialTokens:
-    """`ids` holds the tags that are special tokens; the rest of `tags` are plain text.
+    """The special tokens of a model: `ids` maps tags to them; the rest of `tags` are plain text.
 
     `also` are tags only where they are special tokens.
     """
@@ -31,11 +31,11 @@ class SpecialTokens:
         self._plain = _pattern([tag for tag in tags if tag not in self.ids])
 
     def guarded(self, text: str) -> str:
-        """`text` with every tag that is spelt in it made harmless, but readable."""
+        """`text` with look-alikes for the tags in it."""
         return text if self._any is None else self._any.sub(_harmless, text)
 
     def stretches(self, ids: Sequence[int]) -> list[tuple[int, ...] | ControlTag]:
-        """`ids` taken apart at special tags."""
+        """`ids` split at special tokens."""
         found: list[tuple[int, ...] | ControlTag] = []
         start = 0
         for at, token in enumerate(ids):
@@ -49,7 +49,7 @@ class SpecialTokens:
         return found
 
     def pieces(self, text: str) -> list[Piece]:
-        """`text` taken apart at the tags that are plain text."""
+        """`text` split at the tags that are plain text."""
         if self._plain is None:
             return [text] if text else []
         found: list[Piece] = []

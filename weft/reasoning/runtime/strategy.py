@@ -1,4 +1,4 @@
-"""A grammar as a strategy: the root thread runs in the node that asks."""
+"""A grammar as a strategy: the root thread runs in the strategy's node."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class GrammarStrategy:
         rules = self.grammar
         lost = [rules.lost_by_prompt if tokens.special.prompted else rules.lost_trained]
         lost += [rules.lost_flat] if tree.flat else []
-        said = "; ".join(filter(None, lost))
+        missing = "; ".join(filter(None, lost))
         return Thought(
             thread.result,
             tree=thread.record(),
             counts=tree.counts(thread),
-            fidelity="approximate" if said else "exact",
-            lost=said,
+            fidelity="approximate" if missing else "exact",
+            lost=missing,
             why=thread.reason,
             cut=thread.cut,
         )
@@ -73,19 +73,19 @@ class GrammarStrategy:
 def strategy_of(
     grammar: Callable[[ThinkOptions], ProtocolGrammar],
 ) -> Callable[[ModelClient, ThinkOptions], GrammarStrategy]:
-    """What makes the strategy whose `grammar` is made from the options, for the registry."""
+    """The factory of a strategy for the registry; `grammar` makes its grammar from the options."""
     return lambda model, options: GrammarStrategy(grammar(options), model, options)
 
 
 async def ready(context: NodeContext, model: ModelClient) -> Capabilities:
-    """What `model` can do; starts it first where that is needed. Raises: `ModelError`."""
+    """The capabilities of `model`, after starting it if needed. Raises: `ModelError`."""
     if isinstance(model, Startable):
         await model.start(context.log)
     return await model.capabilities()
 
 
 def guarded(question: Question, special: SpecialTokens) -> Question:
-    """`question` with no tag spelt in it."""
+    """`question` with every tag in it escaped."""
     documents = tuple(
         Document(special.guarded(document.name), special.guarded(document.text))
         for document in question.documents

@@ -1,4 +1,4 @@
-"""One thread while it lives: its context, its state and what it did."""
+"""One running thread: its context, state and history."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ _AFTER: Final = {
 
 
 class _JoinedThreads(NamedTuple):
-    """Where `threads` were joined, and how much their parent wrote beside each of them."""
+    """A join of `threads`, and the tokens that their parent wrote parallel to each."""
 
     threads: tuple[Thread, ...]
     meanwhile: tuple[int, ...]
 
 
 class Thread:
-    """What a grammar sees of a thread, and the runtime keeps of it. Grammars change only `memory`.
+    """The state of one thread. Grammars change only `memory`.
 
-    `depth` is 0 for the root. `generated` counts the tokens that the model wrote in it, of at most
-    `limit`, and `born` those of its parent when it began; `before` is the critical path up to its
-    beginning. `rounds` counts the forks that were made in it, `refused` those that were not,
-    `mended` how often it was mended. `room`: tokens that the window has left for a join; None: no
-    limit. `open`: children that are not joined yet. `cut`: the latest that it wrote ends where its
-    tokens were spent.
+    `depth` is 0 for the root. `generated` counts the model's tokens in it, at most `limit`; `born`
+    those of its parent when it began; `before` is the critical path up to its beginning. `rounds`
+    counts its forks, `refused` its refused forks, `repaired` its repairs. `room`: tokens left in
+    the window for a join; None: no limit. `open`: children not joined yet. `cut`: its latest output
+    was cut off at a token limit.
     """
 
     def __init__(
         self,
-        id: str,  # noqa: A002 - the word for it
+        id: str,  # noqa: A002 - the term of the record
         spec: ChildSpec,
         question: Question,
         depth: int,
@@ -67,7 +66,7 @@ class Thread:
         self.before = 0
         self.rounds = 0
         self.refused = 0
-        self.mended = 0
+        self.repaired = 0
         self.room: int | None = None
         self._header = TokenContext(())
         self._special = special or SpecialTokens((), {})
@@ -84,32 +83,32 @@ class Thread:
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its own end, and was not cut off or lost."""
+        """Whether it ended by itself, not cut off or lost."""
         return self.state is ThreadState.DONE
 
     @property
     def body(self) -> tuple[int, ...]:
-        """The ids of what was written in it, after its prompt and its header."""
+        """The ids after its prompt and its header."""
         return self.context.ids[len(self._header.ids) :]
 
     @property
     def text(self) -> str:
-        """The text of `body`, tags spelt out."""
+        """The text of `body`, including tags."""
         return self.context.text[len(self._header.text) :]
 
     @property
-    def said(self) -> str:
-        """`text` for a message: no tag can come of it."""
+    def safe_text(self) -> str:
+        """`text` with tags escaped, for a message."""
         return self._special.guarded(self.text)
 
     @property
     def prompted(self) -> bool:
-        """Whether the model has not all of the protocol's tags, and is told about them."""
+        """Whether the model lacks tags of the protocol, so that the prompt explains them."""
         return self._special.prompted
 
     @property
     def children(self) -> tuple[Thread, ...]:
-        """All that it forked, in declared order."""
+        """All forked threads, in declared order."""
         joined = (
             child
             for part in self._log
@@ -120,20 +119,20 @@ class Thread:
 
     @property
     def own_path_tokens(self) -> int:
-        """What it adds to the critical path: its own tokens, and of each fork its longest child."""
+        """Its share of the critical path: its own tokens and, per fork, its longest child."""
         return self._path
 
     @property
     def path_tokens(self) -> int:
-        """The critical path from the beginning of the thought to here, open children left out."""
+        """The critical path from the beginning of the thought to here, without open children."""
         return self.before + self._path
 
     def begin(self, context: TokenContext) -> None:
-        """Start from `context`, all of which is there before anything is written."""
+        """Start from `context`, all of which precedes the thread's own text."""
         self.context = self._header = context
 
     def restart(self, context: TokenContext) -> None:
-        """Go on in a new context, after a join that changed or replaced the old one."""
+        """Continue in a new context, after a join that changed or replaced the old one."""
         self.context = context
         if context.prompt != self._header.prompt:
             self._header = TokenContext(context.prompt)
@@ -144,7 +143,7 @@ class Thread:
             self._path += 0 if segment.forced else segment.count
 
     def fork(self, children: Sequence[Thread]) -> None:
-        """`children` begin; they are `open` until they are joined."""
+        """Add forked `children`; they are `open` until they are joined."""
         self.rounds += 1
         for child in children:
             child.born = self.generated
@@ -152,27 +151,24 @@ class Thread:
         self.open += children
 
     def joined(self) -> tuple[Thread, ...]:
-        """All open children are joined here; they are kept for the record."""
+        """Join all open children; they stay in the record."""
         children, self.open = tuple(self.open), []
         meanwhile = tuple(self.generated - child.born for child in children)
         if children:
             self._log.append(_JoinedThreads(children, meanwhile))
-            beside = zip(children, meanwhile, strict=True)
-            self._path += max(max(0, child.own_path_tokens - own) for child, own in beside)
+            pairs = zip(children, meanwhile, strict=True)
+            self._path += max(max(0, child.own_path_tokens - own) for child, own in pairs)
         return children
 
     def move(self, state: ThreadState, reason: str = "") -> None:
-        """Go from one state to the next.
-
-        Raises: `InternalError` for a way that the state machine does not have.
-        """
+        """Change to `state`. Raises: `InternalError` for a transition that does not exist."""
         if state not in _AFTER.get(self.state, ()):
             raise InternalError(f"{self.id} cannot go from {self.state.value} to {state.value}")
         self.state = state
         self.reason = reason or self.reason
 
     def record(self) -> ThreadRecord:
-        """The thread and all below it, as plain values."""
+        """The thread and its descendants as a record."""
         return ThreadRecord(
             self.id,
             self.role,

@@ -1,7 +1,7 @@
-"""Between a protocol's parts and one model's token ids. Text is never decoded and encoded again.
+"""Converts a protocol's parts to one model's token ids and back, without re-encoding.
 
 Only where a stop text ends inside a token, or a context is cut in one, is the tail encoded anew. A
-model may write a special token whose text no other tokens spell: as a text it cannot be encoded, so
+model may write a special token whose text no other tokens spell: as text it cannot be encoded, so
 it is left out.
 """
 
@@ -31,18 +31,18 @@ from weft.reasoning.runtime.special_tokens import SpecialTokens
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
 _MOST_LEFT_OUT: Final = 16
-"""Words after which the text itself is not to blame."""
+"""The number of unencodable words after which the error is raised."""
 
 
 class EncodedText(NamedTuple):
-    """Token ids, and the text that they spell."""
+    """Token ids, and their text."""
 
     ids: tuple[int, ...]
     text: str
 
 
 async def encode_spellable(client: Tokenizing, text: str) -> EncodedText:
-    """`text` encoded, without the words that cannot be. Raises: `ModelError`."""
+    """`text` encoded, without unencodable words. Raises: `ModelError`."""
     try:
         return EncodedText(await client.encode(text), text) if text else EncodedText((), "")
     except ContextLengthExceeded:
@@ -55,7 +55,7 @@ async def encode_spellable(client: Tokenizing, text: str) -> EncodedText:
 
 
 async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tuple[int, ...]:
-    """`messages` as a prompt, without the words that cannot be encoded. Raises: `ModelError`."""
+    """`messages` as a prompt, without unencodable words. Raises: `ModelError`."""
     try:
         return await client.encode_chat(messages)
     except ContextLengthExceeded:
@@ -71,7 +71,7 @@ async def encoded_chat(client: Tokenizing, messages: tuple[Message, ...]) -> tup
 
 
 class _WordBisection:
-    """Finds the words to blame by halves. Raises `error` where there are too many of them."""
+    """Finds unencodable words by bisection. Raises `error` where there are too many of them."""
 
     def __init__(self, client: Tokenizing, error: ModelRequestError) -> None:
         self._client = client
@@ -79,7 +79,7 @@ class _WordBisection:
         self._left_out = 0
 
     async def of(self, words: Sequence[str]) -> EncodedText:
-        """What can be encoded of `words`, which cannot be as a whole."""
+        """The encodable part of `words`, which cannot be encoded as a whole."""
         if len(words) < 2:
             self._left_out += 1
             if self._left_out > _MOST_LEFT_OUT:
@@ -103,7 +103,7 @@ _NEAR: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class EncodedParts:
-    """What the runtime writes. `runs`: (tokens, whether they are its own words) one by one."""
+    """Encoded parts. `runs`: lengths in tokens, each with whether the text is the runtime's own."""
 
     ids: tuple[int, ...]
     text: str
@@ -112,7 +112,7 @@ class EncodedParts:
 
 @dataclass(frozen=True, slots=True)
 class TokenOutput:
-    """What a model wrote: its `ids`, without a token that only says that it ended; their text."""
+    """A model's output: its `ids`, without an end-of-sequence token, and their text."""
 
     ids: tuple[int, ...]
     text: str
@@ -132,7 +132,7 @@ class TokenCodec:
     async def of(
         cls, model: ModelClient, grammar: ProtocolGrammar, capabilities: Capabilities
     ) -> TokenCodec:
-        """The tokens of `model`; asks it which tags of `grammar` are special tokens.
+        """The codec of `model`, with those tags of `grammar` that are its special tokens.
 
         Raises: `CapabilityError` when it takes no token ids; `ModelError`.
         """
@@ -153,9 +153,9 @@ class TokenCodec:
     async def open(
         self, opening: Opening, *, generated: bool = False
     ) -> tuple[tuple[int, ...], EncodedParts]:
-        """The prompt of a conversation, and what comes after it. Raises: `ModelError`.
+        """The prompt of a conversation, and the parts after it. Raises: `ModelError`.
 
-        Where models have written its messages, `generated`, they lose what cannot be encoded.
+        `generated`: models wrote the messages, which lose unencodable words.
         """
         chat: tuple[int, ...] = ()
         if opening.messages:
@@ -164,24 +164,24 @@ class TokenCodec:
         return chat, await self.write(opening.parts)
 
     async def write(self, parts: Parts) -> EncodedParts:
-        """`parts` as token ids; words that meet are encoded together. Raises: `ModelError`."""
+        """`parts` as token ids; adjacent texts are encoded together. Raises: `ModelError`."""
         writer = _PartsEncoder(self._client)
         for part in parts:
             if isinstance(part, tuple):
                 await writer.add(part, await self.decode(part), own=False)
             elif isinstance(part, UntrustedText):
-                await writer.add(*await self._said(part), own=False)
+                await writer.add(*await self._encode_untrusted(part), own=False)
             elif isinstance(part, ControlTag) and part.text in self.special.ids:
                 await writer.add((self.special.ids[part.text],), part.text, own=True)
             else:
                 writer.words.append(part.text)
         return await writer.written()
 
-    async def _said(self, said: UntrustedText) -> tuple[tuple[int, ...], str]:
-        ids, text = await encode_spellable(self._client, self.special.guarded(said.text))
-        if said.max_tokens is None or len(ids) <= said.max_tokens:
+    async def _encode_untrusted(self, part: UntrustedText) -> tuple[tuple[int, ...], str]:
+        ids, text = await encode_spellable(self._client, self.special.guarded(part.text))
+        if part.max_tokens is None or len(ids) <= part.max_tokens:
             return ids, text
-        ids = ids[len(ids) - said.max_tokens :]
+        ids = ids[len(ids) - part.max_tokens :]
         return ids, await self.decode(ids)
 
     def stops(self, texts: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -191,7 +191,7 @@ class TokenCodec:
     # -- reading -----------------------------------------------------------------------------
 
     async def read(self, completion: Completion, stops: Sequence[str]) -> TokenOutput:
-        """What `completion` says, which was asked to stop at `stops`. Raises: `ModelError`."""
+        """The output of `completion`, whose call had the `stops`. Raises: `ModelError`."""
         stop = self._stopped_by(completion, stops)
         ids = completion.token_ids
         if not ids:
@@ -208,7 +208,7 @@ class TokenCodec:
         return TokenOutput(ids, text, _ended(completion, stop), stop)
 
     async def _read_text(self, completion: Completion, stop: str | None) -> TokenOutput:
-        """From a server that hides token ids."""
+        """The output of a server that hides token ids."""
         tag = (ControlTag(stop),) if stop is not None else ()
         try:
             written = await self.write((ProtocolText(completion.text), *tag))
@@ -226,10 +226,10 @@ class TokenCodec:
         return next((tag for tag in stops if self.special.ids.get(tag) == stop), None)
 
     async def _ends(self, token: int) -> bool:
-        """Whether `token` is no word: a special token that ended an answer."""
+        """Whether `token` is a special token that ended an answer."""
         if token not in self._special:
-            spelt_out = await self._client.decode((token,))
-            number = await self._client.special_token(spelt_out) if spelt_out else token
+            text = await self._client.decode((token,))
+            number = await self._client.special_token(text) if text else token
             self._special[token] = number == token
         return self._special[token]
 
@@ -238,11 +238,11 @@ class TokenCodec:
         return await self._client.decode(ids) if ids else ""
 
     async def encode(self, text: str) -> tuple[int, ...]:
-        """The ids of a text that a model wrote, as far as it has any. Raises: `ModelError`."""
+        """The ids of a model's text, without unencodable words. Raises: `ModelError`."""
         return (await encode_spellable(self._client, text)).ids
 
     async def pieces(self, ids: tuple[int, ...]) -> tuple[Piece, ...]:
-        """What a model wrote, taken apart: special tags by their ids, the others by their text."""
+        """`ids` split at tags: special ones by their ids, the others by their text."""
         found: list[Piece] = []
         for stretch in self.special.stretches(ids):
             if isinstance(stretch, ControlTag):
@@ -254,7 +254,7 @@ class TokenCodec:
     # -- cutting -----------------------------------------------------------------------------
 
     async def fit(self, ids: tuple[int, ...], text: str) -> tuple[int, tuple[int, ...]]:
-        """How many of `ids` spell the beginning of `text`, and the ids of the rest of it."""
+        """How many of `ids` spell the beginning of `text`, and the ids of the rest."""
         lengths = _PrefixTexts(self._client, ids)
         low, high = await self._bounds(lengths, len(ids), len(text))
         while low < high:
@@ -269,14 +269,14 @@ class TokenCodec:
         return low, await self.encode(rest)
 
     async def _bounds(self, lengths: _PrefixTexts, most: int, chars: int) -> tuple[int, int]:
-        """Where to look for so many characters: most often near the end, which is asked first."""
+        """The range to search for `chars` characters: most often near the end, tried first."""
         for count in range(most, max(0, most - _NEAR), -1):
             if len(await lengths.text(count)) <= chars:
                 return count, count
         return 0, max(0, most - _NEAR)
 
     async def back_to(self, context: TokenContext, since: str) -> TokenContext:
-        """`context` before the last `since` that was written in it; all of it without one."""
+        """`context` before the last `since` after its prompt; all of it without one."""
         if since in self.special.ids:
             number = self.special.ids[since]
             if number not in context.ids:
@@ -292,7 +292,7 @@ class TokenCodec:
 
 
 class _PartsEncoder:
-    """Collects what is written; words that meet are encoded together."""
+    """Collects parts; adjacent texts are encoded together."""
 
     def __init__(self, client: Tokenizing) -> None:
         self._client = client
@@ -322,7 +322,7 @@ class _PartsEncoder:
 
 
 class _PrefixTexts:
-    """The texts of the beginnings of `ids`, decoded when they are asked for."""
+    """The texts of the prefixes of `ids`, decoded on demand."""
 
     def __init__(self, client: Tokenizing, ids: tuple[int, ...]) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What all threads of one thought share: model, rules, caps, counts, and the calls they make."""
+"""The state that all threads of one thought share: model, rules, limits, counts, calls."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ _RETRY: Final = Retry()
 
 
 class DecodeCall:
-    """`request` to `model`, allowed to generate `granted` tokens in all of its attempts.
+    """A call of `model` with `request`, for at most `granted` tokens in all attempts.
 
-    What is streamed is kept here, so that nothing is lost when the call is cancelled; `latest`
-    counts the tokens of the latest attempt. `primed` is set once the prompt is computed, or the
-    call has ended.
+    It keeps what was streamed, for the case that it is cancelled; `latest` counts the tokens of the
+    latest attempt. `primed` is set once the prompt is computed, or the call has ended.
     """
 
     def __init__(self, model: ModelClient, request: ModelRequest, granted: int) -> None:
@@ -58,26 +57,26 @@ class DecodeCall:
 
     @property
     def text(self) -> str:
-        """The text of the latest attempt, as far as it was streamed."""
+        """The streamed text of the latest attempt."""
         return "".join(self._texts)
 
     @property
     def usage(self) -> Usage:
-        """What it has consumed so far, in all attempts."""
+        """The usage so far, in all attempts."""
         return self._past + self._streamed() if self._under_way else self._past
 
     @property
     def used(self) -> int:
-        """Tokens that were generated so far, in all attempts."""
+        """The tokens generated so far, in all attempts."""
         return self.usage.completion_tokens
 
     @property
     def wasted(self) -> int:
-        """Those of attempts that came to no completion."""
+        """The tokens of attempts without a completion."""
         return self.used - (0 if self.completion is None else self.latest)
 
     def node(self, node: NodeId, weight: float) -> Node:
-        """The node that makes the call. It does not fail: without `completion` it came to none."""
+        """The node that makes the call. It does not fail: an error leaves `completion` None."""
         policy = Policy(
             spends=True, resource=self._model.model, retry=_RETRY, weight=weight, default=None
         )
@@ -111,17 +110,17 @@ class DecodeCall:
     def _account(self, context: NodeContext) -> None:
         spent = self._streamed()
         if self.completion is not None:
-            told = self.completion.usage
-            # Where the server does not say, it is counted here.
-            self.latest = told.completion_tokens or len(self.completion.token_ids) or self.latest
-            spent = replace(told, completion_tokens=self.latest, requests=max(1, told.requests))
+            usage = self.completion.usage
+            # Servers that report no usage: count the ids, or the streamed pieces.
+            self.latest = usage.completion_tokens or len(self.completion.token_ids) or self.latest
+            spent = replace(usage, completion_tokens=self.latest, requests=max(1, usage.requests))
             context.decoded(self.completion.decoding)
         self._under_way = False
         self._past += spent
         context.spend(spent)
 
     def _streamed(self) -> Usage:
-        """What the attempt under way has consumed, as far as it was seen."""
+        """The usage of the current attempt, as far as it was streamed."""
         return Usage(len(self._request.prompt_token_ids), self.latest, requests=1)
 
 
@@ -129,9 +128,9 @@ _MODULUS: Final = 2**31 - 1
 
 
 class ThreadTree:
-    """One thought: `name` is unique in a run. `exact`: the model places tokens where it is told.
+    """One thought: `name` is unique in a run. `exact`: the model supports placed tokens.
 
-    `flat`: paths were joined that should not see one another, but do.
+    `flat`: paths that should not see one another were joined in sequence.
     """
 
     def __init__(
@@ -166,7 +165,7 @@ class ThreadTree:
         return Thread(place, spec, self.question, depth, limit, self.tokens.special)
 
     def forked(self, depth: int, width: int) -> None:
-        """Count a fork of `width` threads, which are `depth` deep."""
+        """Count a fork of `width` threads at `depth`."""
         self._forks += 1
         self._depth = max(self._depth, depth)
         self._width = max(self._width, width)
@@ -183,7 +182,7 @@ class ThreadTree:
         seed: int,
         schema: JsonSchema | None = None,
     ) -> DecodeCall:
-        """A call that goes on after `context`, until one of `stops`."""
+        """A call that continues `context` until one of `stops`."""
         stop_ids, stop_texts = self.tokens.stops(stops)
         sampling = Sampling(
             max_tokens=granted,
@@ -205,7 +204,7 @@ class ThreadTree:
         return call
 
     def seed(self, place: str, number: int) -> int:
-        """The seed of call `number` of the thread at `place`: the same in every run."""
+        """The seed of call `number` of the thread at `place`, the same in every run."""
         text = f"{self.options.seed}:{place}:{number}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % _MODULUS
 

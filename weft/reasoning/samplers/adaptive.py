@@ -10,7 +10,7 @@ from weft.reasoning.selection.vote import count_votes
 
 
 def lead_probability(first: int, second: int) -> float:
-    """How likely the answer with `first` votes is the more frequent of the two largest.
+    """The probability that the answer with `first` votes is more frequent than the second.
 
     The mass above one half of Beta(first + 1, second + 1), in closed form:
     sum_{k=0}^{first} C(n, k) / 2^n with n = first + second + 1.
@@ -21,9 +21,9 @@ def lead_probability(first: int, second: int) -> float:
 
 @dataclass(slots=True)
 class AdaptiveSampler:
-    """Waves of `wave` samples until the leader's probability is above `threshold`.
+    """Waves of `wave` samples until the leader's probability exceeds `threshold`.
 
-    `wave` 1 is the method as published: one after the other, which is as slow as it is cheap.
+    `wave` 1 is the published method: in sequence, the cheapest and the slowest.
     """
 
     limit: int = 40

@@ -1,4 +1,4 @@
-"""DeepConf online (arXiv 2508.15260): samples that become unsure are given up while they run.
+"""DeepConf online (arXiv 2508.15260): cancels samples whose confidence falls too low.
 
 The confidence of a token is the negative mean of its `k` largest log probabilities: a peaked
 distribution leaves little for all but one, so a higher value is more certain.
@@ -15,29 +15,29 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, 
 from weft.reasoning.selection.vote import Vote, count_votes
 
 TOP_LOGPROBS = 20
-"""How many log probabilities of a token the published measure reads."""
+"""The number of log probabilities per token of the published measure."""
 
 
 def token_confidence(top_logprobs: Sequence[float]) -> float:
     """-(1/k) sum_j log p_j over the `top_logprobs` of one token.
 
-    Values of minus infinity, which servers give for tokens that are ruled out, are left out.
+    Values of minus infinity, which servers give for forbidden tokens, are ignored.
     """
     finite = [value for value in top_logprobs if value > float("-inf")]
     return -fsum(finite) / len(finite) if finite else 0.0
 
 
 def proxy_confidence(logprob: float) -> float:
-    """A stand-in where a server gives no top-k: the probability of the sampled token.
+    """A substitute where a server gives no top-k: the probability of the sampled token.
 
     Like the published measure it is larger for peaked distributions and never below 0, but its
-    scale is another: thresholds do not carry over from one to the other.
+    scale differs: thresholds do not carry over.
     """
     return exp(min(0.0, logprob))
 
 
 class ConfidenceWindows:
-    """The confidences of one sample's tokens as they come, in windows of `window` tokens."""
+    """The confidences of one sample's tokens, in sliding windows of `window` tokens."""
 
     def __init__(self, window: int) -> None:
         if window < 1:
@@ -66,21 +66,21 @@ class ConfidenceWindows:
 
     @property
     def lowest(self) -> float | None:
-        """The least mean of any full window; None: none is full yet."""
+        """The lowest mean of a full window; None: none is full yet."""
         return self._lowest
 
     @property
     def lowest_of_all(self) -> float | None:
-        """`lowest`, or the mean of a sample that is shorter than a window; None: no token."""
+        """`lowest`, or the mean of a sample shorter than a window; None: no token."""
         return self.lowest if self._groups else self.tail
 
     @property
     def tail(self) -> float | None:
-        """The mean of the last `window` tokens, or of as many as there are."""
+        """The mean of the last `window` tokens, or of all if fewer."""
         return fsum(self._window) / len(self._window) if self._window else None
 
     def bottom(self, share: float = 0.1) -> float | None:
-        """The mean of the lowest `share` of all windows; of all tokens when none is full."""
+        """The mean of the lowest `share` of windows; of all tokens when none is full."""
         if not self._groups:
             return self.tail
         count = max(1, int(len(self._groups) * share))
@@ -88,7 +88,7 @@ class ConfidenceWindows:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of `values` lie, between neighbours by straight line."""
+    """The value below which `percent` of `values` lie, linearly interpolated."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * percent / 100
     low = int(place)
@@ -100,11 +100,10 @@ def percentile(values: Sequence[float], percent: float) -> float:
 class DeepConfSampler:
     """`warmup` samples set the bar; later ones are cancelled when a window falls below it.
 
-    `keep` is the percentage of the warm-up that clears the bar, as published 10 for few tokens or
-    90 to be safe; 10 wants a warm-up of 16 or more, since the few that clear it may agree by
-    chance. `window`: tokens in a confidence window. Votes weigh as much as the sample's lowest
-    confidence; those below the bar have none. Stops once the winner holds `consensus` of all
-    weight, or after `limit` samples.
+    `keep`: the percentage of the warm-up above the bar, as published 10 for few tokens or 90 to be
+    safe; 10 needs a warm-up of 16 or more, since few samples may agree by chance. `window`: tokens
+    in a confidence window. A vote's weight is the sample's lowest confidence; samples below the bar
+    have no vote. Stops once the winner has `consensus` of all weight, or after `limit` samples.
     """
 
     limit: int = 64
@@ -127,11 +126,11 @@ class DeepConfSampler:
 
     @property
     def confidence(self) -> int:
-        """Tokens in a window of `SampleState.lowest_confidence`."""
+        """The window of `SampleState.lowest_confidence`, in tokens."""
         return self.window
 
     def decide(self, pool: SamplePool) -> SamplerDecision:
-        """Warm up, set the bar, start the rest, give up what falls below it."""
+        """Warm up, set the bar, start the rest, cancel what falls below it."""
         if not pool.branches:
             return SamplerDecision(start=self.warmup)
         if self._bar is None:

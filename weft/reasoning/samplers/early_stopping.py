@@ -9,7 +9,7 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision
 
 @dataclass(slots=True)
 class EarlyStoppingSampler:
-    """Windows of `window` samples side by side, one window after the other, `limit` in all."""
+    """Windows of `window` parallel samples in sequence, `limit` samples in all."""
 
     limit: int = 40
     window: int = 8
@@ -23,7 +23,7 @@ class EarlyStoppingSampler:
     def decide(self, pool: SamplePool) -> SamplerDecision:
         """Start a window; when it has ended, stop if it is unanimous, else start the next.
 
-        Samples without an answer agree with nothing, as one answer does that is not the others'.
+        A sample without an answer agrees with none.
         """
         if pool.running:
             return GO_ON

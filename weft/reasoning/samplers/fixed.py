@@ -1,4 +1,4 @@
-"""Self-consistency (arXiv 2203.11171): a fixed number of samples. Knows majorities only."""
+"""Self-consistency (arXiv 2203.11171): a fixed number of samples."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, 
 
 @dataclass(slots=True)
 class FixedSampler:
-    """`n` samples side by side.
+    """`n` parallel samples.
 
-    `cancel_decided`: cancel what can no longer change the majority; its winner stays the same.
+    `cancel_decided`: cancel samples that can no longer change the majority's winner.
     """
 
     n: int

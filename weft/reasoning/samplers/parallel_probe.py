@@ -1,7 +1,7 @@
-"""Parallel-Probe: what would each sample answer now? Minorities are pruned, a settled vote stops.
+"""Parallel-Probe: asks each sample for its current answer, prunes minorities, and stops early.
 
-From the release of Zheng et al. (2026), the variant in which only samples that are not pruned vote.
-A probe is asked beside the sample, so that nothing is added to it; its words are ours.
+From the release of Zheng et al. (2026), the variant in which pruned samples do not vote. A probe is
+a separate call, which adds nothing to the sample; its words are ours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision, 
 from weft.reasoning.selection.vote import Vote, count_votes
 
 PROBE_TOKENS: Final = 24
-"""How many tokens a probe may answer with."""
+"""The token limit of a probe's answer."""
 
 _LEAD: Final = "The final answer is \\boxed{"
 _THOUGHT: Final = "<think>"
@@ -30,7 +30,7 @@ _THOUGHT_END: Final = "</think>"
 class Prober:
     """Probes samples of `model` in their own threads.
 
-    Raises: `CapabilityError` when the model can neither go on from token ids nor with an answer.
+    Raises: `CapabilityError` when the model can continue neither token ids nor an answer.
     """
 
     def __init__(self, model: ModelClient, capabilities: Capabilities, read: Reader) -> None:
@@ -51,11 +51,11 @@ class Prober:
         text: str,
         ids: tuple[int, ...],
     ) -> str | None:
-        """The key of what the sample that wrote `text` (its token ids, if known) would answer."""
+        """The key of the answer of a sample that wrote `text` (with token ids `ids`, if known)."""
         lead = _lead(text)
         tail = await self._tail(text, ids, lead)
 
-        def beside(request: ModelRequest) -> ModelRequest:
+        def amend(request: ModelRequest) -> ModelRequest:
             sampling = replace(request.sampling, top_p=None)
             if request.prompt_token_ids:
                 prompt = request.prompt_token_ids + tail
@@ -63,13 +63,13 @@ class Prober:
             unfinished = Message("assistant", text + lead)
             return replace(request, messages=(*request.messages, unfinished), sampling=sampling)
 
-        said = await thread.ask(
-            f"probe {number}", messages, max_tokens=PROBE_TOKENS, temperature=0.0, amend=beside
+        reply = await thread.ask(
+            f"probe {number}", messages, max_tokens=PROBE_TOKENS, temperature=0.0, amend=amend
         )
-        return self._read(_LEAD + said.text, False) if said.ok else None
+        return self._read(_LEAD + reply.text, False) if reply.ok else None
 
     async def _tail(self, text: str, ids: tuple[int, ...], lead: str) -> tuple[int, ...]:
-        """The ids of what goes after the prompt; those the sample wrote are not encoded again."""
+        """The ids after the prompt, without encoding the sample's own ids again."""
         if not isinstance(self._model, Tokenizing):
             return ()
         try:
@@ -80,19 +80,19 @@ class Prober:
 
 
 def _lead(text: str) -> str:
-    """What makes a sample answer where it is: its thought, if it is in one, is closed first."""
+    """The lead-in to an answer; it closes an open thought first."""
     thinking = _THOUGHT in text and _THOUGHT_END not in text
     return f"\n{_THOUGHT_END}\n\n{_LEAD}" if thinking else f"\n\n{_LEAD}"
 
 
 @dataclass(slots=True)
 class ParallelProbeSampler:
-    """`n` samples side by side, each probed at every multiple of `every` tokens.
+    """`n` parallel samples, each probed at every multiple of `every` tokens.
 
-    A round is over when all that run have its probe; the first two make one, as released. After
-    `warmup` rounds a sample that disagreed with the majority in `patience` rounds in a row is
-    pruned: it runs no further and votes no more. Stops when the majority has been the same for
-    `stable` rounds beyond the first, or when nothing runs.
+    A round ends when all running samples have its probe; the first two make one, as released. After
+    `warmup` rounds a sample that disagreed with the majority in `patience` consecutive rounds is
+    pruned: it is cancelled and has no vote. Stops when the majority has been the same for `stable`
+    rounds beyond the first, or when nothing runs.
     """
 
     n: int = 64
@@ -102,7 +102,7 @@ class ParallelProbeSampler:
     stable: int = 40
     confidence: None = None
     _round: int = field(default=0, init=False)
-    _astray: Counter[int] = field(default_factory=Counter, init=False)
+    _dissent: Counter[int] = field(default_factory=Counter, init=False)
     _pruned: set[int] = field(default_factory=set, init=False)
     _majority: str | None = field(default=None, init=False)
     _same: int = field(default=-1, init=False)
@@ -123,11 +123,11 @@ class ParallelProbeSampler:
         return self.every
 
     def decide(self, pool: SamplePool) -> SamplerDecision:
-        """Start all; at the end of a round, prune, and stop when the majority is settled."""
+        """Start all; at the end of a round, prune, and stop when the majority is stable."""
         if not pool.branches:
             return SamplerDecision(start=self.n)
         cancel: list[int] = []
-        while self._over(pool):
+        while self._round_complete(pool):
             cancel += self._close_round(pool)
             if self._same >= self.stable:
                 why = f"the majority is the same for {self._same} rounds of {self.every} tokens"
@@ -139,7 +139,7 @@ class ParallelProbeSampler:
             return SamplerDecision(cancel=tuple(cancel), why=why)
         return GO_ON
 
-    def _over(self, pool: SamplePool) -> bool:
+    def _round_complete(self, pool: SamplePool) -> bool:
         running = [b for b in pool.running if b.index not in self._pruned]
         return bool(running) and all(len(b.probes) >= self._round + 2 for b in running)
 
@@ -149,7 +149,7 @@ class ParallelProbeSampler:
         pruned: list[int] = []
         if self._round >= self.warmup and len(votes) > 1:
             running = (branch.index for branch in pool.running if branch.index in votes)
-            pruned = [index for index in running if self._give_up(index, votes, majority)]
+            pruned = [index for index in running if self._should_prune(index, votes, majority)]
             self._pruned.update(pruned)
             majority = _majority(self._votes(pool, self._round + 2)) or majority
         self._same = self._same + 1 if majority == self._majority else 0
@@ -157,12 +157,12 @@ class ParallelProbeSampler:
         self._round += 1
         return pruned
 
-    def _give_up(self, index: int, votes: dict[int, str | None], majority: str | None) -> bool:
-        self._astray[index] = self._astray[index] + 1 if votes[index] != majority else 0
-        return self._astray[index] >= self.patience
+    def _should_prune(self, index: int, votes: dict[int, str | None], majority: str | None) -> bool:
+        self._dissent[index] = self._dissent[index] + 1 if votes[index] != majority else 0
+        return self._dissent[index] >= self.patience
 
     def _votes(self, pool: SamplePool, probes: int) -> dict[int, str | None]:
-        """What each sample that is not pruned says at its probe number `probes`, or at its end."""
+        """The answer of each unpruned sample at its probe number `probes`, or at its end."""
         return {
             branch.index: _at(branch, probes)
             for branch in pool.branches

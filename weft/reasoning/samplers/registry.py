@@ -61,9 +61,9 @@ _SAMPLERS: Final[Mapping[str, _Make]] = {
 
 
 def sampler_maker(name: str, width: int, settings: Mapping[str, Any]) -> MakeSampler:
-    """What makes the sampler `name` for each question. `settings` has all of `DEFAULTS`.
+    """The factory of the sampler `name`, for each question. `settings` has all of `DEFAULTS`.
 
-    Raises: `BuildError`, which lists the samplers, or says which setting is out of range.
+    Raises: `BuildError` for an unknown sampler (it lists them), or a setting out of range.
     """
     make = _SAMPLERS.get(name)
     if make is None:

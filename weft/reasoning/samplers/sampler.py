@@ -1,6 +1,6 @@
-"""The port of samplers: what has become of the samples in, what to start and cancel out.
+"""The port of samplers: decide from the state of samples which to start and cancel.
 
-A sampler knows no model, clock or text, so the same object decides live and over recorded samples.
+A sampler has no model, clock or text, so the same object decides live and over recorded samples.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ SampleRunStatus = Literal["running"] | SampleStatus
 
 @dataclass(slots=True)
 class SampleState:
-    """One sample as far as it has come. The host writes it, samplers read it.
+    """The state of one sample. The run writes it, samplers read it.
 
-    `key` is its answer in canonical form, once it has ended with one. `probes` are the answers it
-    would have given at each multiple of the sampler's `probe_tokens`, None where there was none.
-    `lowest_confidence` is the least confidence of any window of its tokens so far.
+    `key`: its answer in canonical form, once it has ended with one. `probes`: its answers at each
+    multiple of the sampler's `probe_tokens`, None where there was none. `lowest_confidence`: the
+    lowest confidence of any window of its tokens so far.
     """
 
     index: int
@@ -38,12 +38,12 @@ class SampleState:
 
     @property
     def opinion(self) -> str | None:
-        """Its answer, or while it has none the last that a probe found."""
+        """Its answer, or without one that of its last probe."""
         return self.key if self.key is not None or not self.probes else self.probes[-1]
 
 
 class SamplePool:
-    """The samples in the order of their start, those that wait for their turn among them."""
+    """The samples in the order of their start, including queued ones."""
 
     def __init__(self, branches: Iterable[SampleState] = ()) -> None:
         self.branches: list[SampleState] = list(branches)
@@ -57,27 +57,27 @@ class SamplePool:
 
     @property
     def running(self) -> tuple[SampleState, ...]:
-        """Those that have not ended."""
+        """Samples that have not ended."""
         return tuple(branch for branch in self.branches if branch.running)
 
     @property
     def whole(self) -> tuple[SampleState, ...]:
-        """Those that came to their own end: not cut off, not cancelled, not failed."""
+        """Samples that ended by themselves: not cut off, not cancelled, not failed."""
         return tuple(branch for branch in self.branches if branch.status == "finished")
 
     @property
     def ended(self) -> tuple[SampleState, ...]:
-        """Those that have ended in any way but being cancelled."""
+        """Samples that have ended, except for cancelled ones."""
         return tuple(b for b in self.branches if not b.running and b.status != "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerDecision:
-    """What is to be done now.
+    """The next action of a sampler.
 
-    `start` so many more samples; `cancel` those with these indices; `stop`: cancel all that run and
-    let the `voters` vote (None: all that ended with an answer), each with its `opinion` and the
-    weight in `weights`, where there are some. `why`: in words, for a stop and for cancellations.
+    Start `start` more samples; cancel those with the indices `cancel`. `stop`: cancel all running
+    ones, and let the `voters` vote (None: all that ended with an answer), each with its `opinion`
+    and its weight in `weights`, if any. `why` explains a stop and cancellations.
     """
 
     start: int = 0
@@ -89,14 +89,14 @@ class SamplerDecision:
 
 
 GO_ON = SamplerDecision()
-"""Nothing to do until something else happens."""
+"""No action until the next change."""
 
 
 class Sampler(Protocol):
-    """Decides over the samples of one question; a new one is made for each.
+    """Decides over the samples of one question; each question has a new sampler.
 
-    `limit`: it never asks for more samples. `probe_tokens`: it wants an opinion of each running
-    sample at every multiple of so many tokens; None: it reads no probes. `confidence`: it reads
+    `limit`: the most samples it starts. `probe_tokens`: it needs a probe of each running sample at
+    every multiple of so many tokens; None: no probes. `confidence`: it reads
     `SampleState.lowest_confidence`, of windows of so many tokens; None: it does not.
     """
 
@@ -110,10 +110,10 @@ class Sampler(Protocol):
     def confidence(self) -> int | None: ...
 
     def decide(self, pool: SamplePool) -> SamplerDecision:
-        """What to do, asked at the beginning and after each change of the pool.
+        """The next action, at the beginning and after each change of the pool.
 
-        Changes of one instant are told together. When nothing runs and nothing is to be started,
-        the host stops by itself.
+        Simultaneous changes are one change. The run stops by itself when nothing runs and nothing
+        is to be started.
         """
 
 
@@ -126,11 +126,11 @@ def ended_votes(branches: Sequence[SampleState]) -> list[Vote]:
 
 
 def decided_winner(branches: Sequence[SampleState]) -> Tally | None:
-    """The answer that wins the vote of all `branches` whatever those that run come to, or None.
+    """The answer that wins the vote of all `branches` however the running ones end, or None.
 
-    All other answers, and one that nobody has given yet, are given every running sample. Who still
-    wins has won; on equal counts when its shortest sample is shorter than any of theirs can still
-    be, which is at least the tokens that are written.
+    Each other answer, including an unseen one, is credited with every running sample. A winner
+    against that has won; on equal counts when its shortest sample is shorter than any of theirs can
+    still be, which is at least the tokens written so far.
     """
     running = [branch for branch in branches if branch.running]
     tallies = count_votes(ended_votes([branch for branch in branches if not branch.running]))

@@ -1,4 +1,4 @@
-"""When more thinking stops paying: the saturation model TTSPM.
+"""The saturation model TTSPM: when more thinking stops paying.
 
 From "Scaling over Scaling" (arXiv 2505.20522), re-derived. One unit of thinking, a parallel
 sample or a sequential round, finds the answer with probability p, independently, of the share F_max
@@ -16,7 +16,7 @@ which falls by the factor 1 - p each time. It is at most eps from the first N wi
     N* = ceil( ln(eps / (F_max p)) / ln(1 - p) ),    0 where F_max p <= eps already.
 
 Serial and parallel together. A chain of s rounds whose first finds the answer with probability p
-and each later one mends what is still wrong with probability q fails with (1 - p)(1 - q)^(s - 1);
+and each later one repairs a wrong one with probability q fails with (1 - p)(1 - q)^(s - 1);
 n independent chains all fail with the n-th power of that:
 
     F(n, s) = F_max (1 - ((1 - p) (1 - q)^(s - 1))^n)
@@ -41,7 +41,7 @@ def performance(n: int, p: float, f_max: float = 1.0) -> float:
 
 
 def gain(n: int, p: float, f_max: float = 1.0) -> float:
-    """F(n + 1) - F(n): what one more unit is worth after `n`."""
+    """F(n + 1) - F(n): the gain of one more unit after `n`."""
     return f_max * p * (1 - p) ** n
 
 
@@ -63,9 +63,9 @@ def saturation(p: float, eps: float, f_max: float = 1.0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSplit:
-    """`parallel` chains of `serial` rounds: what they promise and cost.
+    """`parallel` chains of `serial` rounds, with their expected performance and cost.
 
-    `why` says what kept it from being larger.
+    `why`: the limit that keeps it from being larger.
     """
 
     parallel: int
@@ -103,12 +103,12 @@ def split(
     eps: float = 0.01,
     f_max: float = 1.0,
 ) -> ThinkingSplit:
-    """The best way to spend at most `budget` tokens on parallel chains and on serial rounds.
+    """The best split of at most `budget` tokens into parallel chains and serial rounds.
 
     `latency` bounds the tokens of one chain, `width` the chains. Of two splits whose performance
-    differs by less than `eps` for each unit, the one of fewer tokens is better, then the quicker:
-    nothing is spent beyond saturation. Raises: `ValueError` when the budget or the latency does not
-    pay for a first round.
+    differs by less than `eps`, the one of fewer tokens is better, then the quicker: nothing is
+    spent beyond saturation. Raises: `ValueError` when the budget or the latency does not pay for a
+    first round.
     """
     longest = budget if latency is None else min(budget, latency)
     if longest < costs.first:
@@ -127,7 +127,7 @@ def split(
 def _chains(
     p: float, serial: int, tokens: int, budget: int, width: int | None, eps: float, f_max: float
 ) -> ThinkingSplit:
-    """As many chains of `serial` rounds and `tokens` as are paid for and of use."""
+    """As many useful chains of `serial` rounds and `tokens` as the budget allows."""
     limits = {
         "more would gain less than eps": max(1, saturation(p, eps, f_max)),
         "the budget is spent": budget // tokens,
@@ -149,11 +149,11 @@ def _better(one: ThinkingSplit, other: ThinkingSplit, eps: float) -> ThinkingSpl
 
 @dataclass(slots=True)
 class SaturationSampler:
-    """A pilot of `pilot` samples, then as many as the model of saturation says are of use.
+    """A pilot of `pilot` samples, then as many as the saturation model finds useful.
 
-    The chance p of a sample is taken to be the share of the leading answer, with one vote for and
-    one against added (nothing better is known without the truth). `eps`: the least gain in accuracy
-    for which another sample is worth its tokens. p is estimated anew after each wave.
+    The chance p of a sample is estimated by the share of the leading answer, with one vote for and
+    one against added, anew after each wave. `eps`: the least gain in accuracy that pays for another
+    sample.
     """
 
     limit: int = 40
@@ -169,7 +169,7 @@ class SaturationSampler:
             raise ValueError(f"eps must be above 0 and below 1, got {self.eps}")
 
     def decide(self, pool: SamplePool) -> SamplerDecision:
-        """Start the pilot; when a wave has ended, start what is missing up to saturation."""
+        """Start the pilot; after each wave, start the samples missing up to saturation."""
         if not pool.branches:
             return SamplerDecision(start=self.pilot)
         if pool.running:

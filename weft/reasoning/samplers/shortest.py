@@ -1,4 +1,4 @@
-"""short-m@k (arXiv 2505.17813): the first m of k samples that end have the vote."""
+"""short-m@k (arXiv 2505.17813): the first m of k samples that end vote."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from weft.reasoning.samplers.sampler import GO_ON, SamplePool, SamplerDecision
 
 @dataclass(slots=True)
 class ShortestSampler:
-    """`k` samples side by side, all cancelled when `m` of them have come to an answer.
+    """`k` parallel samples, all cancelled when `m` of them have an answer.
 
-    Samples that are cut off at their length have a vote only when fewer than `m` came to their end.
+    Samples that are cut off vote only when fewer than `m` end by themselves.
     """
 
     k: int = 8
@@ -25,11 +25,11 @@ class ShortestSampler:
 
     @property
     def limit(self) -> int:
-        """All of them."""
+        """The number of samples."""
         return self.k
 
     def decide(self, pool: SamplePool) -> SamplerDecision:
-        """Start all; stop when `m` are whole. Those that end in one instant count by index."""
+        """Start all; stop when `m` are whole. Simultaneous ends count by index."""
         if not pool.branches:
             return SamplerDecision(start=self.k)
         answered = [branch for branch in pool.whole if branch.key is not None]

@@ -1,4 +1,4 @@
-"""Independent samples: how many, in which waves, and which are worth going on with.
+"""Independent samples: their number, waves and cancellation.
 
-Samplers decide and do nothing else; the same objects run live and over recorded samples.
+Samplers only decide; the same objects run live and over recorded samples.
 """

@@ -1,7 +1,7 @@
 """The sequential baseline: one long search that checks itself and goes back.
 
 "To Backtrack or Not to Backtrack" (arXiv 2504.07052) compares it with direct samples at equal
-tokens; made to go on as in s1 (arXiv 2501.19393).
+tokens; the search is extended as in s1 (arXiv 2501.19393).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEAST_TOKENS: Final = 16
 
 @dataclass(slots=True)
 class _SearchChain:
-    """One search: its text and token ids so far, that of the last round, its answers so far."""
+    """One search: its text and token ids, the text of the last round, its answers so far."""
 
     index: int
     text: str = ""
@@ -45,7 +45,7 @@ class _SearchChain:
 
     @property
     def key(self) -> str | None:
-        """The last answer that could be read."""
+        """The last readable answer."""
         return next((key for key in reversed(self.keys) if key is not None), None)
 
     def sample(self) -> Sample:
@@ -56,12 +56,13 @@ class _SearchChain:
 
 
 class BacktrackStrategy(ChatStrategy):
-    """Settings: `stable`, a search ends when so many checks left its answer as it was (0: never).
+    """Searches in rounds of checks. Settings: `stable`, ends a search when so many checks kept its
+    answer (0: never).
 
-    `verify`, a function of question and text that ends it; `chains` side by side, whose majority
-    wins (0: as many chains and rounds as `samplers.saturation.split` finds best for the budget,
-    from `p`, the chance of a first answer, `q`, that of a check that mends it, and `eps`);
-    `answer`, how answers are read. Rounds and tokens are bounded by the options.
+    `verify`, a function of question and text that ends it; `chains` in parallel, whose majority
+    wins (0: chains and rounds by `samplers.saturation.split` for the budget, from `p`, the chance
+    of a first answer, `q`, that of a check that repairs it, and `eps`); `answer`, the reader of
+    answers. The options bound rounds and tokens.
     """
 
     name = role = "backtrack"
@@ -105,12 +106,12 @@ class BacktrackStrategy(ChatStrategy):
     async def _search(
         self, thread: ChatThread, question: Question, chain: _SearchChain, share: int
     ) -> None:
-        """Write round after round into `chain`, of at most `share` tokens in all."""
+        """Write rounds into `chain`, of at most `share` tokens in all."""
         messages = question_messages(question)
         typed = question.schema is not None
         read = schema_key if typed and not self.settings["answer"] else self._read
         capabilities = await self.model.capabilities()
-        going_on = _Continuation(self.model, capabilities.continuation)
+        continuation = _Continuation(self.model, capabilities.continuation)
         for number in range(1, self._split.serial + 1):
             limits = (self.options.max_tokens, share - chain.tokens, thread.tokens_left)
             path_left = thread.path_left
@@ -119,18 +120,18 @@ class BacktrackStrategy(ChatStrategy):
                 chain.why = "the budget is spent"
                 return
             name = f"round {number}"
-            said = await going_on.ask(thread, name, messages, chain, wanted, question.schema)
-            chain.tokens += said.tokens
-            if not said.ok:
-                chain.why = said.reason or "the model wrote nothing more"
+            reply = await continuation.ask(thread, name, messages, chain, wanted, question.schema)
+            chain.tokens += reply.tokens
+            if not reply.ok:
+                chain.why = reply.reason or "the model wrote nothing more"
                 return
-            chain.whole = said.status == "finished"
+            chain.whole = reply.status == "finished"
             chain.keys.append(read(chain.last if typed else chain.text, chain.whole))
-            if self._over(question, chain):
+            if self._is_done(question, chain):
                 return
         chain.why = f"all {self._split.serial} rounds are used up"
 
-    def _over(self, question: Question, chain: _SearchChain) -> bool:
+    def _is_done(self, question: Question, chain: _SearchChain) -> bool:
         verify: Verify | None = self.settings["verify"]
         stable: int = self.settings["stable"]
         if verify is not None and verify(question, chain.text):
@@ -155,7 +156,7 @@ class BacktrackStrategy(ChatStrategy):
 
 
 class _Continuation:
-    """Has a model go on with what it wrote: from its token ids, its text, or in a further turn."""
+    """Continues a model's own text: from its token ids, its text, or in a further turn."""
 
     def __init__(self, model: ModelClient, continuation: bool) -> None:
         self._model = model
@@ -170,12 +171,12 @@ class _Continuation:
         wanted: int,
         schema: JsonSchema | None,
     ) -> Generation:
-        """One more round of `chain`, which it is added to."""
+        """One more round, which is added to `chain`."""
         lead = f"\n\n{RECHECK}\n" if chain.keys and chain.whole else ""
         tail = await self._tail(chain, lead)
         spent: list[CallProgress] = []
 
-        def behind(request: ModelRequest) -> ModelRequest:
+        def amend(request: ModelRequest) -> ModelRequest:
             if not chain.keys:
                 return request
             if request.prompt_token_ids:
@@ -184,19 +185,19 @@ class _Continuation:
             unfinished = self._turns(request.messages, chain.text, lead, ending)
             return replace(request, messages=unfinished)
 
-        said = await thread.ask(
+        reply = await thread.ask(
             name,
             messages,
             max_tokens=wanted,
             schema=schema,
-            amend=behind,
+            amend=amend,
             watch=lambda now, _: spent.append(now) if not spent else None,
         )
-        if said.ok:
-            chain.last = "".join(spent[0].text) if spent else said.text
+        if reply.ok:
+            chain.last = "".join(spent[0].text) if spent else reply.text
             chain.text += lead + chain.last
             chain.ids = tail + (tuple(spent[0].token_ids) if spent else ())
-        return said
+        return reply
 
     def _turns(
         self, messages: tuple[Message, ...], text: str, lead: str, ending: str
@@ -206,7 +207,7 @@ class _Continuation:
         return (*messages, Message("assistant", text), Message("user", RECHECK_TURN + ending))
 
     async def _tail(self, chain: _SearchChain, lead: str) -> tuple[int, ...]:
-        """The ids of the chain so far and of `lead`; what the model wrote is not encoded again."""
+        """The ids of the chain so far and of `lead`, without encoding the model's text again."""
         if not isinstance(self._model, Tokenizing) or not chain.keys:
             return ()
         try:
@@ -221,7 +222,7 @@ def _same(keys: list[str | None]) -> bool:
 
 
 def _shape(options: ThinkOptions, settings: dict[str, Any]) -> ThinkingSplit:
-    """How many chains of how many rounds."""
+    """The number of chains and rounds."""
     chains: int = settings["chains"]
     costs = ChainCosts(options.max_tokens, options.max_tokens)
     if chains:

@@ -1,4 +1,4 @@
-"""One call, the question as it is: what every other strategy is compared with."""
+"""One call with the unchanged question: the baseline of all other strategies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.reasoning.thought import Sample, Thought
 
 
 class DirectStrategy(ChatStrategy):
-    """Settings: `instruction`, which is added to the question; `answer`, how its key is read.
+    """Settings: `instruction`, added to the question; `answer`, the reader of its key.
 
     answer: auto, number, choice, text or a function.
     """
@@ -32,11 +32,11 @@ class DirectStrategy(ChatStrategy):
     async def think(self, thread: ChatThread, question: Question) -> Thought:
         plain = self.settings["answer"] is None and question.schema is not None
         messages = question_messages(question, self.settings["instruction"])
-        said = await thread.ask("answer", messages, schema=question.schema)
-        if not said.ok:
-            raise ReasoningError(said.reason, hint=OUT_OF_TOKENS_HINT if said.cut else None)
-        whole = said.status == "finished"
+        reply = await thread.ask("answer", messages, schema=question.schema)
+        if not reply.ok:
+            raise ReasoningError(reply.reason, hint=OUT_OF_TOKENS_HINT if reply.cut else None)
+        whole = reply.status == "finished"
         why = "the model came to its end" if whole else "the answer was cut off"
-        key = (schema_key if plain else self._read)(said.text, whole)
-        sample = Sample(0, said.text, key, said.tokens, "finished" if whole else "length")
-        return thread.finish(said.text, why, key=key, samples=(sample,), cut=said.cut)
+        key = (schema_key if plain else self._read)(reply.text, whole)
+        sample = Sample(0, reply.text, key, reply.tokens, "finished" if whole else "length")
+        return thread.finish(reply.text, why, key=key, samples=(sample,), cut=reply.cut)

@@ -1,6 +1,6 @@
-"""What models are told when they are sampled.
+"""Prompts of samples.
 
-Change a word, and the version changes with it: figures name the version.
+Change the version with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ RECHECK: Final = (
     "Wait. Let me check this step by step. If a step is wrong, I go back to the last one that is "
     "right and try another way from there."
 )
-"""What makes a model that has answered search on, in its own voice."""
+"""What makes a model that has answered continue its search, in its own voice."""
 
 RECHECK_TURN: Final = (
     "Check your answer step by step. If a step is wrong, go back to the last one that is right and "
     "try another way from there."
 )
-"""The same, asked in a turn of its own."""
+"""`RECHECK` as a user's turn."""
 
 ENDING: Final = 'End with a line that begins with "Answer: " and holds the answer alone.'
-"""How an answer is marked, so that it can be read and compared."""
+"""The instruction to mark the answer, so that it can be read and compared."""
 
 INSTRUCTION: Final = f"Think step by step. {ENDING}"
-"""What is asked of each sample."""
+"""The instruction of each sample."""
 
 
 def question_messages(question: Question, instruction: str = INSTRUCTION) -> tuple[Message, ...]:

@@ -1,6 +1,6 @@
-"""A sampler at work: samples as threads that are started, probed and cancelled as it decides.
+"""Runs a sampler: samples are threads that it starts, probes and cancels.
 
-Each sample is a request of its own with its own seed.
+Each sample is a separate request with its own seed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ the lowest window."""
 
 
 class SampleMonitor:
-    """Follows the call that writes `branch`.
+    """Monitors the call that writes `branch`.
 
-    `window`: tokens in a window of confidence (None: it is not measured). `every`: at each multiple
-    of so many tokens `due` is called with the text and the token ids so far. `changed` is called
-    when a sampler may have something to decide. `proxy` says whether any confidence came from the
-    sampled token alone.
+    `window`: tokens in a window of confidence (None: not measured). `due` is called with the text
+    and token ids so far at each multiple of `every` tokens, `changed` when the sampler may have to
+    decide. `proxy`: some confidence came from the sampled token alone.
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class SampleMonitor:
 
     @property
     def text(self) -> str:
-        """What came so far."""
+        """The text so far."""
         return "" if self._spent is None else "".join(self._spent.text)
 
     def watch(self, spent: CallProgress, delta: Delta) -> None:
-        """One more piece of the answer."""
+        """Receive a piece of the answer."""
         first = not self._branch.tokens
         self._spent = spent
         self._branch.tokens = spent.tokens
@@ -76,7 +75,7 @@ class SampleMonitor:
             self._changed()
 
     def confidence(self, measure: Measure) -> float | None:
-        """The sample's confidence; None: no log probability came."""
+        """The sample's confidence; None: there are no log probabilities."""
         track = self._track
         if track is None or not track.tokens:
             return None
@@ -85,7 +84,7 @@ class SampleMonitor:
         return track.tail if measure == "tail" else track.lowest_of_all
 
     def ended(self) -> None:
-        """The sample is over: one that is shorter than a window has the confidence of all of it."""
+        """Finish the sample; a sample shorter than a window has its mean confidence."""
         if self._track is not None:
             self._branch.lowest_confidence = self._track.lowest_of_all
 
@@ -103,7 +102,7 @@ class SampleMonitor:
 
 
 LONG_PROMPT: Final = 1024
-"""Characters of a prompt that are worth being computed once, before siblings need them."""
+"""The length in characters from which the server computes a prompt once, before its siblings."""
 
 _PLACE: Final = "samples"
 _PART: Final = 4
@@ -111,9 +110,9 @@ _PART: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """What is drawn: the prompt, how answers are read, how many run side by side.
+    """The request of a sampler's run: the prompt, the reader of answers, the width.
 
-    Of the budget `keep` tokens are left alone. `measure`: which confidence samples get (None: none,
+    `keep` tokens of the budget stay unspent. `measure`: the confidence of samples (None: none,
     unless the sampler reads it), over windows of `window` tokens. `amend` asks for log
     probabilities.
     """
@@ -132,10 +131,10 @@ class SampleRequest:
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """What came of it: all samples in order, the indices of those that vote, and why it ended.
+    """The result: all samples in order, the indices of the voters, and the reason of the end.
 
-    `weights` of voters, where the sampler gives them. `failures`: why samples failed. `proxy`:
-    confidences are those of sampled tokens alone. `cut`: some samples were cut off.
+    `weights` of voters, where the sampler sets them. `failures`: reasons of failed samples.
+    `proxy`: confidences come from sampled tokens alone. `cut`: some samples were cut off.
     """
 
     samples: tuple[Sample, ...]
@@ -149,24 +148,24 @@ class SampleSet:
 
 @dataclass(slots=True)
 class _SampleDraw:
-    """One sample: its branch, its thread, what was heard of it, what it said."""
+    """One sample: its state, thread, monitor and answer."""
 
     branch: SampleState
     thread: ChatThread
-    listening: SampleMonitor
+    monitor: SampleMonitor
     node: NodeId | None = None
-    said: Generation | None = None
-    asked: bool = False
+    reply: Generation | None = None
+    requested: bool = False
     due: asyncio.Queue[tuple[str, tuple[int, ...]] | None] = field(default_factory=asyncio.Queue)
 
 
 class SampleRun:
     """Draws samples in threads below `root` as `sampler` decides."""
 
-    def __init__(self, root: ChatThread, sampler: Sampler, order: SampleRequest) -> None:
+    def __init__(self, root: ChatThread, sampler: Sampler, request: SampleRequest) -> None:
         self._root = root
         self._sampler = sampler
-        self._order = order
+        self._request = request
         self._pool = SamplePool()
         self._draws: list[_SampleDraw] = []
         self._queue: deque[_SampleDraw] = deque()
@@ -174,7 +173,7 @@ class SampleRun:
         self._changed = asyncio.Event()
 
     async def run(self) -> SampleSet:
-        """Draw until the sampler stops, or nothing is left that could be drawn."""
+        """Draw until the sampler stops, or nothing can be drawn any more."""
         decision = self._sampler.decide(self._pool)
         async with asyncio.TaskGroup() as waiting:
             self._apply(decision)
@@ -187,7 +186,7 @@ class SampleRun:
                     why = "the budget is spent" if self._queue else "nothing more could be drawn"
                     decision = SamplerDecision(stop=True, why=why)
                 self._apply(decision)
-        return self._drawn(decision)
+        return self._sample_set(decision)
 
     # -- what was decided --------------------------------------------------------------------
 
@@ -201,18 +200,18 @@ class SampleRun:
             self._begin(decision.start)
 
     def _begin(self, count: int) -> None:
-        """A wave of `count` samples begins to wait for its turn; it is one fork of the root."""
+        """Queue a wave of `count` samples; it is one fork of the root."""
         branches = self._pool.start(count)
         threads = self._root.branch([str(branch.index) for branch in branches], role="sample")
         for branch, thread in zip(branches, threads, strict=True):
-            draw = _SampleDraw(branch, thread, self._listening(branch))
+            draw = _SampleDraw(branch, thread, self._monitor(branch))
             self._draws.append(draw)
             self._queue.append(draw)
 
-    def _listening(self, branch: SampleState) -> SampleMonitor:
+    def _monitor(self, branch: SampleState) -> SampleMonitor:
         window = self._sampler.confidence
-        if window is None and self._order.measure is not None:
-            window = self._order.window
+        if window is None and self._request.measure is not None:
+            window = self._request.window
 
         def due(text: str, ids: tuple[int, ...]) -> None:
             self._draws[branch.index].due.put_nowait((text, ids))
@@ -232,7 +231,7 @@ class SampleRun:
     # -- what runs ---------------------------------------------------------------------------
 
     def _fill(self, waiting: asyncio.TaskGroup) -> bool:
-        """Start what may run now; whether anything will change by itself."""
+        """Start what may run now; returns whether a change will follow."""
         place = inside(self._root.context.scope, _PLACE)
         while self._queue and self._in_flight < self._room():
             draw = self._queue.popleft()
@@ -244,86 +243,87 @@ class SampleRun:
         return self._in_flight > 0
 
     def _room(self) -> int:
-        """How many samples may run side by side: the width, and what the token budget pays in full.
+        """The number of parallel samples: at most the width, and as many as the budget pays fully.
 
         One more may run with a part of its tokens, if that is a quarter or it is the first. The
-        first of a long prompt runs alone until the prompt is in the server's cache.
+        first sample of a long prompt runs alone until the prompt is in the server's cache.
         """
         if self._in_flight and self._unprimed():
             return 1
-        promised = sum(d.node is not None and not d.asked and d.branch.running for d in self._draws)
-        free = max(0, self._root.tokens_left - self._order.keep)
-        affordable = self._in_flight - promised + free // self._order.max_tokens
-        least = 1 if self._draws[0].node is None else max(1, self._order.max_tokens // _PART)
+        waiting = (d for d in self._draws if d.node is not None and not d.requested)
+        promised = sum(d.branch.running for d in waiting)
+        free = max(0, self._root.tokens_left - self._request.keep)
+        affordable = self._in_flight - promised + free // self._request.max_tokens
+        least = 1 if self._draws[0].node is None else max(1, self._request.max_tokens // _PART)
         if not self._in_flight and free >= least:
             affordable = max(1, affordable)
-        return min(self._order.width, affordable)
+        return min(self._request.width, affordable)
 
     def _unprimed(self) -> bool:
-        long = sum(len(message.content) for message in self._order.messages) >= LONG_PROMPT
-        return long and all(not d.branch.tokens and d.said is None for d in self._draws)
+        long = sum(len(message.content) for message in self._request.messages) >= LONG_PROMPT
+        return long and all(not d.branch.tokens and d.reply is None for d in self._draws)
 
     async def _wait(self, draw: _SampleDraw, node: NodeId) -> None:
-        """Wait for the end of a sample, and say what it came to."""
+        """Wait for the end of a sample, and record it."""
         outcome = await self._root.context.outcome(node)
-        draw.said = outcome.value if outcome.ok else draw.said
+        draw.reply = outcome.value if outcome.ok else draw.reply
         self._in_flight -= 1
-        draw.listening.ended()
-        self._end(draw.branch, draw.said)
+        draw.monitor.ended()
+        self._end(draw.branch, draw.reply)
         self._changed.set()
 
-    def _end(self, branch: SampleState, said: Generation | None) -> None:
-        branch.tokens = max(branch.tokens, 0 if said is None else said.tokens)
+    def _end(self, branch: SampleState, reply: Generation | None) -> None:
+        branch.tokens = max(branch.tokens, 0 if reply is None else reply.tokens)
         if not branch.running:
             return
-        if said is None or not said.ok:
+        if reply is None or not reply.ok:
             branch.status = "failed"
             return
-        branch.status = "finished" if said.status == "finished" else "length"
-        branch.key = self._order.read(said.text, said.status == "finished")
+        branch.status = "finished" if reply.status == "finished" else "length"
+        branch.key = self._request.read(reply.text, reply.status == "finished")
 
     def _job(self, draw: _SampleDraw) -> Job[Generation]:
-        order = self._order
+        request = self._request
 
         async def job(thread: ChatThread) -> Generation:
-            async with asyncio.TaskGroup() as beside:
-                probing = None
-                if order.prober is not None:
-                    probing = beside.create_task(self._probe(draw, order.prober))
-                draw.asked = True
-                said = await thread.ask(
+            async with asyncio.TaskGroup() as group:
+                probe_task = None
+                if request.prober is not None:
+                    probe_task = group.create_task(self._probe(draw, request.prober))
+                draw.requested = True
+                reply = await thread.ask(
                     "sample",
-                    order.messages,
-                    max_tokens=order.max_tokens,
-                    keep=order.keep,
-                    schema=order.schema,
-                    amend=order.amend,
-                    watch=draw.listening.watch,
+                    request.messages,
+                    max_tokens=request.max_tokens,
+                    keep=request.keep,
+                    schema=request.schema,
+                    amend=request.amend,
+                    watch=draw.monitor.watch,
                 )
-                draw.said = said
-                if probing is not None:
+                draw.reply = reply
+                if probe_task is not None:
                     draw.due.put_nowait(None)
-            thread.returns(said.text)
-            return said
+            thread.returns(reply.text)
+            return reply
 
         return job
 
     async def _probe(self, draw: _SampleDraw, prober: Prober) -> None:
-        aside: ChatThread | None = None
+        probes: ChatThread | None = None
         while (due := await draw.due.get()) is not None:
-            if draw.said is not None:
+            if draw.reply is not None:
                 continue
-            aside = aside or draw.thread.aside("probes", role="probe")
+            probes = probes or draw.thread.side_thread("probes", role="probe")
             number = len(draw.branch.probes) + 1
             found = None
             with suppress(ModelError):
-                found = await prober.probe(aside, number, self._order.messages, *due)
+                found = await prober.probe(probes, number, self._request.messages, *due)
             draw.branch.probes.append(found)
             self._changed.set()
 
     # -- the end -----------------------------------------------------------------------------
 
-    def _drawn(self, decision: SamplerDecision) -> SampleSet:
+    def _sample_set(self, decision: SamplerDecision) -> SampleSet:
         samples = tuple(self._sample(draw) for draw in self._draws)
         voters = decision.voters
         if voters is None:
@@ -333,26 +333,26 @@ class SampleRun:
             voters,
             decision.weights,
             decision.why,
-            tuple(d.said.reason for d in self._draws if d.said is not None and d.said.reason),
-            any(draw.listening.proxy for draw in self._draws),
-            any(draw.said is not None and draw.said.cut for draw in self._draws),
+            tuple(d.reply.reason for d in self._draws if d.reply is not None and d.reply.reason),
+            any(draw.monitor.proxy for draw in self._draws),
+            any(draw.reply is not None and draw.reply.cut for draw in self._draws),
         )
 
     def _sample(self, draw: _SampleDraw) -> Sample:
-        branch, said = draw.branch, draw.said
-        measure = self._order.measure
+        branch, reply = draw.branch, draw.reply
+        measure = self._request.measure
         return Sample(
             branch.index,
-            draw.listening.text if said is None else said.text,
+            draw.monitor.text if reply is None else reply.text,
             branch.opinion,
             branch.tokens,
             "failed" if branch.status == "running" else branch.status,
-            confidence=None if measure is None else draw.listening.confidence(measure),
+            confidence=None if measure is None else draw.monitor.confidence(measure),
         )
 
 
 def ask_logprobs(count: int) -> Amend:
-    """Asks for the `count` largest log probabilities of each token; 0: for the sampled one's."""
+    """Asks for the `count` largest log probabilities of each token; 0: the sampled token's only."""
 
     def amend(request: ModelRequest) -> ModelRequest:
         return replace(request, logprobs=True, top_logprobs=count)

@@ -1,4 +1,4 @@
-"""Sample, then select: self-consistency and its adaptive kin, and best-of-n."""
+"""Sample, then select: self-consistency, its adaptive variants, and best-of-n."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class SampleStrategy(ChatStrategy):
     """Settings: `sampler` (fixed, asc, esc, short, saturating, deepconf, probe), and its own.
 
     `selector` (majority, first-seen, smv, confidence, best, best-weighted, pairwise, synthesis, or
-    an object that is one), and its own. `answer`, how answers are read (auto, number, choice, text,
-    or a function of text and wholeness); `group` (exact; model: the model says which answers mean
-    the same before they vote); `instruction` (None: to end with "Answer: "); `measure` of
-    confidence (tail, bottom, lowest).
+    a `Selector`), and its own. `answer`, the reader of answers (auto, number, choice, text, or a
+    function of text and wholeness); `group` (exact; model: the model groups answers of the same
+    meaning before they vote); `instruction` (None: to end with "Answer: "); `measure` of confidence
+    (tail, bottom, lowest).
 
-    Raises: `BuildError` for settings that are none or do not go together.
+    Raises: `BuildError` for wrong settings or combinations.
     """
 
     name = "sample"
@@ -71,20 +71,20 @@ class SampleStrategy(ChatStrategy):
 
     async def think(self, thread: ChatThread, question: Question) -> Thought:
         sampler = self._make()
-        order = await self._order(question, sampler)
-        drawn = await SampleRun(thread, sampler, order).run()
-        if drawn.samples and all(sample.status == "failed" for sample in drawn.samples):
-            why = (drawn.failures or ("no reason",))[0]
-            hint = OUT_OF_TOKENS_HINT if drawn.cut else None
+        request = await self._request(question, sampler)
+        sample_set = await SampleRun(thread, sampler, request).run()
+        if sample_set.samples and all(sample.status == "failed" for sample in sample_set.samples):
+            why = (sample_set.failures or ("no reason",))[0]
+            hint = OUT_OF_TOKENS_HINT if sample_set.cut else None
             raise ReasoningError(f"all samples failed: {why}", hint=hint)
         if self.settings["group"] == "model":
-            samples, how = await group_answers(thread, question, drawn.samples)
-            why = f"{drawn.why}; {how}" if how else drawn.why
-            drawn = replace(drawn, samples=samples, why=why)
-        chosen = await self._select(thread, question, drawn, order.read)
-        return self._thought(thread, question, drawn, chosen)
+            samples, how = await group_answers(thread, question, sample_set.samples)
+            why = f"{sample_set.why}; {how}" if how else sample_set.why
+            sample_set = replace(sample_set, samples=samples, why=why)
+        chosen = await self._select(thread, question, sample_set, request.read)
+        return self._thought(thread, question, sample_set, chosen)
 
-    async def _order(self, question: Question, sampler: Sampler) -> SampleRequest:
+    async def _request(self, question: Question, sampler: Sampler) -> SampleRequest:
         options, settings = self.options, self.settings
         capabilities = await self.model.capabilities()
         read = self._read if question.schema is None or settings["answer"] else schema_key
@@ -113,39 +113,39 @@ class SampleStrategy(ChatStrategy):
         return ask_logprobs(min(TOP_LOGPROBS, capabilities.top_logprobs))
 
     async def _select(
-        self, root: ChatThread, question: Question, drawn: SampleSet, read: Reader
+        self, root: ChatThread, question: Question, sample_set: SampleSet, read: Reader
     ) -> Selection:
-        voters = [drawn.samples[index] for index in drawn.voters]
-        if drawn.weights is not None:
-            read_ones = [sample for sample in voters if sample.key is not None]
-            cast = sample_votes(read_ones, drawn.weights)
+        voters = [sample_set.samples[index] for index in sample_set.voters]
+        if sample_set.weights is not None:
+            keyed = [sample for sample in voters if sample.key is not None]
+            cast = sample_votes(keyed, sample_set.weights)
             return elect(voters, cast, count_votes, "votes, by confidence,")
         needs = SelectorSettings(self.options, read, self.settings)
         return await make_selector(self.settings["selector"], needs).select(root, question, voters)
 
     def _thought(
-        self, root: ChatThread, question: Question, drawn: SampleSet, chosen: Selection
+        self, root: ChatThread, question: Question, sample_set: SampleSet, chosen: Selection
     ) -> Thought:
         answer = chosen.answer or ""
         if not answer and chosen.index is not None:
-            answer = self._answer(drawn.samples[chosen.index], question)
+            answer = self._answer(sample_set.samples[chosen.index], question)
         cut = chosen.cut
         if chosen.answer is None and chosen.index is not None and chosen.key is None:
-            cut = drawn.samples[chosen.index].status != "finished"
+            cut = sample_set.samples[chosen.index].status != "finished"
         return root.finish(
             answer,
-            f"{drawn.why}; {chosen.why}",
+            f"{sample_set.why}; {chosen.why}",
             key=chosen.key,
             samples=tuple(
-                replace(s, score=chosen.scores.get(s.index, s.score)) for s in drawn.samples
+                replace(s, score=chosen.scores.get(s.index, s.score)) for s in sample_set.samples
             ),
-            fidelity="approximate" if drawn.proxy else "exact",
-            lost=_PROXY if drawn.proxy else "",
+            fidelity="approximate" if sample_set.proxy else "exact",
+            lost=_PROXY if sample_set.proxy else "",
             cut=cut,
         )
 
     def _answer(self, sample: Sample, question: Question) -> str:
-        """The answer in a sample as it is written; all of its text where none is marked."""
+        """The marked answer in a sample; all of its text where none is marked."""
         if sample.status == "cancelled":
             return sample.key or sample.text
         if question.schema is not None or self.settings["answer"] not in _MARKED:
@@ -156,14 +156,14 @@ class SampleStrategy(ChatStrategy):
 
 
 class BestOfStrategy(SampleStrategy):
-    """As many samples as the width; the one with the highest score wins."""
+    """Runs as many samples as the width; the highest score wins."""
 
     name = "best-of"
     selector = "best"
 
 
 def _settle_cancelling(name: str, settings: dict[str, Any]) -> None:
-    """Only what the majority decides can be decided before all samples have ended."""
+    """Set `cancel_decided`: only a plain majority can be decided before all samples have ended."""
     plain = settings["selector"] == "majority" and settings["group"] == "exact"
     if settings["cancel_decided"] and not plain:
         raise BuildError(

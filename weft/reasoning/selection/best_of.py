@@ -1,4 +1,4 @@
-"""Best of n by a scorer, alone or as weights of a vote; scorers by a function or a model."""
+"""Best of n by a scorer, alone or as weights of a vote; scorers by a function or the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AGGREGATES: Final[Mapping[str, Aggregate]] = {
     "min": min,
     "product": math.prod,
 }
-"""How the scores of a sample's steps become its own (process reward models)."""
+"""How the scores of a sample's steps are combined (process reward models)."""
 
 _BEST: Final = 10
 _GRADE: Final = re.compile(r"(?<![\d.])(10|\d)(?![\d.]*\d)")
@@ -41,10 +41,7 @@ _SCHEMA: Final[JsonSchema] = {"type": "integer", "minimum": 0, "maximum": _BEST}
 
 
 class FunctionScorer:
-    """Scores by a fast, pure function of the question and a sample; None: it cannot be judged.
-
-    NaN counts as None.
-    """
+    """Scores by a fast, pure function of question and sample; None and NaN: not judged."""
 
     def __init__(self, score: Score) -> None:
         self._score = score
@@ -52,7 +49,7 @@ class FunctionScorer:
     async def score(
         self, _: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        return [_known(self._score(question, sample)) for sample in samples]
+        return [_valid(self._score(question, sample)) for sample in samples]
 
 
 class StepScorer:
@@ -72,21 +69,21 @@ class StepScorer:
         self, _: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
         found = (self._steps(question, sample) for sample in samples)
-        return [_known(self._aggregate(steps)) if steps else None for steps in found]
+        return [_valid(self._aggregate(steps)) if steps else None for steps in found]
 
 
 class ModelScorer:
-    """The model grades each sample from 0 to 10, the samples side by side; scores are 0 to 1."""
+    """The model grades each sample from 0 to 10, in parallel; scores are 0 to 1."""
 
     async def score(
         self, thread: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        """See `Scorer.score`. None where a reply has no grade in it."""
-        jobs = [(f"grade {sample.index}", _graded(question, sample)) for sample in samples]
+        """See `Scorer.score`. None where a reply has no grade."""
+        jobs = [(f"grade {sample.index}", _grade_job(question, sample)) for sample in samples]
         return await thread.fork("grades", jobs, role="grade")
 
 
-def _graded(question: Question, sample: Sample) -> Job[float | None]:
+def _grade_job(question: Question, sample: Sample) -> Job[float | None]:
     async def grade(thread: ChatThread) -> float | None:
         messages = grade_messages(question, excerpt(sample.text))
         reply = await thread.ask("grade", messages, schema=_SCHEMA, temperature=0.0)
@@ -97,15 +94,14 @@ def _graded(question: Question, sample: Sample) -> Job[float | None]:
     return grade
 
 
-def _known(score: float | None) -> float | None:
+def _valid(score: float | None) -> float | None:
     return None if score is None or math.isnan(score) else float(score)
 
 
 class BestOf:
     """The sample with the highest score; `vote`: the answer with the highest sum of scores.
 
-    Scores that the vote adds up must not be negative. Where nothing could be scored, the majority
-    decides.
+    Scores that are summed must not be negative. Without any score the majority decides.
     """
 
     def __init__(self, scorer: Scorer, *, vote: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Answers that say the same in other words, told by the model."""
+"""Groups answers of the same meaning, by the model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TOKENS_PER_ANSWER: Final = 8
 async def group_answers(
     thread: ChatThread, question: Question, samples: Sequence[Sample]
 ) -> tuple[tuple[Sample, ...], str]:
-    """`samples` in which answers that mean the same have one key, and what was done, in words.
+    """`samples` with one key for all answers of the same meaning, and a note on the grouping.
 
-    The model is asked once, about the different keys in the order of their first samples; a group
-    has the key of its first. Two numbers that differ never mean the same. Without a reply that can
-    be read, and with over 40 different answers, the keys stay as they are.
+    The model sees the different keys once, in the order of their first samples; a group has the key
+    of its first. Different numbers never mean the same. Without a readable reply, and with over 40
+    different answers, the keys stay unchanged.
     """
     keys = list(dict.fromkeys(sample.key for sample in samples if sample.key is not None))
     if len(keys) < 2 or all(number(key) is not None for key in keys):
@@ -56,7 +56,7 @@ def _schema(count: int) -> JsonSchema:
 
 
 def _read(text: str, keys: Sequence[str]) -> Mapping[str, str] | None:
-    """The key of each key's group; None: `text` is no list of as many numbers."""
+    """The key of each key's group; None: `text` is not a list of as many numbers."""
     begin, end = text.find("["), text.find("]")
     try:
         numbers = json.loads(text[begin : end + 1]) if 0 <= begin < end else None
@@ -65,10 +65,10 @@ def _read(text: str, keys: Sequence[str]) -> Mapping[str, str] | None:
     if not isinstance(numbers, list) or len(numbers) != len(keys):
         return None
     same: dict[str, str] = {}
-    for place, said in enumerate(numbers):
+    for place, first_number in enumerate(numbers):
         key = keys[place]
-        earlier = type(said) is int and 1 <= said <= place
-        first = same[keys[said - 1]] if earlier else key
+        earlier = type(first_number) is int and 1 <= first_number <= place
+        first = same[keys[first_number - 1]] if earlier else key
         both = number(key) is not None and number(first) is not None
         same[key] = key if both else first
     return same

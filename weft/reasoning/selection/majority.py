@@ -28,7 +28,7 @@ class Majority:
 
 
 class ShortestMajority:
-    """Votes by c / log(mean length) (arXiv 2502.12215): what is agreed on briefly."""
+    """Votes by c / log(mean length) (arXiv 2502.12215): prefers short agreement."""
 
     name = "smv"
 
@@ -37,10 +37,11 @@ class ShortestMajority:
 
 
 class ConfidenceVote:
-    """The most confident `top` of all samples vote, each with its confidence as the weight.
+    """The most confident `top` of all samples vote, each weighted by its confidence.
 
     `top` 0.1 and 0.9 are the published settings, 1.0 keeps all. A sample without a confidence has
-    the weight 0, and votes only where none has one. Raises: `BuildError` for a `top` out of range.
+    the weight 0, and votes only where no sample has one. Raises: `BuildError` for a `top` out of
+    range.
     """
 
     name = "confidence"

@@ -41,19 +41,19 @@ class ModelPairwiseJudge:
 
 
 Group = Callable[[Sample], str | None]
-"""What samples have in common that need not be told apart; None: it takes no part."""
+"""The group of a sample, whose members need no comparison; None: it does not take part."""
 
 
 def by_key(sample: Sample) -> str | None:
-    """Samples with one answer are one group."""
+    """Groups samples by answer."""
     return sample.key
 
 
 class Pairwise:
-    """One sample of each group, the shortest, plays against that of every other, at most `most`.
+    """A tournament of the shortest samples of the `most` largest groups, each against each.
 
     Wins count 1, draws a half; ties go to the larger group, then to the shorter, then to the lowest
-    index. The largest groups take part.
+    index.
     """
 
     name = "pairwise"

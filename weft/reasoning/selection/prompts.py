@@ -1,6 +1,6 @@
-"""What models are told when they choose.
+"""Prompts of selection.
 
-Change a word, and the version changes with it: figures name the version.
+Change the version with any word: figures name the version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.reasoning.question import Question, conversation, question_text
 PROMPT_VERSION: Final = "select-2"
 
 EXCERPT_CHARS: Final = 6000
-"""Of each solution that a model reads at most so many characters are shown."""
+"""The most characters of a solution in a prompt."""
 
 _GRADE: Final = """\
 You grade solutions. You are shown a question and one solution. Check each step, then reply with \
@@ -63,7 +63,7 @@ def synthesis_messages(question: Question, attempts: Sequence[str]) -> tuple[Mes
 
 
 def excerpt(text: str, chars: int = EXCERPT_CHARS) -> str:
-    """`text`, or its beginning and its end with a mark between them."""
+    """`text`, or its beginning and end with a mark between them."""
     if len(text) <= chars:
         return text
     head = chars // 3

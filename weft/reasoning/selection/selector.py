@@ -14,11 +14,10 @@ from weft.reasoning.thought import Sample
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen, and why in words.
+    """The chosen sample, and the reason in words.
 
-    `index` is the chosen sample's; None: no sample was. `answer`: a text that is none of the
-    samples', or stands for several. `scores` of samples by index, where there are some.
-    `cut`: that `answer` is cut off.
+    `index`: the sample's; None: no sample was chosen. `answer`: a text from none of the samples, or
+    for several of them. `scores` of samples by index, if any. `cut`: `answer` is cut off.
     """
 
     index: int | None
@@ -30,46 +29,46 @@ class Selection:
 
 
 class Selector(Protocol):
-    """A way to choose. It sees the samples that have a vote."""
+    """A method of selection among the samples that have a vote."""
 
     @property
     def name(self) -> str:
-        """What it is called in settings."""
+        """The name in settings."""
 
     async def select(
         self, thread: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Selection:
-        """The chosen one of `samples`. Model calls and executions become nodes of `thread`.
+        """Choose one of `samples`. Model calls and executions become nodes of `thread`.
 
         Samples without a key can be chosen only where no other has one. The choice does not depend
         on the order in which samples ended; ties go to the higher mean score, then to the shorter,
-        then to the lowest index. An empty budget or a call that fails ends in a simpler choice, and
-        `why` says so.
+        then to the lowest index. With an empty budget or a failed call a simpler method decides,
+        and `why` says so.
         """
 
 
 class PairwiseJudge(Protocol):
-    """Tells which of two samples is better, by an input on which they differ (S*), say."""
+    """Compares two samples, for example by an input on which they differ (S*)."""
 
     async def compare(
         self, thread: ChatThread, question: Question, one: Sample, other: Sample
     ) -> float:
-        """Above 0: `one` is better, below 0: `other` is, 0: no difference was found."""
+        """Above 0: `one` is better; below 0: `other` is; 0: no difference was found."""
 
 
 class Scorer(Protocol):
-    """Says how good each sample is; higher is better."""
+    """Scores samples; higher is better."""
 
     async def score(
         self, thread: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Sequence[float | None]:
-        """One score for each sample, in order; None: it could not be judged."""
+        """One score for each sample, in order; None: not judged."""
 
 
 def sample_votes(
     samples: Sequence[Sample], weights: Mapping[int, float] | None = None
 ) -> list[Vote]:
-    """The votes of `samples` that have a key; each weighs 1, or what `weights` say."""
+    """The votes of `samples` that have a key, of weight 1 or as in `weights`."""
     return [
         Vote(s.index, s.key, s.tokens, 1.0 if weights is None else weights[s.index], s.score)
         for s in samples
@@ -96,7 +95,7 @@ def elect(
 
 
 def shortest_written(samples: Sequence[Sample]) -> Selection:
-    """The choice where no answer can be compared: one that is whole, then the shortest."""
+    """The choice without comparable answers: a whole sample, then the shortest."""
     written = [sample for sample in samples if sample.text.strip()]
     if not written:
         return Selection(None, None, "no sample has an answer")

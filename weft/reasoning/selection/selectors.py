@@ -19,7 +19,7 @@ from weft.reasoning.selection.synthesis import SynthesisSelector
 
 @dataclass(frozen=True, slots=True)
 class SelectorSettings:
-    """What a selector is made from: options, the reader of answers, and the settings it reads."""
+    """The inputs of a selector's factory: options, the reader of answers, and settings."""
 
     options: ThinkOptions
     read: Reader
@@ -45,7 +45,7 @@ _ASKING: Final = frozenset(("pairwise", "synthesis"))
 
 
 def make_selector(given: object, needs: SelectorSettings) -> Selector:
-    """The selector that a setting names; the setting itself when it is one, or what makes one.
+    """The selector that a setting names, or the setting itself, or an object of its class.
 
     Raises: `BuildError`, which lists the selectors.
     """
@@ -59,13 +59,13 @@ def make_selector(given: object, needs: SelectorSettings) -> Selector:
 
 
 def asks_model(selector: object, scorer: object) -> bool:
-    """Whether a selector asks the model, so that tokens must be kept back for it."""
+    """Whether a selector calls the model, so that tokens must be reserved for it."""
     grades = selector in _SCORING and isinstance(make_scorer(scorer), ModelScorer)
     return grades or selector in _ASKING
 
 
 def make_scorer(given: object) -> Scorer:
-    """The scorer that a setting asks for. Raises: `BuildError` for what is none."""
+    """The scorer of a setting. Raises: `BuildError` for anything else."""
     if given is None or given == "model":
         return ModelScorer()
     if hasattr(given, "score"):

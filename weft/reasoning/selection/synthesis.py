@@ -20,8 +20,7 @@ _CHARS_PER_TOKEN: Final = 3
 class SynthesisSelector:
     """The model reads the samples, shortened to fit its window, and writes the answer.
 
-    One sample for each answer that was given, the shortest, before further ones. When the call
-    fails, the majority decides.
+    The shortest sample of each answer comes first. When the call fails, the majority decides.
     """
 
     name = "synthesis"
@@ -33,7 +32,7 @@ class SynthesisSelector:
     async def select(
         self, thread: ChatThread, question: Question, samples: Sequence[Sample]
     ) -> Selection:
-        """See `Selector.select`. `index` is the shortest sample that says the same, if any does."""
+        """See `Selector.select`. `index` is the shortest sample with the same answer, if any."""
         written = [sample for sample in samples if sample.text.strip()]
         room = max(0, thread.window - self._tokens) // 2 * _CHARS_PER_TOKEN
         chars = min(EXCERPT_CHARS, room // max(1, len(written)))

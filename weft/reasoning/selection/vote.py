@@ -13,7 +13,7 @@ Ties = Literal["shorter", "first"]
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The vote of sample `index`, which came to `key` in `tokens`. `score` is a scorer's."""
+    """The vote of sample `index` for `key`, in `tokens`. `score` is a scorer's."""
 
     index: int
     key: str
@@ -24,10 +24,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How one answer stands: its votes, and all of their weights together.
-
-    `best` is the index of its vote of the highest score, then of the fewest tokens.
-    """
+    """The votes for one answer and their total weight."""
 
     key: str
     votes: tuple[Vote, ...]
@@ -35,7 +32,7 @@ class Tally:
 
     @property
     def count(self) -> int:
-        """How many voted for it."""
+        """The number of votes."""
         return len(self.votes)
 
     @property
@@ -50,7 +47,7 @@ class Tally:
 
     @property
     def best(self) -> int:
-        """The index of the vote that stands for all of them."""
+        """The index of the vote of the highest score, then of the fewest tokens."""
         return min(self.votes, key=lambda b: (-_score(b), b.tokens, b.index)).index
 
 
@@ -71,14 +68,14 @@ def count_votes(votes: Iterable[Vote], ties: Ties = "shorter") -> tuple[Tally, .
 
 
 def rank(tally: Tally, ties: Ties = "shorter") -> tuple[float, ...]:
-    """What tallies are sorted by, the winner's the least."""
+    """The sort key of tallies; the winner's is the lowest."""
     if ties == "first":
         return (-tally.weight, tally.first)
     return (-tally.weight, -_mean_score(tally), tally.shortest, tally.first)
 
 
 def shortest_majority(votes: Iterable[Vote]) -> tuple[Tally, ...]:
-    """Standings by c / log(mean length): many votes, and short ones, the winner first.
+    """Tallies by c / log(mean length): prefers many and short votes; the winner first.
 
     "Revisiting the Test-Time Scaling of o1-like Models" (arXiv 2502.12215). A mean length below e
     counts as e.

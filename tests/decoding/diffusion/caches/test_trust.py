@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.decoding.diffusion.caches.restless import Restless
+from tests.decoding.diffusion.caches.random_edits import Restless
 from tests.decoding.diffusion.toy import MASK, TRAITS, AtEnd
 from weft.core.errors import CapabilityError
 from weft.decoding.diffusion.action import Action, SlotTokens

@@ -7,4 +7,4 @@ from tests.serving.local.conftest import tiny_path
 __all__ = ["tiny_path"]
 
 if find_spec("torch") is None:  # without the `local` extra there is no tokenizer
-    collect_ignore_glob = ["test_walls.py"]
+    collect_ignore_glob = ["test_attacks.py"]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from evals.diffusion.cache_error import Gauge
-from tests.decoding.diffusion.caches.restless import Restless
+from tests.decoding.diffusion.caches.random_edits import Restless
 from tests.decoding.diffusion.network.small import (
     BLOCKS,
     ENCODER,

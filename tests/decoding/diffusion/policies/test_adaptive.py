@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.decoding.diffusion.lists import SAMPLED, answered, whole_answer
-from tests.decoding.diffusion.policies.looks import MASK, TRAITS, canvas, places, seen
+from tests.decoding.diffusion.policies.pass_statistics import MASK, TRAITS, canvas, places, seen
 from tests.decoding.diffusion.policies.test_stateful import with_shadow
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.canvas import Canvas

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.decoding.diffusion.policies.looks import MASK, PROMPT, TRAITS
+from tests.decoding.diffusion.policies.pass_statistics import MASK, PROMPT, TRAITS
 from weft.decoding.diffusion.canvas import Canvas
 from weft.decoding.diffusion.policies.confidence import (
     EntropyBoundPolicy,

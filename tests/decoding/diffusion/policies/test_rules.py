@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.decoding.diffusion.policies.looks import END, TRAITS, canvas, chosen, places, seen
+from tests.decoding.diffusion.policies.pass_statistics import (
+    END,
+    TRAITS,
+    canvas,
+    chosen,
+    places,
+    seen,
+)
 from weft.decoding.diffusion.policies.confidence import (
     EntropyBoundPolicy,
     EntropyThresholdPolicy,

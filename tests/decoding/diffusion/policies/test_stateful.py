@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.decoding.diffusion.policies.looks import END, MASK, TRAITS, canvas, chosen, places, seen
+from tests.decoding.diffusion.policies.pass_statistics import (
+    END,
+    MASK,
+    TRAITS,
+    canvas,
+    chosen,
+    places,
+    seen,
+)
 from weft.decoding.diffusion.action import Action
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.canvas import Canvas

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.decoding.diffusion.lists import SAMPLED, begun
-from tests.decoding.diffusion.presets.given import plugs_with
+from tests.decoding.diffusion.presets.preset_requirements import plugs_with
 from weft.decoding.diffusion.catalogue import NAMES
 from weft.decoding.diffusion.denoising import GREEDY, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words

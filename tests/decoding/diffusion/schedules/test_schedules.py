@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.decoding.diffusion.hostile import END, MASK, NOISE, TRAITS
 from tests.decoding.diffusion.lists import ORACLE, begun
-from tests.decoding.diffusion.policies.looks import seen
+from tests.decoding.diffusion.policies.pass_statistics import seen
 from tests.decoding.diffusion.toy import Toy
 from weft.decoding.decoders import parse_decode
 from weft.decoding.diffusion.adapter import ModelTraits

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decoding.diffusion.hostile import END, MASK, TRAITS, Hostile
-from tests.decoding.diffusion.policies.looks import seen
+from tests.decoding.diffusion.policies.pass_statistics import seen
 from tests.decoding.diffusion.toy import Toy
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache

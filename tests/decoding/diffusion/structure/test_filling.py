@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from numpy.typing import NDArray
 
 from evals.random_schemas import random_schema
-from tests.decoding.diffusion.structure.letters import END, lexicon
+from tests.decoding.diffusion.structure.small_vocabularies import END, lexicon
 from weft.decoding.diffusion.adapter import ModelTraits
 from weft.decoding.diffusion.caches.exact import NoCache
 from weft.decoding.diffusion.denoising import DenoisingRow, denoise_all

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.decoding.diffusion.structure.letters import END, filled, lexicon, text_of
+from tests.decoding.diffusion.structure.small_vocabularies import END, filled, lexicon, text_of
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.slots import OPEN
 

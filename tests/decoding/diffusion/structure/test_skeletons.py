@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evals.random_schemas import random_schema
-from tests.decoding.diffusion.structure.letters import filled, lexicon, text_of
+from tests.decoding.diffusion.structure.small_vocabularies import filled, lexicon, text_of
 from weft.core.errors import ModelRequestError
 from weft.decoding.diffusion.structure.compiler import StructureCompiler
 from weft.decoding.diffusion.structure.languages.errors import NotASkeleton

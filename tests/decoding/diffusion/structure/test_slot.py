@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.decoding.diffusion.structure.letters import END, lexicon
+from tests.decoding.diffusion.structure.small_vocabularies import END, lexicon
 from weft.decoding.diffusion.structure.languages.automaton import ByteAutomaton
 from weft.decoding.diffusion.structure.languages.errors import NotASkeleton
 from weft.decoding.diffusion.structure.languages.pattern import compile_pattern, parse_regex

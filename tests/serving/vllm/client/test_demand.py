@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.vllm.supervise.watching import ask, nothing_left, processes_of, until
+from tests.serving.vllm.supervise.polling import ask, nothing_left, processes_of, until
 from weft.core.errors import SpecError, StartError
 from weft.serving.vllm import serve
 from weft.serving.vllm.client.demand import ServerLease, demand, renewed

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.serving.vllm.fake_engine import WORKER
-from tests.serving.vllm.supervise.watching import until
+from tests.serving.vllm.supervise.polling import until
 from weft.serving.vllm.supervise import guard as guard_module
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); "

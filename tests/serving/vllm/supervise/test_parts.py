@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.serving.vllm.fake_weft import QUICK
+from tests.serving.vllm.supervise.polling import port_of
 from tests.serving.vllm.supervise.test_supervisor import Running, play
-from tests.serving.vllm.supervise.watching import port_of
 from weft.core.errors import StartError
 from weft.core.hosts import is_loopback, reachable
 from weft.serving.vllm.launch.ports import HeldPort

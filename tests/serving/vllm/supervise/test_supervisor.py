@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.serving.vllm.fake_weft import QUICK, launch
-from tests.serving.vllm.supervise.watching import (
+from tests.serving.vllm.supervise.polling import (
     ask,
     free,
     lives,

@@ -1,4 +1,4 @@
-"""What the code of a function is: a digest of its source and of what it reaches in its package."""
+"""Digests of a function's source and of its dependencies in its package."""
 
 from weft.agents.tools.code.digest import function_digest, object_digest
 from weft.agents.tools.code.statements import content_digest

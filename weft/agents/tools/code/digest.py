@@ -1,8 +1,8 @@
 """Digests of functions: equal as long as nothing changed that a function reaches in its package.
 
-Names are followed wherever they are written, so rather too much is reached than too little. What is
-found by other means (`getattr`, `importlib`, values that a closure has kept) is not. Reads source
-files; imports and runs nothing.
+Every name in the code counts as a dependency, which may include too much. Dependencies by other
+means (`getattr`, `importlib`, values captured by a closure) are not followed. Reads source files;
+imports and runs nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _IsOwn = Callable[[SourceModule, ImportedName], bool]
 
 
 class ReachableCode:
-    """Collects what is reached in one package; see `content`."""
+    """Collects the reachable code of one package; see `content`."""
 
     def __init__(self, package: SourcePackage) -> None:
         self._package = package
@@ -50,29 +50,29 @@ class ReachableCode:
         self._missing: set[str] = set()
 
     def content(self) -> object:
-        """What was reached, as JSON, in an order that does not depend on the way."""
+        """The collected code as JSON, in an order independent of the path to it."""
         modules = {name: reached.content() for name, reached in self._modules.items()}
         return [sorted(modules.items()), sorted(self._missing)]
 
     def name(self, module: SourceModule, name: str) -> None:
-        """Reach what `name` stands for at the top level of `module`."""
+        """Collect the definition of `name` at the top level of `module`."""
         reached = self._reached(module)
         if name in reached.binds:
             self._names(reached, (name,))
         elif (inner := self._package.find(f"{module.name}.{name}")) is not None:
             self.everything(inner)
         else:
-            self._take(reached, reached.statements)
+            self._collect(reached, reached.statements)
 
     def everything(self, module: SourceModule) -> None:
-        """Reach all of a module."""
+        """Collect the whole module."""
         reached = self._reached(module)
-        self._take(reached, reached.statements)
+        self._collect(reached, reached.statements)
 
     def used(
         self, module: SourceModule, names: Iterable[str], imports: Sequence[ImportedName]
     ) -> None:
-        """Reach what code in `module` reaches that uses `names`, and has `imports` in it."""
+        """Collect the dependencies of code in `module` that uses `names` and has `imports`."""
         reached = self._reached(module)
         self._names(reached, names)
         for one in imports:
@@ -83,28 +83,28 @@ class ReachableCode:
         if found is None:
             source = _source(module, self._package.basis)
             found = self._modules[module.name] = _ReachedModule(module, source, self._is_own)
-            for name in ancestors(module.name):  # they are imported before it
+            for name in ancestors(module.name):  # imported before the module
                 around = self._package.find(name)
                 if around is not None:
                     self._reached(around)
-            self._take(found, [one for one in found.statements if found.is_carried_out(one)])
+            self._collect(found, [one for one in found.statements if found.is_carried_out(one)])
         return found
 
     def _names(self, reached: _ReachedModule, names: Iterable[str]) -> None:
         found = [one for name in names for one in reached.binding.get(name, ())]
-        self._take(reached, found)
+        self._collect(reached, found)
 
-    def _take(self, reached: _ReachedModule, found: Iterable[TopLevelStatement]) -> None:
-        waiting = list(found)
-        while waiting:
-            one = waiting.pop()
+    def _collect(self, reached: _ReachedModule, found: Iterable[TopLevelStatement]) -> None:
+        pending = list(found)
+        while pending:
+            one = pending.pop()
             if one in reached.taken:
                 continue
             reached.taken.add(one)
             for imported in one.imports:
                 self._imported(reached.module, imported)
             for name in one.uses:
-                waiting += reached.binding.get(name, ())
+                pending += reached.binding.get(name, ())
 
     def _imported(self, module: SourceModule, one: ImportedName) -> None:
         target = self._package.target(module, one.module, one.level)
@@ -126,7 +126,7 @@ class ReachableCode:
 
 
 class _ReachedModule:
-    """A module, and those of its statements that were reached."""
+    """A module with its collected statements."""
 
     def __init__(self, module: SourceModule, source: ParsedModule | str, is_own: _IsOwn) -> None:
         self.module = module
@@ -141,14 +141,14 @@ class _ReachedModule:
         self._is_own = is_own
 
     def is_carried_out(self, one: TopLevelStatement) -> bool:
-        """Whether importing the module does it for what it does.
+        """Whether importing the module runs the statement for its side effects.
 
-        A decorator of the package itself may register what it decorates.
+        A decorator of the package itself may register the decorated object.
         """
         return one.runs or any(self._is_ours(name) for name in one.decorators)
 
     def content(self) -> object:
-        """The text of what was reached; the digest of a file that is no source."""
+        """The text of the collected statements, or the digest of a file that is not source."""
         taken = [one for one in self.statements if one in self.taken]
         named = sorted(one.text for one in taken if one.kind != "other")
         return [self._digest, named, [one.text for one in taken if one.kind == "other"]]
@@ -161,7 +161,7 @@ class _ReachedModule:
 
 
 def _source(module: SourceModule, basis: SourceSnapshot) -> ParsedModule | str:
-    """The source of a module; a digest of its file where that is no source."""
+    """The source of a module, or a digest of its file if that is not source."""
     if module.file is None:
         return ""
     basis.path(module.file)
@@ -176,21 +176,21 @@ def _source(module: SourceModule, basis: SourceSnapshot) -> ParsedModule | str:
 
 
 _FORMAT: Final = 1
-_MOST_KNOWN: Final = 512
-_KNOWN: dict[tuple[Path | str, str], tuple[SourceSnapshot, str]] = {}
-"""Digests of functions, by where they were looked for, while what they were made of is the same."""
+_MOST_CACHED: Final = 512
+_CACHE: dict[tuple[Path | str, str], tuple[SourceSnapshot, str]] = {}
+"""Digests by source and name, with a snapshot to check that they are still valid."""
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
 def function_digest(source: Path | str, name: str) -> str | None:
-    """Of the function `name` of a module, or of a file that is loaded by itself.
+    """The digest of the function `name` of a module, or of a file that was loaded by itself.
 
-    None where there is none such, or where its code goes with a version: in the standard library
-    and in weft.
+    None where there is none, or where a version covers the code: in the standard library and in
+    weft.
     """
-    known = _KNOWN.get((source, name))
-    if known is not None and known[0].holds():
-        return known[1]
+    cached = _CACHE.get((source, name))
+    if cached is not None and cached[0].holds():
+        return cached[1]
     basis = SourceSnapshot()
     found = _found(source, basis)
     if found is None:
@@ -200,14 +200,14 @@ def function_digest(source: Path | str, name: str) -> str | None:
     reach.name(module, name)
     digest = _hashed(reach.content())
     if basis.certain:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[source, name] = basis, digest
+        if len(_CACHE) >= _MOST_CACHED:
+            _CACHE.clear()
+        _CACHE[source, name] = basis, digest
     return digest
 
 
 def object_digest(function: Callable[..., Any]) -> str | None:
-    """Of a function that a program has; None where no file says what it is."""
+    """The digest of a function object; None where no file contains its source."""
     function = _plain(function)
     if not isinstance(function, FunctionType):
         return None
@@ -229,7 +229,7 @@ def object_digest(function: Callable[..., Any]) -> str | None:
 
 
 def _closure(reach: ReachableCode, module: SourceModule, chain: Sequence[_Scope]) -> Sequence[str]:
-    """The source of a function within others, with what it uses of theirs; reaches the rest."""
+    """The source of a nested function with the enclosing code it uses; collects the rest."""
     node = chain[-1]
     texts, names, imports = [ast.unparse(node)], set(names_in([node])), list(imports_in(node))
     for scope in reversed(chain[:-1]):
@@ -246,7 +246,7 @@ def _closure(reach: ReachableCode, module: SourceModule, chain: Sequence[_Scope]
 
 
 def _chains(tree: ast.AST, function: FunctionType) -> Iterator[Sequence[_Scope]]:
-    """The nodes of `function`, each behind those around it; of lambdas all in its line."""
+    """The nodes of `function`, each after its enclosing ones; for lambdas all in its line."""
     parts = [part for part in function.__qualname__.split(".") if part != "<locals>"]
     first = function.__code__.co_firstlineno
 
@@ -273,7 +273,7 @@ def _first_line(node: _Scope) -> int:
 
 
 def _plain(function: Any) -> Any:
-    """The function behind methods, partial applications and decorators that say what they wrap."""
+    """The function inside methods, partial applications and decorators with `__wrapped__`."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
@@ -286,7 +286,7 @@ def _plain(function: Any) -> Any:
 
 
 def _home(function: FunctionType) -> Path | str | None:
-    """The file that is loaded by itself, or the name of the module, that a function is from."""
+    """The origin of a function: a file that was loaded by itself, or a module name."""
     module = sys.modules.get(function.__module__)
     file = getattr(module, "__file__", None)
     if module is None or file is None or not Path(file).is_file():

@@ -1,7 +1,7 @@
-"""Where the source of a module is, without importing it; a snapshot of the files that were read.
+"""Finds the source of a module without importing it, and takes snapshots of the files read.
 
-Files are told apart as `parsed` does, folders as Python's import system does: by the time at which
-a name in them changed.
+Changes of files are detected as in `parsed`, those of folders as in Python's import system: by the
+modification time.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FILE_PREFIX: Final = "weft_file_"
 
 
 def is_of_file(name: str) -> bool:
-    """Whether `weft.agents.tools.module` loaded the module `name` by file, or one beside it."""
+    """Whether `weft.agents.tools.module` loaded the module `name` by file, or from its folder."""
     return name.startswith(FILE_PREFIX)
 
 
 class SourceSnapshot:
-    """States of files, folders and packages, taken before they are read for a digest.
+    """The states of files, folders and packages, taken before a digest reads them.
 
-    `certain`: the digest depends on nothing else, such as an importer of the program's own.
+    `certain`: the digest depends on nothing else, such as a custom importer.
     """
 
     def __init__(self) -> None:
@@ -36,27 +36,27 @@ class SourceSnapshot:
         self._loaded: dict[str, tuple[ModuleSpec, tuple[str, ...]]] = {}
 
     def path(self, path: Path | str) -> None:
-        """A file that is read, or a folder in which modules are looked for."""
+        """Add a file that is read, or a folder that is searched."""
         name = str(path)
         if name not in self._states:
             self._states[name] = _state_of(name)
 
     def paths(self, paths: Iterable[str]) -> None:
-        """Several of them."""
+        """Add several paths."""
         for path in paths:
             self.path(path)
 
     def loaded(self, name: str, spec: ModuleSpec) -> None:
-        """A package that the program has imported."""
+        """Add a package that the program has imported."""
         self._loaded[name] = spec, _folders_of(spec)
 
     def holds(self) -> bool:
-        """Whether every file, folder and package is unchanged, so that the digest still holds."""
+        """Whether every file, folder and package is unchanged, so that the digest is valid."""
         for name, (spec, folders) in self._loaded.items():
             module = sys.modules.get(name)
             if module is None or module.__spec__ is not spec or _folders_of(spec) != folders:
                 return False
-        for path, state in self._states.items():  # noqa: SIM110 - each run looks at all of them
+        for path, state in self._states.items():  # noqa: SIM110 - the loop is faster
             if _state_of(path) != state:
                 return False
         return True
@@ -68,21 +68,19 @@ def _folders_of(spec: ModuleSpec) -> tuple[str, ...]:
 
 def _state_of(path: str) -> _State:
     try:
-        state = os.stat(path)  # noqa: PTH116 - each run looks at all of them
+        state = os.stat(path)  # noqa: PTH116 - os.stat is faster
     except OSError:
         return None
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 UNWATCHED: Final = sys.stdlib_module_names | {"weft"}
-"""Packages whose code goes with a version that is known otherwise."""
+"""Packages whose code is covered by their version."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceModule:
-    """A module that may be imported: its name in its `SourcePackage`, and its file if it has
-    one.
-    """
+    """An importable module: its name in its `SourcePackage`, and its file if it has one."""
 
     name: str
     file: Path | None
@@ -90,16 +88,16 @@ class SourceModule:
 
     @property
     def package(self) -> str:
-        """Where its relative imports start."""
+        """The package for its relative imports."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePackage:
-    """The modules that belong together: a top-level package `name` with everything inside it.
+    """A top-level package `name` with all its modules.
 
     With a `folder` it is the files there, which import one another relatively and have no name.
-    `basis` is told where it is looked at.
+    `basis` records the files and folders that are read.
     """
 
     name: str
@@ -107,7 +105,7 @@ class SourcePackage:
     basis: SourceSnapshot = field(default_factory=SourceSnapshot, compare=False, repr=False)
 
     def find(self, name: str) -> SourceModule | None:
-        """The module `name` of this package; None where it is none, or of another package."""
+        """The module `name` of this package, or None."""
         parts = name.split(".") if name else []
         if not parts or (self.folder is None and parts[0] != self.name):
             return None
@@ -127,9 +125,9 @@ class SourcePackage:
         return SourceModule(name, file, spec.submodule_search_locations is not None)
 
     def target(self, module: SourceModule, name: str, level: int) -> str | None:
-        """The module that `from {level dots}{name} import` means in `module`; None: another one's.
+        """The module that `from {level dots}{name} import` means in `module`, or None.
 
-        The folder itself is the empty name.
+        The folder itself is the empty name. None: a module of another package.
         """
         if level == 0:
             return name if self.folder is None and name.split(".")[0] == self.name else None
@@ -152,12 +150,12 @@ class SourcePackage:
 
 
 def package_of(name: str, basis: SourceSnapshot) -> SourcePackage | None:
-    """The package that the module `name` belongs to; None where it is not watched."""
+    """The package of the module `name`; None for an excluded one."""
     top = name.partition(".")[0]
     return None if top in UNWATCHED else SourcePackage(top, basis=basis)
 
 
 def ancestors(name: str) -> Sequence[str]:
-    """The packages around a module, the outermost first."""
+    """The enclosing packages of a module, the outermost first."""
     parts = name.split(".")
     return [".".join(parts[:depth]) for depth in range(1, len(parts))]

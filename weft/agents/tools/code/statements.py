@@ -1,6 +1,6 @@
-"""The top level of a module as statements: what each defines, uses and imports.
+"""Parses a module into top-level statements: what each defines, uses and imports.
 
-Comments, docstrings and formatting are gone. Runs nothing.
+Comments, docstrings and formatting are removed. Runs nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ImportedName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopLevelStatement:
-    """One statement. `text` is its source in one form, `kind` whether its place may matter.
+    """One statement. `text` is its normalised source, `kind` whether its position may matter.
 
-    `runs`: it is carried out for what it does, not only for the names in `binds`. `decorators`:
-    the names that its decorators begin with.
+    `runs`: it has side effects beyond the names in `binds`. `decorators`: the first names of its
+    decorators.
     """
 
     text: str
@@ -51,7 +51,7 @@ class ParsedModule(NamedTuple):
 
 
 def parsed(file: Path) -> ParsedModule | None:
-    """The source in `file`; None where that is no Python that can be parsed. Raises: `OSError`."""
+    """The source in `file`; None where it cannot be parsed as Python. Raises: `OSError`."""
     state = file.stat()
     return _parsed(file, state.st_mtime_ns, state.st_size, state.st_ino)
 
@@ -72,7 +72,7 @@ def content_digest(file: Path) -> str:
 
 
 def statements(body: Iterable[ast.stmt]) -> Sequence[TopLevelStatement]:
-    """The statements of a body that may matter to whoever uses its names."""
+    """The statements of a body that may matter to users of its names."""
     return tuple(found for node in body for found in _statements(node))
 
 
@@ -107,7 +107,7 @@ def _statements(node: ast.stmt) -> Iterator[TopLevelStatement]:
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, ImportedName]]:
-    """The names that an import binds, and what they come from."""
+    """The names that an import binds, and their origins."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield alias.asname or alias.name.partition(".")[0], ImportedName(alias.name, None)
@@ -120,7 +120,7 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, ImportedName]]:
 
 
 def _targets(node: ast.stmt) -> Sequence[ast.expr] | None:
-    """What a plain assignment to names assigns to; None for any other statement."""
+    """The targets of a plain assignment to names; None for any other statement."""
     match node:
         case ast.Assign(targets=targets):
             found = [part for target in targets for part in _parts(target)]
@@ -147,7 +147,7 @@ def _bound(node: ast.stmt) -> frozenset[str]:
 
 
 def _idle(node: ast.stmt) -> bool:
-    """Whether a statement does nothing when its module is imported."""
+    """Whether a statement has no effect when its module is imported."""
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant()):
             return True
@@ -157,7 +157,7 @@ def _idle(node: ast.stmt) -> bool:
 
 
 def _root(node: ast.expr) -> ast.expr:
-    """What a chain of calls and attributes begins with."""
+    """The beginning of a chain of calls and attributes."""
     while isinstance(node, (ast.Call, ast.Attribute)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node

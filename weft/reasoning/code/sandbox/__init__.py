@@ -1,1 +1,1 @@
-"""Programs that nobody trusts: typed outcomes, hard limits, refusal where they cannot hold."""
+"""Runs untrusted programs: typed outcomes, hard limits, refusal where one cannot be enforced."""

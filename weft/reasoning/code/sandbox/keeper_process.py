@@ -1,4 +1,4 @@
-"""The keeper's process, from its start to its end, and the pipes that it writes to."""
+"""Starts and ends the keeper process, and captures its pipes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PIECE_BYTES: Final = 64 * 1024
 
 
 class PipeCapture:
-    """What is written to `writer`, in `held`: at most `most_bytes`, then `flooded` is set.
+    """Captures what is written to `writer` in `data`: at most `most_bytes`, then sets `flooded`.
 
-    Used in a `with` block, read by hand: a process that kept the writing end and outlives all
-    others can then never keep us waiting for the end of the stream. `on_flood` is called once.
+    Used in a `with` block, and read without blocking: a process that inherited the writing end and
+    outlives the others cannot delay the end of the stream. `on_flood` is called once.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self.held = bytearray()
+        self.data = bytearray()
         self.flooded = False
         self.on_flood: Callable[[], None] | None = None
         self._most_bytes = most_bytes
@@ -50,13 +50,13 @@ class PipeCapture:
         os.close(self._reader)
 
     def release(self) -> None:
-        """The process has its copy of the writing end: let go of ours."""
+        """Close our copy of the writing end, once the process has its own."""
         if self._writer_open:
             self._writer_open = False
             os.close(self.writer)
 
     def drain(self) -> None:
-        """Take what has been written already."""
+        """Read what has already been written."""
         while self._read():
             pass
 
@@ -67,9 +67,9 @@ class PipeCapture:
             piece = os.read(self._reader, _PIECE_BYTES)
         except BlockingIOError:
             return False
-        self.held += piece[: self._most_bytes - len(self.held) + 1]
-        if len(self.held) > self._most_bytes:
-            del self.held[self._most_bytes :]
+        self.data += piece[: self._most_bytes - len(self.data) + 1]
+        if len(self.data) > self._most_bytes:
+            del self.data[self._most_bytes :]
             self.flooded = True
             if self.on_flood is not None:
                 self.on_flood()
@@ -85,65 +85,65 @@ _START: Final = (
 )
 _ROOT: Final = str(Path(__file__).parents[4])
 _GRACE_S: Final = 5.0
-"""How long the keeper may take beyond the program's time, and to end when it is told to."""
+"""How long the keeper may take beyond the program's time, and to end after SIGTERM."""
 _REPORT_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class KeeperReport:
-    """What the keeper says, and what the program printed and complained.
+    """The keeper's result, and the output of the program.
 
-    `flooded`: more than may be printed; `late`: the keeper itself took too long.
+    `flooded`: the output exceeds its limit; `late`: the keeper itself took too long.
     """
 
-    said: Mapping[str, Any]
-    printed: bytes
-    complained: bytes
+    result: Mapping[str, Any]
+    stdout: bytes
+    stderr: bytes
     flooded: bool
     late: bool
 
 
-async def keep(order: SandboxRequest) -> KeeperReport:
-    """Have `order` done. When this returns, raises or is cancelled, the keeper has ended.
+async def keep(request: SandboxRequest) -> KeeperReport:
+    """Run `request` in a keeper process, which has ended when this returns, raises or is cancelled.
 
     Raises: `SandboxError` when no process can be started.
     """
-    most = order.limits.output_bytes
+    most = request.limits.output_bytes
     with (
-        PipeCapture(most) as printed,
-        PipeCapture(most) as complained,
+        PipeCapture(most) as stdout,
+        PipeCapture(most) as stderr,
         PipeCapture(_REPORT_BYTES) as report,
     ):
-        keeper = await _started(order, printed, complained, report)
-        printed.on_flood = complained.on_flood = lambda: _terminate(keeper)
+        keeper = await _started(request, stdout, stderr, report)
+        stdout.on_flood = stderr.on_flood = lambda: _terminate(keeper)
         late = False
         try:
-            async with asyncio.timeout(order.limits.wall_s + _GRACE_S):
+            async with asyncio.timeout(request.limits.wall_s + _GRACE_S):
                 await keeper.wait()
         except TimeoutError:
             late = True
         finally:
             await _end(keeper)
-        for catch in (printed, complained, report):
+        for catch in (stdout, stderr, report):
             catch.drain()
-        flooded = printed.flooded or complained.flooded
-        said = _read(bytes(report.held))
-        return KeeperReport(said, bytes(printed.held), bytes(complained.held), flooded, late)
+        flooded = stdout.flooded or stderr.flooded
+        result = _read(bytes(report.data))
+        return KeeperReport(result, bytes(stdout.data), bytes(stderr.data), flooded, late)
 
 
 async def _started(
-    order: SandboxRequest, printed: PipeCapture, complained: PipeCapture, report: PipeCapture
+    request: SandboxRequest, stdout: PipeCapture, stderr: PipeCapture, report: PipeCapture
 ) -> Process:
-    whole = replace(order, parent=os.getpid(), report=report.writer)
-    with TemporaryFile() as orders:
-        orders.write(whole.as_json())
-        orders.seek(0)
+    whole = replace(request, parent=os.getpid(), report=report.writer)
+    with TemporaryFile() as file:
+        file.write(whole.as_json())
+        file.seek(0)
         try:
             keeper = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", "-B", "-c", _START, _ROOT),
-                stdin=orders,
-                stdout=printed.writer,
-                stderr=complained.writer,
+                stdin=file,
+                stdout=stdout.writer,
+                stderr=stderr.writer,
                 pass_fds=(report.writer,),
                 start_new_session=True,
                 env={},
@@ -151,13 +151,13 @@ async def _started(
             )
         except OSError as error:
             raise SandboxError(f"no process could be started: {error}", retryable=True) from error
-    for catch in (printed, complained, report):
+    for catch in (stdout, stderr, report):
         catch.release()
     return keeper
 
 
 async def _end(keeper: Process) -> None:
-    """See to it that the keeper ends; it ends everything inside before."""
+    """Terminate the keeper, which ends all processes inside first."""
     if keeper.returncode is not None:
         return
     _terminate(keeper)
@@ -179,7 +179,7 @@ def _terminate(keeper: Process) -> None:
 
 def _read(report: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(report)
+        result = json.loads(report)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return result if isinstance(result, dict) else {}

@@ -1,4 +1,4 @@
-"""What came of running a program, and which outcome a run had."""
+"""The result of a sandboxed program, derived from the keeper's report."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ Status = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SandboxResult:
-    """The end of one run.
+    """The result of one run.
 
     finished    exit code 0
     failed      any other exit code
-    killed      it ended by `signal`, of its own making
-    timeout     it took longer than `wall_s` or `cpu_s`
-    memory      it needed more than `memory_bytes`
-    output      it printed more than `output_bytes`
-    file_size   it wrote a file of more than `file_bytes` and was ended for it
-    denied      it made a system call that no program may make
+    killed      ended by `signal`, of its own making
+    timeout     longer than `wall_s` or `cpu_s`
+    memory      more than `memory_bytes`
+    output      printed more than `output_bytes`
+    file_size   wrote a file of more than `file_bytes`
+    denied      made a forbidden system call
 
-    `why` says it in words. `stdout` and `stderr` are what was printed until then, at most
-    `output_bytes` of each, bytes that are no UTF-8 replaced. `seconds` from start to end, `cpu_s`
-    processor time of the program and of those it waited for (0 when it was ended from outside),
-    `peak_bytes` the most memory seen.
+    `why` explains it in words. `stdout` and `stderr` hold at most `output_bytes` each; bytes that
+    are not UTF-8 are replaced. `seconds`: wall time; `cpu_s`: processor time of the program and of
+    the processes it waited for (0 when it was ended from outside); `peak_bytes`: peak memory.
     """
 
     status: Status
@@ -45,7 +44,7 @@ class SandboxResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself, with exit code 0."""
+        """Whether the program ended by itself, with exit code 0."""
         return self.status == "finished"
 
 
@@ -56,31 +55,31 @@ _ENDS: Final[dict[int, tuple[Status, str]]] = {
 }
 
 
-def verdict(kept: KeeperReport, limits: SandboxLimits) -> SandboxResult:
-    """The outcome of a program that has run."""
-    code = kept.said.get("code")
-    printed = kept.printed.decode("utf-8", "replace")
-    complained = kept.complained.decode("utf-8", "replace")
-    status, why = _forced(kept, limits) or _own(code, kept, complained, limits)
+def verdict(report: KeeperReport, limits: SandboxLimits) -> SandboxResult:
+    """The result of a program that has run."""
+    code = report.result.get("code")
+    stdout = report.stdout.decode("utf-8", "replace")
+    stderr = report.stderr.decode("utf-8", "replace")
+    status, why = _forced(report, limits) or _own(code, report, stderr, limits)
     return SandboxResult(
         status,
         why,
-        printed,
-        complained,
+        stdout,
+        stderr,
         exit_code=code if code is not None and code >= 0 else None,
         signal=-code if code is not None and code < 0 else None,
-        seconds=kept.said.get("seconds", 0.0),
-        cpu_s=kept.said.get("cpu_s", 0.0),
-        peak_bytes=kept.said.get("peak_bytes", 0),
+        seconds=report.result.get("seconds", 0.0),
+        cpu_s=report.result.get("cpu_s", 0.0),
+        peak_bytes=report.result.get("peak_bytes", 0),
     )
 
 
-def _forced(kept: KeeperReport, limits: SandboxLimits) -> tuple[Status, str] | None:
-    """What it was ended for from outside."""
-    cause = kept.said.get("cause")
-    if kept.flooded:
+def _forced(report: KeeperReport, limits: SandboxLimits) -> tuple[Status, str] | None:
+    """The limit that the program was ended for from outside, or None."""
+    cause = report.result.get("cause")
+    if report.flooded:
         return "output", f"it printed more than {limits.output_bytes:,} bytes"
-    if cause == "time" or kept.late:
+    if cause == "time" or report.late:
         return "timeout", f"it took longer than {limits.wall_s:g} s"
     if cause == "memory":
         return "memory", f"it used more than {limits.memory_bytes:,} bytes of memory"
@@ -88,20 +87,20 @@ def _forced(kept: KeeperReport, limits: SandboxLimits) -> tuple[Status, str] | N
 
 
 def _own(
-    code: int | None, kept: KeeperReport, complained: str, limits: SandboxLimits
+    code: int | None, report: KeeperReport, stderr: str, limits: SandboxLimits
 ) -> tuple[Status, str]:
-    """How it ended by itself."""
+    """The status of a program that ended by itself."""
     if code is None:
         return "killed", "it was killed from outside"
     if code == 0:
         return "finished", ""
     if code > 0:
-        last = complained.rstrip().rpartition("\n")[2]
+        last = stderr.rstrip().rpartition("\n")[2]
         if last.startswith("MemoryError"):
             return "memory", f"it wanted more than {limits.memory_bytes:,} bytes of memory"
         return "failed", last or f"it ended with exit code {code}"
-    if code == -signal.SIGKILL and kept.said.get("cpu_s", 0.0) >= limits.cpu_s:
-        code = -signal.SIGXCPU  # the hard limit, for those who do not heed the soft one
+    if code == -signal.SIGKILL and report.result.get("cpu_s", 0.0) >= limits.cpu_s:
+        code = -signal.SIGXCPU  # the hard limit, for programs that ignore the soft one
     if -code in _ENDS:
         status, words = _ENDS[-code]
         return status, words.format(limits=limits)
@@ -109,5 +108,5 @@ def _own(
 
 
 def _named(number: int) -> str:
-    known = {each.value: each.name for each in signal.Signals}
-    return known.get(number, f"signal {number}")
+    names = {each.value: each.name for each in signal.Signals}
+    return names.get(number, f"signal {number}")

@@ -1,4 +1,4 @@
-"""What the keeper is asked to run, and within which limits."""
+"""The command that the keeper runs, and its limits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """The limits of one run, for the program and all that it starts.
+    """The limits of one run, for the program and all processes that it starts.
 
-    `wall_s`: from its start to its end. `cpu_s`: processor time of any one of its processes, in
-    whole seconds. `memory_bytes`: address space of any one of them, and memory in use of all
-    together. `processes`: processes and threads at one time. `open_files` of one process.
-    `file_bytes` of one file, `disk_bytes` and `disk_files` of its directory; that directory is held
-    in memory, besides `memory_bytes`. `output_bytes`: of what it prints and of what it complains,
-    each. `input_bytes`: of its standard input and of its files together.
+    `wall_s`: wall time. `cpu_s`: processor time of any one process, in whole seconds.
+    `memory_bytes`: address space of any one process, and memory in use of all together.
+    `processes`: processes and threads at one time. `open_files`: of one process. `file_bytes`: of
+    one file; `disk_bytes` and `disk_files`: of the directory, which is in memory, in addition to
+    `memory_bytes`. `output_bytes`: of stdout and of stderr, each. `input_bytes`: of stdin and the
+    files together.
 
-    Raises: `ValueError` for what is not positive.
+    Raises: `ValueError` for a limit that is not positive.
     """
 
     wall_s: float = 10.0
@@ -46,9 +46,9 @@ class SandboxLimits:
 class SandboxRequest:
     """Run `command` with `stdin` and `files` (by path below the box) within `limits`.
 
-    `reads` are the paths that it may see; `box` is a directory for it, for when no mount namespace
-    can hold one. `allow` names protections that may be missing. `parent` is the process to die
-    with, `report` the file descriptor for the outcome. `probe`: set up everything and run nothing.
+    `reads`: readable paths; `box`: the host directory to use where no mount namespace can hold one.
+    `allow` names protections that may be missing. `parent`: the process to die with; `report`: the
+    file descriptor for the result. `probe`: set up everything and run nothing.
     """
 
     command: tuple[str, ...]
@@ -72,7 +72,7 @@ class SandboxRequest:
     def from_json(text: bytes) -> SandboxRequest:
         plain: dict[str, Any] = json.loads(text)
         plain["stdin"] = base64.b64decode(plain["stdin"])
-        plain["files"] = {name: base64.b64decode(held) for name, held in plain["files"].items()}
+        plain["files"] = {name: base64.b64decode(data) for name, data in plain["files"].items()}
         plain["limits"] = SandboxLimits(**plain["limits"])
         plain.update({name: tuple(plain[name]) for name in ("command", "reads", "allow")})
         return SandboxRequest(**plain)

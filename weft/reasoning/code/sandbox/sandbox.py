@@ -1,6 +1,6 @@
-"""Runs untrusted programs. A protection that cannot be had is a refusal, unless it is allowed.
+"""Runs untrusted programs. A missing protection is an error, unless it is allowed.
 
-The program runs two processes away: `jail.keeper` is outside, `jail.inside` within.
+The program runs two processes away: `jail.keeper` outside the sandbox, `jail.inside` within.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROTECTIONS: Final[Mapping[Protection, str]] = {
     "calls": "cannot ask the kernel for what programs do not need",
     "memory": "its processes together are bounded, not only each of them",
 }
-"""Each protection, and what holds of a program with it."""
+"""Each protection, and what it guarantees of a program."""
 _ADVICE: Final = (
     "run where unprivileged user namespaces are enabled, or as root with CAP_SYS_ADMIN (docker: "
     "--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined); "
@@ -39,7 +39,7 @@ _ADVICE: Final = (
 
 
 def checked_protections(names: Iterable[str]) -> tuple[Protection, ...]:
-    """`names` as protections. Raises: `SandboxError` for a name that is none."""
+    """`names` as protections. Raises: `SandboxError` for an unknown name."""
     known = get_args(Protection)
     for name in names:
         if name not in known:
@@ -49,7 +49,7 @@ def checked_protections(names: Iterable[str]) -> tuple[Protection, ...]:
 
 
 def refusal(missing: Mapping[Protection, str]) -> SandboxError:
-    """Why programs are not run here."""
+    """The error for missing protections."""
     reasons = "; ".join(f"{name}: {why}" for name, why in missing.items())
     names = ", ".join(repr(name) for name in missing)
     hint = f"{_ADVICE}say allow=({names},)"
@@ -59,7 +59,7 @@ def refusal(missing: Mapping[Protection, str]) -> SandboxError:
 PROGRAM: Final = "main.py"
 """The name of the program's file in its directory."""
 ENVIRONMENT: Final = {"PYTHONHASHSEED": "0"}
-"""All that a program finds in its environment: the same order of sets in every run."""
+"""The whole environment of a program: the same order of sets in every run."""
 _LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
 
 
@@ -83,10 +83,10 @@ _DEFAULT: Final = SandboxLimits()
 
 
 class CodeSandbox:
-    """Runs programs within `limits`, several at a time; each has processes and files of its own.
+    """Runs programs within `limits`, in parallel; each has processes and files of its own.
 
-    `allow` names the protections that may be missing where the system cannot give them; without it
-    such a system is refused. `reads` are further paths that programs may read.
+    `allow` names the protections that may be missing on systems without them; other systems are
+    refused. `reads` are further readable paths.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class CodeSandbox:
     async def run(
         self, source: str, stdin: str = "", files: Mapping[str, str | bytes] | None = None
     ) -> SandboxResult:
-        """Run a Python program that has the standard library only. Raises as `execute` does."""
+        """Run a Python program with the standard library only. Raises: see `execute`."""
         given = {**(files or {}), PROGRAM: source}
         return await self.execute(python_command(), stdin, given, reads=python_paths())
 
@@ -121,34 +121,35 @@ class CodeSandbox:
     ) -> SandboxResult:
         """Run `command` (an absolute path and arguments; no shell) in a directory with `files`.
 
-        It may read `reads` besides. When this returns, raises or is cancelled, no process of it is
-        left.
+        It may also read `reads`. When this returns, raises or is cancelled, none of its processes
+        is left.
 
-        Raises: `SandboxError` where a protection is missing, the command cannot be started, or
-        what it is given is too large or lies outside its directory.
+        Raises: `SandboxError` where a protection is missing, the command cannot be started, or the
+        input is too large or lies outside the directory.
         """
-        held = {_inside(name): _bytes(content) for name, content in (files or {}).items()}
-        order = self._order(tuple(command), _bytes(stdin), held, (*self._reads, *reads))
-        kept = await self._kept(order)
-        if "refused" in kept.said:
-            raise SandboxError(f"the program was not run: {kept.said['refused']}")
-        if missing := _lacking(kept, self._allow):
+        contents = {_inside(name): _bytes(content) for name, content in (files or {}).items()}
+        request = self._request(tuple(command), _bytes(stdin), contents, (*self._reads, *reads))
+        report = await self._keep(request)
+        if "refused" in report.result:
+            raise SandboxError(f"the program was not run: {report.result['refused']}")
+        if missing := _lacking(report, self._allow):
             raise refusal(missing)
-        if not kept.said and not kept.late:
+        if not report.result and not report.late:
             raise SandboxError("the program's keeper ended without a word", retryable=True)
-        return verdict(kept, self._limits)
+        return verdict(report, self._limits)
 
     async def missing(self) -> Mapping[Protection, str]:
-        """The protections that this system cannot give, and why. Runs no program.
+        """The protections that this system lacks, with reasons. Runs no program.
 
-        Raises: `SandboxError` when not even that can be found out.
+        Raises: `SandboxError` when they cannot be tested.
         """
-        kept = await self._kept(self._order((), b"", {}, (), probe=True))
-        if "missing" not in kept.said:
-            raise SandboxError(f"protections cannot be tried: {kept.said.get('refused', 'why?')}")
-        return _lacking(kept, ())
+        report = await self._keep(self._request((), b"", {}, (), probe=True))
+        if "missing" not in report.result:
+            why = report.result.get("refused", "why?")
+            raise SandboxError(f"protections cannot be tried: {why}")
+        return _lacking(report, ())
 
-    def _order(
+    def _request(
         self,
         command: tuple[str, ...],
         stdin: bytes,
@@ -160,24 +161,25 @@ class CodeSandbox:
         size, most = len(stdin) + sum(map(len, files.values())), self._limits.input_bytes
         if size > most:
             raise SandboxError(f"a program is given {size:,} bytes; it may be given {most:,}")
-        order = SandboxRequest(command, stdin, files, ENVIRONMENT, reads, self._limits, self._allow)
-        return replace(order, probe=probe)
+        limits, allow = self._limits, self._allow
+        request = SandboxRequest(command, stdin, files, ENVIRONMENT, reads, limits, allow)
+        return replace(request, probe=probe)
 
-    async def _kept(self, order: SandboxRequest) -> KeeperReport:
+    async def _keep(self, request: SandboxRequest) -> KeeperReport:
         if not sys.platform.startswith("linux"):
             raise refusal(dict.fromkeys(PROTECTIONS, f"{sys.platform} has no namespaces"))
         with _host_box(wanted="disk" in self._allow) as box:
-            return await keep(replace(order, box=box))
+            return await keep(replace(request, box=box))
 
 
-def _lacking(kept: KeeperReport, allow: Sequence[Protection]) -> Mapping[Protection, str]:
-    told = kept.said.get("missing", {})
-    return {name: told[name] for name in PROTECTIONS if name in told and name not in allow}
+def _lacking(report: KeeperReport, allow: Sequence[Protection]) -> Mapping[Protection, str]:
+    missing = report.result.get("missing", {})
+    return {name: missing[name] for name in PROTECTIONS if name in missing and name not in allow}
 
 
 @contextmanager
 def _host_box(*, wanted: bool) -> Iterator[str]:
-    """A directory of the host, for a program whose files need not be bounded."""
+    """A host directory, for a program whose files need not be bounded."""
     if not wanted:
         yield ""
         return
@@ -193,5 +195,5 @@ def _inside(name: str) -> str:
 
 
 def _bytes(content: str | bytes) -> bytes:
-    # A lone surrogate, which a model's JSON may hold, is no text that a program could read.
+    # A model's JSON may hold a lone surrogate, which is not encodable.
     return content.encode("utf-8", "replace") if isinstance(content, str) else content

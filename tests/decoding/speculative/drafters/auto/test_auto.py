@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.decoding.speculative.furnished import untrained
+from tests.decoding.speculative.decoder_fixtures import untrained
 from tests.serving.local.playback import EXACT
 from weft.core.errors import SpecError
 from weft.decoding.network.network import Network

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.decoding.speculative.furnished import like_it
+from tests.decoding.speculative.decoder_fixtures import like_it
 from tests.decoding.speculative.test_conformance import answered, assert_same, requests
 from tests.serving.local.playback import Playback
 from weft.core.values import AUTOREGRESSIVE, Lossless

@@ -1,1 +1,1 @@
-"""What happens between weft's process and the program: runs in processes of its own, on Linux."""
+"""The processes between weft and the program, on Linux."""

@@ -1,7 +1,7 @@
-"""Namespaces for the processes to come: their own process ids, network and shared memory.
+"""Namespaces for the child processes: their own process ids, network and shared memory.
 
-As root directly, otherwise inside a user namespace. What cannot be had is told, with the reason.
-Memory is watched through /proc.
+As root directly, otherwise inside a user namespace. Missing protections are reported with the
+reason. Memory is measured through /proc.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from weft.reasoning.code.sandbox.jail.kernel import (
 from weft.reasoning.code.sandbox.jail.seccomp import why_no_filter
 
 _COUNTED: Final = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")
-"""Pages of files are left out: several processes share them, and the system can drop them."""
+"""Excludes pages of files: several processes share them, and the system can drop them."""
 
 
 def why_unwatched() -> str:
-    """Why memory cannot be watched here; empty: it can be."""
+    """The reason why memory cannot be measured here; empty: it can."""
     here = os.getpid()
     if Path(f"/proc/{here}/task/{here}/children").exists():
         return ""
@@ -36,7 +36,7 @@ def why_unwatched() -> str:
 
 
 def memory_below(process: int) -> int:
-    """Bytes in use by all descendants of `process`; one that ends meanwhile counts as it can."""
+    """Bytes in use by all descendants of `process`; one that ends meanwhile may count as 0."""
     return sum(_memory(each) for each in _below(process))
 
 
@@ -65,19 +65,17 @@ def _memory(process: int) -> int:
 
 
 _PROCESSES: Final = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
-_TOP_USER: Final = (
-    1 << 31
-)  # below it, systems give ids to nobody: people and services have low ones
+_TOP_USER: Final = 1 << 31  # ids just below it are unused: users and services have low ones
 _SPREAD: Final = 1 << 24
 _FEW_USERS: Final = 1024
 
 
 @dataclass(slots=True)
 class Enclosure:
-    """What the children of this process are enclosed in.
+    """The isolation of the children of this process.
 
-    `missing`: protections that cannot be had, and why. `user` is who the program becomes; None: it
-    stays who we are. `reserved` processes of ours count among the program's.
+    `missing`: missing protections, with reasons. `user`: the program's user id; None: the current
+    one. `reserved`: processes of ours that count among the program's.
     """
 
     user: int | None = None
@@ -86,18 +84,18 @@ class Enclosure:
 
     @property
     def owner(self) -> int:
-        """The user id that the program has in the end."""
+        """The user id of the program."""
         return os.geteuid() if self.user is None else self.user
 
 
 def enclose() -> Enclosure:
-    """Enclose the processes that this one starts from now on."""
+    """Isolate the processes that this one starts from now on."""
     made = _enclosed()
     why = why_no_filter()
     if why:
         made.missing["calls"] = why
     elif "network" in made.missing:
-        del made.missing["network"]  # the filter lets nobody make a socket
+        del made.missing["network"]  # the filter forbids sockets
     why = why_unwatched()
     if why:
         made.missing["memory"] = why
@@ -106,15 +104,15 @@ def enclose() -> Enclosure:
 
 def _enclosed() -> Enclosure:
     mapped = _mapped_users()
-    # A user that nobody else is: its processes can be counted, and it owns no file of the system.
-    nobody = _nobody(mapped) if os.geteuid() == 0 else None
-    if nobody is not None and not _why_not(_PROCESSES):
-        return _with_network(Enclosure(nobody))
+    # An id that no other user has: its processes can be counted, and it owns no file of the system.
+    user = _unused_user(mapped) if os.geteuid() == 0 else None
+    if user is not None and not _why_not(_PROCESSES):
+        return _with_network(Enclosure(user))
     counted = os.geteuid() != 0 or mapped[0][1] != 0
     why = _own_users()
     if why:
-        return Enclosure(nobody, missing={"processes": why, "network": why})
-    # Two of ours are of the same user in the same namespace: the keeper and the first process.
+        return Enclosure(user, missing={"processes": why, "network": why})
+    # The keeper and the first process have the same user in the same namespace.
     made = Enclosure(reserved=2)
     why = _why_not(_PROCESSES)
     if not why and not counted:
@@ -125,13 +123,13 @@ def _enclosed() -> Enclosure:
 
 
 def _mapped_users() -> list[tuple[int, int, int]]:
-    """The user ids that there are here: the first, who that is outside, and how many follow."""
+    """The mapped user ids: the first inside, its id outside, and the length of the range."""
     lines = Path("/proc/self/uid_map").read_text().splitlines()
     return sorted((int(here), int(out), int(many)) for here, out, many in map(str.split, lines))
 
 
-def _nobody(mapped: list[tuple[int, int, int]]) -> int | None:
-    """An id high among the mapped ones, another one each time; None: there are too few."""
+def _unused_user(mapped: list[tuple[int, int, int]]) -> int | None:
+    """A random id among the high mapped ones; None: there are too few."""
     first, _, many = mapped[-1]
     if many < _FEW_USERS:
         return None
@@ -147,7 +145,7 @@ def _with_network(made: Enclosure) -> Enclosure:
 
 
 def _own_users() -> str:
-    """Enter a user namespace in which we are who we are; why not, where that fails."""
+    """Enter a user namespace with our own id; returns the reason of a failure."""
     user, group = os.geteuid(), os.getegid()
     why = _why_not(CLONE_NEWUSER)
     if why:

@@ -1,7 +1,7 @@
-"""The files that a program sees: what it needs to run, read only, and one bounded directory.
+"""The file system of a program: what it needs to run, read only, and one bounded directory.
 
-By a mount namespace with a root of its own; where that cannot be had by Landlock (Linux 5.19 and
-newer for what is needed), which keeps contents from the program, but not whether a path exists.
+By a mount namespace with a root of its own, or else by Landlock (Linux 5.19 or newer), which
+protects the contents of files, but does not hide their paths.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Beneath(ctypes.Structure):
 
 
 def why_no_rules() -> str:
-    """Why there are no such rules here; empty: there are."""
+    """The reason why Landlock cannot be used here; empty: it can."""
     try:
         version = _version()
     except OSError as error:
@@ -68,16 +68,16 @@ def why_no_rules() -> str:
 
 
 def restrict_files(reads: Iterable[str], writes: Iterable[str], box: str) -> None:
-    """From now on this process may read and execute `reads`, read and write `writes`, own `box`.
+    """Limit this process to read and execute `reads`, read and write `writes`, and own `box`.
 
-    `PR_SET_NO_NEW_PRIVS` must be set. Paths that are missing are left out. Raises: `OSError`.
+    `PR_SET_NO_NEW_PRIVS` must be set. Missing paths are left out. Raises: `OSError`.
     """
     version = _version()
     handled = _ALL | (_DEVICE_CONTROL if version >= _DEVICES else 0)
     scopes = _SIGNALS_AND_SOCKETS if version >= _SCOPES else 0
-    known = ctypes.sizeof(_Ruleset) if scopes else ctypes.sizeof(ctypes.c_uint64)
+    size = ctypes.sizeof(_Ruleset) if scopes else ctypes.sizeof(ctypes.c_uint64)
     wanted = _Ruleset(handled, 0, scopes)
-    ruleset = _call(_CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(known), ctypes.c_uint(0))
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(wanted), ctypes.c_size_t(size), ctypes.c_uint(0))
     try:
         for path in reads:
             _allow(ruleset, path, _EXECUTE | _READ | _LIST)
@@ -116,7 +116,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 BOX: Final = "/box"
-"""Where the program's own directory is."""
+"""The program's own directory."""
 _STAGE: Final = "/tmp"  # noqa: S108 - any directory will do: only this mount namespace sees it
 _OUTSIDE: Final = "/outside"
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
@@ -125,14 +125,14 @@ _UNTRUSTED: Final = MS_NOSUID | MS_NODEV
 
 
 def resolve(paths: Iterable[str]) -> Mapping[str, str]:
-    """Where each of `paths` really is; those that are missing are left out."""
+    """The real path of each of `paths` that exists."""
     return {path: os.path.realpath(path) for path in paths if Path(path).exists()}
 
 
 def own_mounts() -> None:
-    """Give this process a mount namespace of its own, with an empty file system to build in.
+    """Give this process its own mount namespace, with an empty file system to build in.
 
-    Raises: `OSError` where the system does not let us; then nothing has changed.
+    Raises: `OSError` where the system does not permit it; nothing has changed then.
     """
     unshare(CLONE_NEWNS)
     mount("none", "/", "", MS_REC | MS_PRIVATE)
@@ -145,7 +145,7 @@ def build_tree(reads: Mapping[str, str], box_bytes: int, box_files: int, owner: 
     `reads` were resolved before `own_mounts`, which covers a directory of the system. `BOX` holds
     at most `box_bytes` in `box_files` files, directories and links, and belongs to `owner`.
 
-    Raises: `OSError` where the system does not let us.
+    Raises: `OSError` where the system does not permit it.
     """
     Path(_STAGE + _OUTSIDE).mkdir()
     pivot_root(_STAGE, _STAGE + _OUTSIDE)
@@ -170,7 +170,7 @@ def build_tree(reads: Mapping[str, str], box_bytes: int, box_files: int, owner: 
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Those of `paths` that lie in no other one of them."""
+    """Those of `paths` that are not inside another one."""
     chosen: list[str] = []
     for path in sorted(paths):
         if not _within(path, chosen):
@@ -183,7 +183,7 @@ def _within(path: str, others: Iterable[str]) -> bool:
 
 
 def _show(path: str) -> None:
-    """Make what is at `path` outside appear here too."""
+    """Mount `path` of the old root here."""
     source, target = Path(_OUTSIDE + path), Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():

@@ -1,7 +1,7 @@
-"""The first process inside: it builds the tree, starts the program, and waits for it.
+"""The init process of the sandbox: builds the file system, starts the program, and waits for it.
 
-The program gives up every privilege first; nothing of it can be undone. When this process ends, the
-kernel ends every other process inside. It tells the keeper in lines of JSON.
+The program gives up every privilege first, irrevocably. When this process ends, the kernel ends
+every other process inside. It reports to the keeper in lines of JSON.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _NO_CORE: Final = 1  # too small for a file; 0 would still let a crash start the
 _HIGHEST_DESCRIPTOR: Final = 1 << 16
 
 
-def surrender(limits: SandboxLimits, processes: int, user: int | None, kept: int) -> None:
-    """Take `limits`, become `user` (None: stay who one is), give up every privilege.
+def drop_privileges(limits: SandboxLimits, processes: int, user: int | None, writer: int) -> None:
+    """Set `limits`, become `user` (None: no change), give up every privilege.
 
-    `processes` is the limit as the kernel counts it for that user. `kept` is the one file
+    `processes` is the limit as the kernel counts it for that user. `writer` is the only file
     descriptor above 2 that stays open.
 
-    Raises: `OSError` or `ValueError` where the system does not let us.
+    Raises: `OSError` or `ValueError` where the system does not permit it.
     """
     _ordinary_signals()
     if user is not None:
@@ -55,14 +55,14 @@ def surrender(limits: SandboxLimits, processes: int, user: int | None, kept: int
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     for kind, most in _most(limits, processes).items():
-        _hold(kind, most)
-    # The soft limit is a signal that can be told from other ends; the hard one cannot be ignored.
-    _hold(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1)
+        _limit(kind, most)
+    # The soft limit sends a distinct signal; the hard one cannot be ignored.
+    _limit(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1)
     drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, _HIGHEST_DESCRIPTOR)
+    os.closerange(3, writer)
+    os.closerange(writer + 1, _HIGHEST_DESCRIPTOR)
 
 
 def _most(limits: SandboxLimits, processes: int) -> dict[int, int]:
@@ -81,8 +81,8 @@ def _most(limits: SandboxLimits, processes: int) -> dict[int, int]:
     }
 
 
-def _hold(kind: int, soft: int, hard: int | None = None) -> None:
-    """Lower a limit; one that is lower already stays."""
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
+    """Lower a limit; a lower one stays."""
     given = resource.getrlimit(kind)[1]
     ceiling = soft if hard is None else hard
     if given != resource.RLIM_INFINITY:
@@ -102,22 +102,22 @@ def _ordinary_signals() -> None:
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
-def live(order: SandboxRequest, enclosure: Enclosure, go: int, tell: int) -> NoReturn:
-    """Be the first process, from `go` (a byte to read) to the program's end; tell what happened."""
+def run_init(request: SandboxRequest, enclosure: Enclosure, go: int, writer: int) -> NoReturn:
+    """Run the init process from `go` (a byte to read) to the program's end, and report it."""
     try:
-        # The kernel keeps from a first process what it does not handle; Python handles SIGINT.
+        # The kernel drops signals that an init process does not handle; Python handles SIGINT.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.read(go, 1):  # nothing comes when the keeper died before we could die with it
-            _tell(tell, _lived(order, enclosure, tell))
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the keeper has to hear of it
-        _tell(tell, {"refused": f"{type(error).__name__}: {error}"})
+        if os.read(go, 1):  # end of file: the keeper died before PR_SET_PDEATHSIG was set
+            _send(writer, _run_program(request, enclosure, writer))
+    except BaseException as error:  # noqa: BLE001 - the keeper must receive every error
+        _send(writer, {"refused": f"{type(error).__name__}: {error}"})
     finally:
         os._exit(0)
 
 
-def _lived(order: SandboxRequest, enclosure: Enclosure, tell: int) -> Mapping[str, Any]:
-    missing, reads = dict(enclosure.missing), resolve(order.reads)
+def _run_program(request: SandboxRequest, enclosure: Enclosure, writer: int) -> Mapping[str, Any]:
+    missing, reads = dict(enclosure.missing), resolve(request.reads)
     try:
         own_mounts()
         box = BOX
@@ -125,20 +125,20 @@ def _lived(order: SandboxRequest, enclosure: Enclosure, tell: int) -> Mapping[st
         why = missing["disk"] = error.strerror or str(error)
         if no_rules := why_no_rules() or missing.get("calls"):
             missing["files"] = f"{why}; {no_rules}"
-        box = order.box
-    if order.probe or not missing.keys() <= set(order.allow):
+        box = request.box
+    if request.probe or not missing.keys() <= set(request.allow):
         return {"missing": missing}
-    limits, owner = order.limits, enclosure.owner
+    limits, owner = request.limits, enclosure.owner
     if box == BOX:
         build_tree(reads, limits.disk_bytes, limits.disk_files, owner)
-    _write(order.files, Path(box), owner)
-    source = _sealed(order.stdin)
+    _write(request.files, Path(box), owner)
+    source = _sealed(request.stdin)
     program = os.fork()
     if program == 0:
-        _become(order, enclosure, box, source, tell, missing)
+        _exec_program(request, enclosure, box, source, writer, missing)
     prctl(PR_SET_DUMPABLE, 0)
-    _tell(tell, {"started": program})
-    return _ended(program)
+    _send(writer, {"started": program})
+    return _wait(program)
 
 
 def _write(files: Mapping[str, bytes], box: Path, owner: int) -> None:
@@ -153,21 +153,21 @@ def _write(files: Mapping[str, bytes], box: Path, owner: int) -> None:
 
 
 def _sealed(content: bytes) -> int:
-    """A file in memory that nobody can write to or grow, at its beginning."""
-    held = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with open(held, "wb", closefd=False) as file:
+    """A sealed file in memory with `content`, at its beginning."""
+    file_number = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(file_number, "wb", closefd=False) as file:
         file.write(content)
-    fcntl.fcntl(held, fcntl.F_ADD_SEALS, _SEALS)
-    os.lseek(held, 0, os.SEEK_SET)
-    return held
+    fcntl.fcntl(file_number, fcntl.F_ADD_SEALS, _SEALS)
+    os.lseek(file_number, 0, os.SEEK_SET)
+    return file_number
 
 
-def _become(
-    order: SandboxRequest,
+def _exec_program(
+    request: SandboxRequest,
     enclosure: Enclosure,
     box: str,
     source: int,
-    tell: int,
+    writer: int,
     missing: Collection[str],
 ) -> NoReturn:
     """Turn this process into the program."""
@@ -175,22 +175,22 @@ def _become(
         os.setsid()
         os.dup2(source, 0)
         os.chdir(box)
-        processes = order.limits.processes + enclosure.reserved
-        surrender(order.limits, processes, enclosure.user, tell)
+        processes = request.limits.processes + enclosure.reserved
+        drop_privileges(request.limits, processes, enclosure.user, writer)
         ruled = box != BOX and "files" not in missing
         if ruled:
-            restrict_files(order.reads, DEVICES, box)
+            restrict_files(request.reads, DEVICES, box)
         if "calls" not in missing:
             restrict_calls(attributes=not ruled)
-        os.execve(order.command[0], order.command, dict(order.environment))  # noqa: S606
+        os.execve(request.command[0], request.command, dict(request.environment))  # noqa: S606
     except BaseException as error:  # noqa: BLE001 - nothing may run on here but the program
-        _tell(tell, {"refused": f"{order.command[0]} cannot be run: {error}"})
+        _send(writer, {"refused": f"{request.command[0]} cannot be run: {error}"})
     finally:
         os._exit(1)
 
 
-def _ended(program: int) -> Mapping[str, Any]:
-    """Wait for the program's end, and bury every orphan until then."""
+def _wait(program: int) -> Mapping[str, Any]:
+    """Wait for the program's end; reaps every orphan until then."""
     while True:
         pid, status, usage = os.wait4(-1, 0)
         if pid == program:
@@ -202,5 +202,5 @@ def _ended(program: int) -> Mapping[str, Any]:
             }
 
 
-def _tell(tell: int, message: Mapping[str, Any]) -> None:
-    os.write(tell, json.dumps(message).encode() + b"\n")
+def _send(writer: int, message: Mapping[str, Any]) -> None:
+    os.write(writer, json.dumps(message).encode() + b"\n")

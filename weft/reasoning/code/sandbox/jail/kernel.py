@@ -1,6 +1,6 @@
 """Linux system calls that Python has no function for, by ctypes; an error number is an `OSError`.
 
-Knows numbers and structures, and nothing of what they are used for.
+Contains numbers and structures only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which system calls a program may not make, and the seccomp filter that says so.
+"""The system calls that a program may not make, and the seccomp filter for them.
 
-Two verdicts: what no program of ours needs ends it at once (SIGSYS); what an innocent library may
-try is refused with an error number. Everything else is left to namespaces, limits and mounts.
+Calls that no program needs end it at once (SIGSYS); calls that a harmless library may try fail with
+an error number. Everything else is left to namespaces, limits and mounts.
 """
 
 from __future__ import annotations
@@ -105,10 +105,7 @@ file_setattr        469  469
 
 
 def call_numbers(machine: str) -> Mapping[str, int]:
-    """The calls that no program may make, as far as `machine` has them: number by name.
-
-    Empty when the machine is not known.
-    """
+    """The forbidden calls of `machine`, number by name; empty for an unknown machine."""
     return _column(_TABLE, machine)
 
 
@@ -160,7 +157,7 @@ class _SeccompProgram(ctypes.Structure):
 
 
 def why_no_filter() -> str:
-    """Why system calls cannot be filtered here; empty: they can be."""
+    """The reason why system calls cannot be filtered here; empty: they can."""
     if platform.machine() not in _AUDIT:
         return f"the system calls of {platform.machine()} are not known"
     try:
@@ -172,9 +169,9 @@ def why_no_filter() -> str:
 
 
 def restrict_calls(*, attributes: bool) -> None:
-    """Hold this process, and all that it starts or executes, to the filter; for good.
+    """Install the filter for this process and all that it starts or executes, irrevocably.
 
-    `attributes`: those of files may be changed.
+    `attributes`: file attributes may be changed.
 
     `PR_SET_NO_NEW_PRIVS` must be set. Raises: `OSError`.
     """
@@ -203,13 +200,13 @@ def _instructions(machine: str, *, attributes: bool) -> Iterator[bytes]:
 
 
 def _when(test: int, value: int, *, otherwise: int) -> Iterator[bytes]:
-    """Go on if the test holds, else end with a verdict."""
+    """Continue if the test holds, else end with a verdict."""
     yield _step(test, value, hit=1)
     yield _step(_RETURN, otherwise)
 
 
 def _unless(test: int, value: int, verdict: int) -> Iterator[bytes]:
-    """End with `verdict` if the test holds, else go on."""
+    """End with `verdict` if the test holds, else continue."""
     yield _step(test, value, miss=1)
     yield _step(_RETURN, verdict)
 

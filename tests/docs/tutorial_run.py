@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Final
 
-from tests.cli.typing_in import typed
+from tests.cli.command_line import typed
 from tests.docs.pages import Block, blocks
 
 FILES: Final = ("python", "yaml", "text")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.gateway.house import House, with_house
+from tests.serving.gateway.gateway_server import House, with_house
 from weft.core.call_context import trace_headers
 from weft.core.errors import ModelOverloaded
 from weft.core.ports import Capabilities, ModelEvent, ModelRequest, TextDelta

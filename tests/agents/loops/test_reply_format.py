@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.agents.loops.talk import call, says
+from tests.agents.loops.scripted_agent import call, says
 from weft.agents.chat.reply_format import ReplyFormat
 from weft.core.values import ToolSpec
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.loops.talk import call, price, says
+from tests.agents.loops.scripted_agent import call, price, says
 from tests.serving.openai.scripted import EndpointServer, plays
 from weft.agents.agent import AgentOptions, Answer, run_agent
 from weft.agents.loops import make_agent

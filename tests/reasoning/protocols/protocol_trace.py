@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.reasoning.told import Told, told
+from tests.reasoning.scripted_strategy import Told, told
 from weft.core.ports import ModelRequest
 from weft.reasoning.question import Question
 from weft.reasoning.thought import Thought, ThreadFork, ThreadRecord

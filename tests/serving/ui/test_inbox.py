@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.serving.ui.house import House, house
 from tests.serving.ui.scripted import APPROVAL, Script, asking_run
+from tests.serving.ui.ui_server import House, house
 from weft.core.ids import NodeId
 from weft.core.ports.journal import Letter
 from weft.testing.journal import MemoryJournal

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.serving.ui.house import House, house
+from tests.serving.ui.ui_server import House, house
 
 API = ("/api/runs", "/api/changes", "/api/run?run=x", "/api/records?run=x", "/api/x")
 

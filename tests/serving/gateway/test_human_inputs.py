@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from tests.serving.gateway.house import KEY, run, says
+from tests.serving.gateway.gateway_server import KEY, run, says
 from weft.core.errors import InputError, StoreError, UnknownReference
 from weft.serving.gateway import Gateway, GatewayKeys, GatewayOptions, ServedModel
 

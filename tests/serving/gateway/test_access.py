@@ -7,7 +7,7 @@ import re
 
 import httpx2
 
-from tests.serving.gateway.house import HELLO, KEY, House, says, with_house
+from tests.serving.gateway.gateway_server import HELLO, KEY, House, says, with_house
 from weft.serving.gateway import GatewayKeys
 
 ORIGIN = "https://chat.example"

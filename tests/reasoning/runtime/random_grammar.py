@@ -126,7 +126,7 @@ class Wild(ProtocolGrammar):
                     "<fork>", (UntrustedText("".join(c.text for c in children), 64),), then
                 )
             case _:
-                said = "\n".join(child.said for child in children)[:200]
+                said = "\n".join(child.safe_text for child in children)[:200]
                 return NewRootJoin(Opening((Message("user", said),), (ProtocolText("so "),)), then)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.planning.healing.oracle import reachable
-from tests.planner.routing.world import START, graphs
+from tests.planner.routing.random_tool_graphs import START, graphs
 from tests.profile import examples
 from weft.core.errors import BuildError, DuplicateName
 from weft.planner.routing import (

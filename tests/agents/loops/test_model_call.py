@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from tests.agents.loops.talk import CAPABLE, PRICES, call, price, says, talk
+from tests.agents.loops.scripted_agent import CAPABLE, PRICES, call, price, says, talk
 from weft.agents.agent import AgentOptions, run_agent
 from weft.agents.loops import check_options, make_agent
 from weft.core.budget import Budget

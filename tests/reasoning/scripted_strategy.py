@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import FOR_EVER_S, WatchedClock, assert_nothing_left
+from tests.engine.virtual_run import FOR_EVER_S, WatchedClock, assert_nothing_left
 from weft.core.events import Event, NodeStarted
 from weft.core.ids import NodeId
 from weft.core.ports import Capabilities, ModelClient, ModelRequest

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.typing_in import go_into
-from tests.cli.typing_in import typed as weft
+from tests.cli.command_line import go_into
+from tests.cli.command_line import typed as weft
 from weft.cli.reports import effects
 
 TOOLS = '''

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tests.engine.event_stream import assert_well_formed
-from tests.engine.play import WatchedClock, assert_nothing_left
+from tests.engine.virtual_run import WatchedClock, assert_nothing_left
 from weft.agents.agent import Agent, AgentResult, Answer, Observation, run_agent
 from weft.agents.loops.joiner import Finish, Replan
 from weft.core.events import Event, NodeFinished, NodeStarted, Outcome

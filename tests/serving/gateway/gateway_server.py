@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 from openai import AsyncOpenAI
 
-from tests import late
+from tests import manual_clock
 from weft.core.ports import ModelClient, ModelEvent, ModelRequest
 from weft.serving.gateway import Gateway, GatewayExchange, GatewayOptions, ServedModel
 from weft.testing import FakeModel
@@ -111,7 +111,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         async with asyncio.timeout(1200):
             await main
 
-    late.run(within())
+    manual_clock.run(within())
 
 
 def with_house(

@@ -60,7 +60,7 @@ def make(model: ModelClient, options: ThinkOptions) -> Chorus:
 def registered() -> Iterator[None]:
     """While the context is open, there is a strategy `chorus`."""
     entry = StrategyEntry(
-        "tests.workflow.chorus:make", "several voices", "nobody", "any model", "a voice"
+        "tests.workflow.thread_strategy:make", "several voices", "nobody", "any model", "a voice"
     )
     with patch.dict(STRATEGIES, {"chorus": entry}):  # type: ignore[arg-type]
         yield
