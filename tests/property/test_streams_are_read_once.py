@@ -111,7 +111,7 @@ def test_a_plan_while_it_is_written() -> None:
 def test_what_threads_tell() -> None:
     told = _Transcript(None)
     for piece in pieces():
-        told.of(NodeStreamed(NodeId("a/b"), piece, 1, 0.0))
+        told.add(NodeStreamed(NodeId("a/b"), piece, 1, 0.0))
     assert "".join(told._writing[NodeId("a/b")]) == WHOLE
 
 
