@@ -25,6 +25,8 @@ from weft.core.values import (
 class Sampling:
     """How tokens are drawn. `temperature` 0 is greedy. None leaves it to the model's default.
 
+    `min_p`: only tokens with at least that part of the likeliest one's probability, after
+    temperature and before `top_k` and `top_p`; 0 keeps all.
     A stop text is cut off from the answer's text; a stop token is not part of it either, but the
     last of its token ids.
     """
@@ -36,6 +38,7 @@ class Sampling:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     stop_token_ids: tuple[int, ...] = ()
+    min_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

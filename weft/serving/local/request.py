@@ -41,6 +41,7 @@ def shaping_of(
         0.0 if temperature < _GREEDY_BELOW else temperature,
         given(sampling.top_k, habits.top_k),
         given(sampling.top_p, habits.top_p),
+        given(sampling.min_p, 0.0),
     )
 
 
@@ -96,6 +97,7 @@ def check_sampling(sampling: Sampling) -> None:
         "temperature": not (math.isfinite(temperature) and temperature >= 0.0),
         "top_p": not 0.0 < given(sampling.top_p, 1.0) <= 1.0,
         "top_k": given(sampling.top_k, 0) < 0,
+        "min_p": not 0.0 <= given(sampling.min_p, 0.0) <= 1.0,
         "stop": "" in sampling.stop,
     }
     for name, is_wrong in wrong.items():
