@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUDGET: Final[dict[str, tuple[int, int]]] = {
     "tests": (898, 115_700),
-    "weft": (855, 127_400),
+    "weft": (856, 127_600),
     "weft/agents": (69, 9_600),
     "weft/cli": (69, 8_100),
     "weft/core": (33, 5_200),

@@ -11,6 +11,7 @@ from weft.core import events
 from weft.core.errors import NodeTimeout
 from weft.core.events import (
     BudgetReached,
+    CacheMissed,
     Event,
     GraphGrew,
     HumanAnswered,
@@ -46,6 +47,7 @@ SAMPLES: list[Event] = [
     RunResumed(RunId("r"), 2, "2026-01-01T00:01:00Z", 0.05),
     GraphGrew(A, (INFO,), 0.1),
     NodeStarted(A, 1, 0.2, "d1"),
+    CacheMissed(A, "0f" * 32, 0.22),
     JoinDecided(A, (NodeId("b"),), 0.25),
     NodeWaiting(A, 0.3),
     NodeStreamed(A, "teñt\u2028", 2, 0.4),

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from weft.core.events import (
     BudgetReached,
+    CacheMissed,
     Event,
     GraphGrew,
     HumanAnswered,
@@ -105,8 +106,8 @@ class Replay:
                 self.asking.add(event.node)
             case HumanAnswered():
                 self.answered(event)
-            case JoinDecided():
-                self.decided(event)
+            case JoinDecided() | CacheMissed():
+                self.told(event)
             case NodeWaiting() | NodeRetrying() | NodeRerouted():
                 self.pause(event.node)
             case _:
@@ -160,8 +161,11 @@ class Replay:
         assert event.recalled == (event.node not in self.asking), "asked again, or not asked"
         self.asking.discard(event.node)
 
-    def decided(self, event: JoinDecided) -> None:
+    def told(self, event: JoinDecided | CacheMissed) -> None:
         self.alive(event.node)
+        if isinstance(event, CacheMissed):
+            assert event.node in self.holding, f"{event.node} looked up before it started"
+            return
         for winner in event.winners:
             assert self.outcomes[winner].ok, f"{winner} won without a value"
 

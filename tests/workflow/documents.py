@@ -197,6 +197,7 @@ class _Writer:
             "temperature": st.floats(0, 2),
             "top_p": st.floats(0.1, 1),
             "top_k": st.integers(1, 9),
+            "min_p": st.floats(0, 1),
             "stop": st.lists(texts, max_size=2),
             "seed": st.integers(0, 9),
             "samples": st.integers(1, 4),

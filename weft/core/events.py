@@ -159,6 +159,19 @@ class JoinDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMissed:
+    """A node with a result cache looked its result up, and the store has none: it does its work.
+
+    `key` is the digest of what the node is and what it receives, under which the store was asked.
+    Nothing is told where the inputs have no stable content or the store cannot be read.
+    """
+
+    node: NodeId
+    key: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeWaiting:
     """The node's own work paused: it waits for the nodes it appended, without a slot."""
 
@@ -337,6 +350,7 @@ Event = (
     | RunResumed
     | GraphGrew
     | NodeStarted
+    | CacheMissed
     | JoinDecided
     | NodeWaiting
     | NodeStreamed

@@ -19,8 +19,8 @@ _HEAD = 512  # most nuclei are narrower: no need to sort the whole vocabulary
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Sampling of a token: temperature, then top-k, then top-p. `temperature` 0 is greedy; `top_k`
-    0 keeps all.
+    """Sampling of a token: temperature, then min-p, then top-k, then top-p. `temperature` 0 is
+    greedy; `min_p` 0 and `top_k` 0 keep all.
 
     Raises: `ValueError` for a value out of range.
     """
@@ -28,9 +28,11 @@ class SamplingParams:
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0.0 or self.top_k < 0 or not 0.0 < self.top_p <= 1.0:
+        cuts = self.top_k >= 0 and 0.0 < self.top_p <= 1.0 and 0.0 <= self.min_p <= 1.0
+        if not self.temperature >= 0.0 or not cuts:
             raise ValueError(f"no sampling with {self}")
 
     @property
@@ -51,6 +53,8 @@ class SamplingParams:
         weights: NDArray[np.float64] = np.exp(
             (logits.astype(np.float64) - logits.max()) / self.temperature
         )
+        if self.min_p:
+            weights[weights < self.min_p] = 0.0  # the likeliest token weighs 1
         if self.top_k or self.top_p < 1.0:
             weights = self._cut(weights)
         weights /= weights.sum()

@@ -43,6 +43,7 @@ SHAPINGS = {
     "cool": SamplingParams(0.7, top_k=20),
     "nucleus": SamplingParams(0.8, top_p=0.9),
     "hot": SamplingParams(1.3, top_k=50, top_p=0.95),
+    "likely": SamplingParams(1.3, min_p=0.05),
 }
 LONG = DecodeLimits(40)
 PLAIN_SLOT = 9

@@ -25,7 +25,7 @@ from tests.engine.virtual_run import (
     script,
 )
 from weft.core.errors import ModelUnavailable
-from weft.core.events import NodeLogged
+from weft.core.events import CacheMissed, NodeLogged, NodeStarted
 from weft.core.ids import NodeId
 from weft.core.ports import ResultStore, StoreEntry
 from weft.engine import (
@@ -252,6 +252,36 @@ class Broken:
 
     async def aclose(self) -> None:
         return
+
+
+def test_who_looks_up_and_finds_nothing_tells_the_key() -> None:
+    store, one = MemoryStore(), node("a", give("A"), given={"x": 1}, cache=CACHE)
+    played = play(one, store=store)
+    wanted = key(CACHE, {"x": 1})
+    assert [(e.node, e.key, e.at_s) for e in played.all(CacheMissed)] == [("a", wanted, 0)]
+    kinds = [type(event) for event in played.events]
+    assert kinds.index(CacheMissed) == kinds.index(NodeStarted) + 1
+    assert wanted is not None
+    assert asyncio.run(store.get(wanted)) is not None
+    assert not play(one, store=store).all(CacheMissed), "the store has it now"
+
+
+def test_every_attempt_looks_up() -> None:
+    work = script(ModelUnavailable("away"), "A")
+    played = play(node("a", work, cache=CACHE, retry=Retry(2)), store=MemoryStore())
+    assert played.value("a") == "A"
+    assert len(played.all(CacheMissed)) == 2
+
+
+def test_who_does_not_look_up_or_gets_no_answer_misses_nothing() -> None:
+    one = node("a", give("A"), cache=CACHE)
+    assert not play(one).all(CacheMissed), "no store"
+    assert not play(node("a", give("A")), store=MemoryStore()).all(CacheMissed), "no policy"
+    unstable = node("a", give("A"), given={"x": object()}, cache=CACHE)
+    assert not play(unstable, store=MemoryStore()).all(CacheMissed), "no key"
+    assert not play(one, store=Broken(OSError("disk full"))).all(CacheMissed)
+    late = node("a", give("A"), cache=CACHE, timeout_s=2)
+    assert not play(late, store=Broken(seconds=100)).all(CacheMissed), "it ended meanwhile"
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), TypeError("cannot hold it")])

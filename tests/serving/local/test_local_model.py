@@ -146,6 +146,19 @@ def test_equal_seeds_give_equal_answers_beside_different_neighbours(tiny_path: P
     asyncio.run(main())
 
 
+def test_min_p_leaves_only_likely_tokens(tiny_path: Path) -> None:
+    async def main() -> None:
+        async with aclosing(LocalModel(tiny_path, EXACT)) as model:
+            greedy = await answer(model, 5, 6)
+            drawn = await answer(model, 5, 6, temperature=1.0, seed=1)
+            certain = await answer(model, 5, 6, temperature=1.0, seed=1, min_p=1.0)
+            every = await answer(model, 5, 6, temperature=1.0, seed=1, min_p=0.0)
+            assert certain.token_ids == greedy.token_ids != drawn.token_ids
+            assert every.token_ids == drawn.token_ids
+
+    asyncio.run(main())
+
+
 def test_the_generation_config_decides_what_a_request_leaves_open(
     tiny_path: Path, tmp_path: Path
 ) -> None:
@@ -265,6 +278,8 @@ def test_logprobs_are_the_plain_models_also_under_temperature(tiny_path: Path) -
         (asking(5, temperature=-1.0), ModelRequestError, "temperature"),
         (asking(5, top_p=0.0), ModelRequestError, "top_p"),
         (asking(5, top_k=-2), ModelRequestError, "top_k"),
+        (asking(5, min_p=1.5), ModelRequestError, "min_p"),
+        (asking(5, min_p=float("nan")), ModelRequestError, "min_p"),
         (asking(5, stop=("",)), ModelRequestError, "stop"),
     ],
 )

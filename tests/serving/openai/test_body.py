@@ -72,9 +72,21 @@ def test_the_longest_answer_goes_by_two_names() -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "other"])
-def test_top_k_is_refused_where_it_would_be_ignored(kind: Kind) -> None:
-    with pytest.raises(CapabilityError, match="top_k"):
-        body(question(sampling=Sampling(top_k=5)), kind)
+@pytest.mark.parametrize("asked", [{"top_k": 5}, {"min_p": 0.1}], ids=["top_k", "min_p"])
+def test_what_would_be_ignored_is_refused(kind: Kind, asked: dict[str, Any]) -> None:
+    with pytest.raises(CapabilityError, match=next(iter(asked))):
+        body(question(sampling=Sampling(**asked)), kind)
+
+
+def test_min_p_is_sent_to_servers_that_have_it() -> None:
+    own: tuple[Kind, ...] = ("vllm", "sglang", "llamacpp")
+    for kind in own:
+        assert body(question(sampling=Sampling(min_p=0.1)), kind)["min_p"] == 0.1
+        assert body(question(sampling=Sampling(min_p=0.0)), kind)["min_p"] == 0.0
+        assert "min_p" not in body(question(), kind)
+    hosted: tuple[Kind, ...] = ("openai", "other")
+    for kind in hosted:
+        assert "min_p" not in body(question(sampling=Sampling(min_p=0.0)), kind)
 
 
 def test_stop_tokens_are_sent_where_they_are_known() -> None:

@@ -17,6 +17,7 @@ from tests.serving.telemetry.runs import SECRET, WALL, growing, run, told
 from weft.core.call_context import trace_headers
 from weft.core.calls import ModelAnswered, ModelCalled, ToolCalled
 from weft.core.events import (
+    CacheMissed,
     NodeFinished,
     NodeStarted,
     Outcome,
@@ -175,6 +176,18 @@ def test_whatever_is_lost_every_span_ends() -> None:
         nodes = {event.node for event in some if isinstance(event, NodeStarted)}
         calls = sum(isinstance(event, ModelCalled | ToolCalled) for event in some)
         assert memory.begun == 1 + len(nodes) + calls
+
+
+def test_a_miss_of_the_cache_is_told_in_the_span_of_its_node() -> None:
+    memory = Memory()
+    spans, node = Spans(memory.tracer), NodeId("find")
+    spans(RunStarted(RunId("r"), "flow", WALL, (), {}))
+    spans(NodeStarted(node, 1, 0.0))
+    spans(CacheMissed(node, "0f" * 32, 0.5))
+    spans(NodeFinished(node, Outcome("succeeded", 1), 1.0))
+    spans(RunFinished("succeeded", Usage(), (), 1.0))
+    [found] = [span for span in memory.spans if span.events]
+    assert [event.name for event in found.events] == ["cache miss"]
 
 
 def test_a_resumed_run_is_a_trace_that_says_which_part_it_is() -> None:

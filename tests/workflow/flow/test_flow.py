@@ -24,6 +24,7 @@ from weft.core.errors import (
 )
 from weft.testing import FakeModel
 from weft.workflow import Handle, literal
+from weft.workflow.document.spec.nodes import ModelNode
 
 
 def flow(**values: Any) -> weft.Flow:
@@ -448,6 +449,17 @@ def test_describing_a_flow() -> None:
     made.output(a=made.value(1, name="a"))
     assert (made.name, made.description) == ("x", "One thing.")
     assert weft.loads(made.to_yaml()).description == "One thing."
+
+
+def test_sampling_of_a_model_is_written_as_in_a_file() -> None:
+    made = flow()
+    made.output(a=made.model("small", "hi", temperature=0.8, top_p=0.9, min_p=0.05, name="a"))
+    node = made.document.nodes["a"]
+    assert isinstance(node, ModelNode)
+    assert (node.temperature, node.top_p, node.min_p) == (0.8, 0.9, 0.05)
+    assert node.arguments == {}
+    with pytest.raises(BuildError, match="min_p"):
+        made.model("small", "hi", min_p=1.5)
 
 
 def test_a_misspelt_option_of_a_model_is_no_name_of_its_prompt() -> None:

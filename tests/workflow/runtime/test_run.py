@@ -227,6 +227,7 @@ def test_the_request_says_what_the_node_says() -> None:
     temperature: 0
     top_p: 0.5
     top_k: 3
+    min_p: 0.1
     stop: [END]
     seed: 4"""
     )
@@ -239,6 +240,7 @@ def test_the_request_says_what_the_node_says() -> None:
     sampling = request.sampling
     assert (sampling.max_tokens, sampling.temperature, sampling.seed) == (9, 0, 4)
     assert (sampling.top_p, sampling.top_k, sampling.stop) == (0.5, 3, ("END",))
+    assert sampling.min_p == 0.1
     assert request.priority > 0
 
 

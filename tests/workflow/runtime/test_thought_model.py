@@ -138,6 +138,7 @@ _TOOL = ToolSpec("t", "", {"type": "object"})
         {"adapter": "a"},
         {"sampling": Sampling(stop=("x",))},
         {"sampling": Sampling(top_k=3)},
+        {"sampling": Sampling(min_p=0.1)},
     ],
 )
 def test_what_it_cannot_do_is_refused(fields: dict[str, Any]) -> None:

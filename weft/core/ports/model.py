@@ -25,8 +25,9 @@ from weft.core.values import (
 class Sampling:
     """Sampling parameters. `temperature` 0 is greedy; None means the model's default.
 
-    A stop text is cut off from the answer's text. A stop token is not in the text either, but is
-    the last of its token ids.
+    `min_p` keeps the tokens with at least that share of the likeliest one's probability, after
+    temperature and before `top_k` and `top_p`; 0 keeps all. A stop text is cut off from the
+    answer's text. A stop token is not in the text either, but is the last of its token ids.
     """
 
     max_tokens: int | None = None
@@ -36,6 +37,7 @@ class Sampling:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     stop_token_ids: tuple[int, ...] = ()
+    min_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

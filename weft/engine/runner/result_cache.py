@@ -17,20 +17,28 @@ from weft.engine.scheduler.commands import Start
 
 
 class NodeResultCache:
-    """The results of one run's nodes that have a cache policy. `log` logs a line for the user."""
+    """The results of one run's nodes that have a cache policy.
 
-    def __init__(self, store: ResultStore, log: Callable[[NodeId, str], None]) -> None:
+    `log` logs a line for the user; `missed` gets a node and its key that the store does not have.
+    """
+
+    def __init__(
+        self,
+        store: ResultStore,
+        log: Callable[[NodeId, str], None],
+        missed: Callable[[NodeId, str], None],
+    ) -> None:
         self._store = store
         self._log = log
+        self._missed = missed
         self._keys: dict[NodeId, tuple[str, float | None]] = {}
 
     async def find(self, start: Start, cache: NodeCache) -> StoreEntry | None:
         """The store's entry for these inputs; without one, the result will be stored."""
         key = content_digest.key(cache, start.argument)
-        node = start.state.node.id
-        entry = None if key is None else await self._look_up(node, key)
+        entry = None if key is None else await self._look_up(start, key)
         if entry is None and key is not None and start.state.epoch == start.epoch:
-            self._keys[node] = (key, cache.ttl_s)
+            self._keys[start.state.node.id] = (key, cache.ttl_s)
         return entry
 
     def ended(self, event: NodeFinished) -> Coroutine[None, None, None] | None:
@@ -46,11 +54,15 @@ class NodeResultCache:
         except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
             self._log(node, f"the result is not cached: {error}")
 
-    async def _look_up(self, node: NodeId, key: str) -> StoreEntry | None:
+    async def _look_up(self, start: Start, key: str) -> StoreEntry | None:
+        node = start.state.node.id
         try:
-            return await self._store.get(key)
+            entry = await self._store.get(key)
         except asyncio.CancelledError:
             return None
         except Exception as error:  # noqa: BLE001 - a broken cache must not fail a node
             self._log(node, f"the cache cannot be read: {error}")
             return None
+        if entry is None and start.state.epoch == start.epoch:
+            self._missed(node, key)
+        return entry

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference, convert
 from weft.core.events import (
+    CacheMissed,
     Event,
     Listener,
     NodeFinished,
@@ -90,7 +91,7 @@ class Run(RunHost):
         self._graph = graph
         self._options = options
         self._clock = clock or SystemClock()
-        self._reuse = None if store is None else NodeResultCache(store, self._log)
+        self._reuse = None if store is None else NodeResultCache(store, self._log, self._missed)
         self._listeners = Listeners(listeners, redact, recorder)
         self._recall = recall or (None if recorder is None else NO_HISTORY)
         self._recorder = recorder
@@ -328,6 +329,9 @@ class Run(RunHost):
 
     def _log(self, node: NodeId, text: str) -> None:
         self.emit(NodeLogged(node, text, self.elapsed_s))
+
+    def _missed(self, node: NodeId, key: str) -> None:
+        self.emit(CacheMissed(node, key, self.elapsed_s))
 
     # -- beginning and end -------------------------------------------------------------------
 

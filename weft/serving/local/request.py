@@ -41,6 +41,7 @@ def sampling_params(
         0.0 if temperature < _GREEDY_BELOW else temperature,
         or_default(sampling.top_k, config.top_k),
         or_default(sampling.top_p, config.top_p),
+        or_default(sampling.min_p, 0.0),
     )
 
 
@@ -96,6 +97,7 @@ def check_sampling(sampling: Sampling) -> None:
         "temperature": not (math.isfinite(temperature) and temperature >= 0.0),
         "top_p": not 0.0 < or_default(sampling.top_p, 1.0) <= 1.0,
         "top_k": or_default(sampling.top_k, 0) < 0,
+        "min_p": not 0.0 <= or_default(sampling.min_p, 0.0) <= 1.0,
         "stop": "" in sampling.stop,
     }
     for name, is_wrong in wrong.items():

@@ -137,11 +137,13 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
 
 
 def _check_sampling(request: ModelRequest, server: Server, offered: Capabilities) -> None:
-    if request.sampling.top_k is not None and server.kind not in SELF_HOSTED:
-        raise CapabilityError(
-            "top_k is not part of the OpenAI protocol",
-            hint="leave it out, or put it into the extra fields if you know the server takes it",
-        )
+    beyond = {"top_k": request.sampling.top_k is not None, "min_p": bool(request.sampling.min_p)}
+    for name, asked in beyond.items():
+        if asked and server.kind not in SELF_HOSTED:
+            raise CapabilityError(
+                f"{name} is not part of the OpenAI protocol",
+                hint="leave it out, or put it into extra fields if you know the server takes it",
+            )
     if request.sampling.stop_token_ids and not offered.stop_token_ids:
         raise CapabilityError(
             "this server is not known to stop at token ids",
@@ -182,6 +184,8 @@ def _sampling(request: ModelRequest, server: Server) -> Body:
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
+        # 0 keeps every token: news to llama.cpp, whose own default does not.
+        "min_p": sampling.min_p if server.kind in SELF_HOSTED else None,
         "stop": list(sampling.stop) or None,
         "stop_token_ids": list(sampling.stop_token_ids) or None,
         "seed": sampling.seed,

@@ -41,6 +41,7 @@ from weft.core.calls import (
 )
 from weft.core.errors import Failure
 from weft.core.events import (
+    CacheMissed,
     Event,
     GraphGrew,
     HumanAnswered,
@@ -284,6 +285,8 @@ class Spans:
         match event:
             case NodeSpent(node=node, usage=usage):
                 self._spent[node] = self._spent.get(node, Usage()) + usage
+            case CacheMissed():
+                self._add(span, "cache miss", {})
             case NodeRetrying(failure=failure, attempt=attempt, delay_s=delay_s):
                 attributes: Attributes = {"weft.attempt": attempt, "weft.delay_s": delay_s}
                 attributes["error.type"] = failure.error

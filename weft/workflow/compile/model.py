@@ -161,6 +161,7 @@ class _NodeModelCall:
                 step.top_k,
                 tuple(step.stop),
                 seed,
+                min_p=step.min_p,
             ),
             schema=step.output_schema,
             tools=tools,

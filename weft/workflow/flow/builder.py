@@ -35,8 +35,8 @@ Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
-_MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed")
-_MODEL_FIELDS += ("decode", "samples", "warm", "tool_choice", "allow_empty")
+_MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "min_p")
+_MODEL_FIELDS += ("stop", "seed", "decode", "samples", "warm", "tool_choice", "allow_empty")
 
 
 class NodeOptions(TypedDict, total=False):
@@ -136,8 +136,8 @@ class FlowBuilder(ABC):
         """Ask a language model.
 
         `schema`, a Python type or a JSON Schema, makes the answer typed. Other fields are
-        `max_tokens`, `temperature`, `top_p`, `top_k`, `stop`, `seed`, `decode`, `samples`, `warm`,
-        `tool_choice` and `allow_empty`. All further names become names of the prompt:
+        `max_tokens`, `temperature`, `top_p`, `top_k`, `min_p`, `stop`, `seed`, `decode`, `samples`,
+        `warm`, `tool_choice` and `allow_empty`. All further names become names of the prompt:
         `flow.model("small", "Summarise {{ text }}", text=hit.text)`. `think` answers by a strategy:
         its name, or `{"strategy": "sample", ...}`. `agent` is the loop in which the model calls the
         tools: `compiler`, or `{"loop": ...}`.

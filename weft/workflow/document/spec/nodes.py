@@ -151,6 +151,9 @@ class ModelNode(BaseNode):
     temperature: float | None = optional("0: always the likeliest token.", ge=0)
     top_p: float | None = optional("Nucleus sampling.", gt=0, le=1)
     top_k: Positive | None = optional("Only the k likeliest tokens.")
+    min_p: float | None = optional(
+        "Only tokens with at least this part of the likeliest one's probability.", ge=0, le=1
+    )
     stop: list[str] = optional_list("Texts that end the answer.")
     seed: int | None = optional("Makes sampling repeatable.", ge=0)
     allow_empty: bool = Field(
@@ -202,7 +205,10 @@ def _refuse(key: str, other: str, hint: str) -> NoReturn:
 
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
 _NOT_ACTING = frozenset(
-    ("top_p", "top_k", "stop", "seed", "samples", "warm", "tool_choice", "allow_empty")
+    (
+        *("top_p", "top_k", "min_p", "stop", "seed"),
+        *("samples", "warm", "tool_choice", "allow_empty"),
+    )
 )
 _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}
 

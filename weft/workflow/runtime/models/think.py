@@ -231,7 +231,7 @@ class ThoughtModel:
         hint = "ask the model that it thinks with"
         typed = STRATEGIES[self._strategy].typed
         check_chat_only(request, f"{self._name} thinks", hint, schema=typed)
-        for key in ("stop", "top_k", "stop_token_ids"):
+        for key in ("stop", "top_k", "min_p", "stop_token_ids"):
             if getattr(request.sampling, key):
                 raise CapabilityError(f"{self._name} thinks: no `{key}`", hint=hint)
 
