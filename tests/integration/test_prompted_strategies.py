@@ -37,6 +37,7 @@ ASKED = {
         {"chains": 2, "steps": 2, "step_tokens": 48},
     ),
     "abstraction": (Question("Ann has 12 apples and eats 5. How many are left?"), {"steps": 3}),
+    "self-refine": (Question("Explain in a sentence why the sky is blue."), {}),
     "pasta": (Question("Compare cats and dogs."), {}),
     "sprint": (Question("Which is more, 7 * 8 or 5 * 11?"), {}),
     "leap": (Question("Ann has 12 apples and eats 5. How many are left?"), {"turn": 16}),

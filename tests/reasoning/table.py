@@ -45,6 +45,7 @@ TESTED: dict[str, tuple[str, str]] = {
     "map-reduce": ("golden trace; citations looked up", f"{_HERE}/mapreduce/test_map_reduce.py"),
     "mirage": ("golden trace; proofs, hostile facts", f"{_HERE}/mirage/test_mirage.py"),
     "abstraction": ("golden trace; fallbacks, budgets", f"{_HERE}/chat/test_abstraction.py"),
+    "self-refine": ("golden trace; fallbacks, budgets", f"{_HERE}/chat/test_self_refine.py"),
     "pasta": (_GOLDEN, f"{_HERE}/protocols/test_pasta.py"),
     "sprint": (_GOLDEN, f"{_HERE}/protocols/test_sprint.py"),
     "leap": (_GOLDEN, f"{_HERE}/protocols/test_leap.py"),

@@ -66,7 +66,9 @@ def test_a_model_without_an_answer(strategy: str, kind: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("says", ["an open thought", "thought alone"])
-@pytest.mark.parametrize("strategy", ["direct", "sample", "best-of", "skeleton", "abstraction"])
+@pytest.mark.parametrize(
+    "strategy", ["direct", "sample", "best-of", "skeleton", "abstraction", "self-refine"]
+)
 def test_a_thought_that_takes_all_tokens_is_named_with_what_to_do(strategy: str, says: str) -> None:
     with pytest.raises(ReasoningError, match="spent on thought before it answered") as caught:
         thought(strategy, "chat", says)

@@ -156,6 +156,11 @@ STRATEGIES: Final[Mapping[str, StrategyEntry]] = {
         "Abstraction-of-Thought (arXiv 2406.12442)",
         exact="",
     ),
+    "self-refine": StrategyEntry(
+        "weft.reasoning.chat.self_refine:SelfRefineStrategy",
+        "it answers, criticises its answer and revises it, until a critique finds nothing",
+        "Self-Refine (arXiv 2303.17651)",
+    ),
     "pasta": StrategyEntry(
         "weft.reasoning.protocols.pasta:make",
         "the text goes on while promised parts of it are written beside it",
