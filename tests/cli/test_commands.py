@@ -14,6 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.cli.hostile import FORBIDDEN
+from tests.golden_files import assert_golden
 from weft.cli.main import app
 from weft.workflow import json_schema
 
@@ -118,7 +119,7 @@ def test_help(command: str) -> None:
     )
     golden = GOLDEN / f"cli_help{'_' if command else ''}{command.replace(' ', '_')}.txt"
     assert shown.exit_code == 0
-    assert shown.output == golden.read_text("utf-8")
+    assert_golden(golden, shown.output)
 
 
 def test_run_prints_outcomes_and_outputs(folder: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import golden_files
 from tests.engine.event_stream import assert_well_formed
 from tests.engine.virtual_run import FOR_EVER_S, WatchedClock, assert_nothing_left
 from weft.core.events import Event, NodeStarted
@@ -173,4 +174,4 @@ def _end(thought: Thought) -> list[str]:
 
 def assert_golden(name: str, text: str) -> None:
     """`text` is that of the golden file; change a prompt, and its version and file change."""
-    assert text == (GOLDEN / f"{name}.txt").read_text("utf-8")
+    golden_files.assert_golden(GOLDEN / f"{name}.txt", text)

@@ -19,8 +19,9 @@ class ThinkOptions:
     `width`: parallel threads or samples, at most. `budget`: generated tokens in all, including
     those of cancelled threads; None: `cap`. `path_tokens`: generated tokens on the critical path,
     a thread's own and, at each fork, those of its longest child; None: no cap. `depth`: nested
-    forks; `rounds`: forks in one thread; `max_tokens`: of one thread or sample. `answer_tokens` of
-    the budget, and of the path, are reserved for the answer. `settings`: the strategy's own.
+    forks; `rounds`: forks in one thread, or rounds of a strategy that has rounds; `max_tokens`: of
+    one thread or sample. `answer_tokens` of the budget, and of the path, are reserved for the
+    answer. `settings`: the strategy's own.
 
     Raises: `ValueError` for what is out of range.
     """

@@ -1,6 +1,6 @@
 """What models are told, word for word: a change here asks for a new version of the prompt.
 
-`python -m tests.agents.loops.test_prompts` writes the golden files anew.
+`WEFT_WRITE_GOLDEN=1` writes the golden files anew.
 """
 
 from __future__ import annotations
@@ -117,10 +117,4 @@ def path(name: str, held: bool) -> Path:
 @pytest.mark.parametrize("held", [True, False], ids=["held to JSON", "free"])
 @pytest.mark.parametrize("name", VERSIONS)
 def test_every_word_is_known(name: str, held: bool) -> None:
-    assert golden(name, held) == path(name, held).read_text("utf-8")
-
-
-if __name__ == "__main__":
-    for every in VERSIONS:
-        for constrained in (True, False):
-            path(every, constrained).write_text(golden(every, constrained), "utf-8")
+    assert_golden(path(name, held), golden(name, held))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.decoding.speculative.decoder_fixtures import options_for
+from tests.golden_files import assert_golden
 from tests.serving.local.playback import EXACT, Heard, Playback, asking
 from weft.core.ports import ModelRequest
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossless
@@ -397,7 +397,4 @@ def test_the_trace_is_golden(
         found = trace(network, fresh.method, monkeypatch)
     finally:
         fresh.method.close()
-    file = GOLDEN / f"{preset_made.name}.json"
-    if os.environ.get("WEFT_WRITE_GOLDEN"):
-        file.write_text(json.dumps(found) + "\n", "utf-8")
-    assert found == json.loads(file.read_text("utf-8"))
+    assert_golden(GOLDEN / f"{preset_made.name}.json", json.dumps(found) + "\n")

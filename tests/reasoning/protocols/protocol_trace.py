@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests import golden_files
 from tests.reasoning.scripted_strategy import Told, told
 from weft.core.ports import ModelRequest
 from weft.reasoning.question import Question
@@ -76,7 +77,7 @@ def _shown(thread: ThreadRecord, indent: str) -> list[str]:
 
 def assert_golden(name: str, model: TokenModel, thought: Thought) -> None:
     """The trace is that of the golden file."""
-    assert trace(model, thought) == (GOLDEN / f"{name}.txt").read_text("utf-8")
+    golden_files.assert_golden(GOLDEN / f"{name}.txt", trace(model, thought))
 
 
 __all__ = ["Told", "assert_golden", "model_of", "thought_of", "trace"]

@@ -6,7 +6,6 @@ A refactor must leave these traces as they are. WEFT_WRITE_GOLDEN=1 writes them 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 from tests.decoding.diffusion.lists import SAMPLED, begun
 from tests.decoding.diffusion.presets.preset_requirements import plugs_with
+from tests.golden_files import assert_golden
 from weft.decoding.diffusion.catalogue import NAMES
 from weft.decoding.diffusion.denoising import GREEDY, denoise_all
 from weft.decoding.diffusion.oracle import vocabulary as words
@@ -66,7 +66,4 @@ def test_the_trace_is_golden(name: str, tmp_path: Path, monkeypatch: pytest.Monk
         for seen, adapter in ADAPTERS.items()
         for how in SHAPINGS
     }
-    file = GOLDEN / f"{name}.json"
-    if os.environ.get("WEFT_WRITE_GOLDEN"):
-        file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    assert found == json.loads(file.read_text("utf-8"))
+    assert_golden(GOLDEN / f"{name}.json", json.dumps(found, indent=1) + "\n")

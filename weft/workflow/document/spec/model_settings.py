@@ -123,7 +123,7 @@ class ThinkSpec(SpecPart):
     )
     depth: Annotated[int, Field(ge=0)] | None = optional("How deep forks may nest; 2.")
     rounds: Positive | None = optional(
-        "How often one thread may fork, or how many rounds there are; 8."
+        "How often one thread may fork, or how many rounds a strategy of rounds has; 8."
     )
     max_tokens: Positive | None = optional("The longest thread or sample; 1024.")
     answer_tokens: Positive | None = optional(
