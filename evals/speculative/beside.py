@@ -48,7 +48,8 @@ def beside(rows: Sequence[Row]) -> str:
         told = preset(name).published
         theirs = "" if told is None else f"{told.tokens_per_pass:.2f}: {told.where}"
         ours = " | ".join(_cell(figures(case, name, _METRIC)) for case in ("spec_bench", "agents"))
-        lines.append(f"| {name} | {ours} | {theirs} | {REASONS.get(name, 'not measured')} |")
+        reason = REASONS.get(name, "not measured")
+        lines.append(f"| {name} | {ours} | {theirs} | {reason} |")
     return "\n".join(lines)
 
 

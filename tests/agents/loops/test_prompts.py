@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.agents.loops.scripted_agent import call, cost, says, talk
+from tests.golden_files import assert_golden
 from weft.agents.agent import Observation
 from weft.agents.chat import prompt
 from weft.agents.chat.observations import format_observations
