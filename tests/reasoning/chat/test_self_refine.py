@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.reasoning.told import assert_golden, scripted, tokens, told, trace
+from tests.reasoning.scripted_strategy import assert_golden, scripted, tokens, told, trace
 from weft.core.errors import ModelRequestError
 from weft.reasoning.chat.self_refine import CRITIQUE, PROMPT_VERSION, REVISE, finds_nothing
 from weft.reasoning.question import Document, Question
