@@ -8,7 +8,7 @@ import typer
 
 from weft.cli.errors import report_errors
 from weft.cli.exit_code import ExitCode
-from weft.cli.options import Debug, pairs, seconds
+from weft.cli.options import Debug, byte_count, pairs, seconds
 
 HELP = """Serve a model with vLLM behind an OpenAI-compatible API.
 
@@ -130,7 +130,7 @@ def serve(
             max_seqs=max_seqs,
             max_batched_tokens=max_batched_tokens,
             chunked_prefill=chunked_prefill,
-            kv_cache_bytes=None if kv_cache is None else _size(kv_cache),
+            kv_cache_bytes=None if kv_cache is None else byte_count(kv_cache, "--kv-cache"),
             eager=eager,
             adapters=adapters,
             tool_parser=tool_parser,
@@ -153,17 +153,6 @@ def serve(
                 return
             was_ready = serving.serve(spec, terms, view.show, view.ready)
     raise typer.Exit(ExitCode.SUCCEEDED if was_ready else ExitCode.INTERRUPTED)
-
-
-def _size(text: str) -> int:
-    from weft.workflow.document.spec.fields import parse_size
-
-    try:
-        return parse_size(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"expected a size such as 512MiB or 4GiB, got {text!r}", param_hint="--kv-cache"
-        ) from None
 
 
 def _flags(words: list[str]) -> tuple[str, ...]:

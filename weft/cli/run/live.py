@@ -17,7 +17,7 @@ from weft.cli.text import amount, clean, duration, last_line, one_line
 from weft.core.budget import Budget
 from weft.core.events import Event, RunFinished, RunStarted
 from weft.core.ids import NodeId
-from weft.engine.analysis.critical_path import critical_path
+from weft.engine.analysis.critical_path import critical_path, path_nodes
 from weft.engine.analysis.trace import NodeTrace, Trace
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -150,12 +150,7 @@ class RunView:
 
     def _path(self, width: int) -> Text:
         line = Text("  critical path so far  ", style="dim", no_wrap=True, overflow="ellipsis")
-        steps: list[tuple[NodeId, float]] = []
-        for segment in critical_path(self._trace, self._now_s):
-            if steps and steps[-1][0] == segment.node:
-                steps[-1] = segment.node, steps[-1][1] + segment.seconds
-            else:
-                steps.append((segment.node, segment.seconds))
+        steps = path_nodes(critical_path(self._trace, self._now_s))
         path = ""
         for node, seconds in reversed(steps):
             step = f"{clean(node)} {duration(seconds)}"

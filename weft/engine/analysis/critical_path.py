@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Literal, NamedTuple
 
 from weft.core.ids import NodeId
@@ -78,6 +78,12 @@ def critical_path(trace: Trace, now_s: float | None = None) -> tuple[PathSegment
         place = _walk(trace, trace.nodes[node], until, segments)
     segments.reverse()
     return tuple(segments)
+
+
+def path_nodes(segments: Sequence[PathSegment]) -> tuple[tuple[NodeId, float], ...]:
+    """The nodes of a critical path with their seconds; consecutive segments of a node are one."""
+    runs = groupby(segments, key=lambda segment: segment.node)
+    return tuple((node, sum(segment.seconds for segment in run)) for node, run in runs)
 
 
 def shares(trace: Trace, path: Sequence[PathSegment]) -> tuple[PathShare, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from weft.core.codec import encode
 from weft.core.events import Outcome, Via, jsonable
 from weft.core.ids import NodeId
-from weft.engine.analysis.critical_path import critical_path
+from weft.engine.analysis.critical_path import critical_path, path_nodes
 from weft.engine.analysis.trace import Trace
 from weft.workflow.history.recorded_workflow import result_of
 from weft.workflow.history.run_history import RunHistory
@@ -117,12 +117,6 @@ def _side(trace: Trace, node: NodeId) -> NodeSummary:
 
 
 def _whole(history: RunHistory, result: FlowResult) -> RunTotals:
-    path: list[tuple[NodeId, float]] = []
-    for segment in critical_path(history.trace):
-        if path and path[-1][0] == segment.node:
-            path[-1] = segment.node, path[-1][1] + segment.seconds
-        else:
-            path.append((segment.node, segment.seconds))
     return RunTotals(
         history.run,
         history.header.flow,
@@ -131,7 +125,7 @@ def _whole(history: RunHistory, result: FlowResult) -> RunTotals:
         result.usage.tokens,
         result.usage.money,
         result.usage.requests,
-        tuple(path),
+        path_nodes(critical_path(history.trace)),
     )
 
 
