@@ -83,7 +83,7 @@ def test_a_moderated_answer(cut: bool) -> None:
     shown: list[Any] = []
     for piece in pieces():
         review.take(TextDelta(piece))
-        shown += review.shown()
+        shown += review.release()
     assert "".join(delta.text for delta in shown) == WHOLE
     if cut:
         assert review.refused("m", "no").text == WHOLE

@@ -48,7 +48,7 @@ if __name__ == "__main__":
 PRICES = "import os\nVAT = 19\n\ndef unused():\n    return os\n"
 LATE = "def add(value):\n    return value\n"
 SHELF = "def find(value):\n    return value\n\nother = 1\n"
-FILES = {"tools.py": TOOLS, "prices.py": PRICES, "manual_clock.py": LATE, "shelf.py": SHELF}
+FILES = {"tools.py": TOOLS, "prices.py": PRICES, "late.py": LATE, "shelf.py": SHELF}
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -81,7 +81,7 @@ def digests(folder: Path) -> tuple[str | None, str | None]:
         ("tools.py", "@weft.tool\ndef pay", '@weft.tool(effect="once")\ndef pay', "pay"),
         ("tools.py", "def pay(amount: int)", "def pay(amount: float)", "pay"),
         ("prices.py", "VAT = 19", "VAT = 7", "pay"),
-        ("manual_clock.py", "return value", "return -value", "pay"),
+        ("late.py", "return value", "return -value", "pay"),
         ("shelf.py", "return value", "return -value", "look"),
         ("shelf.py", "other = 1", "other = 2", "look"),
         ("tools.py", "shelf.find(amount)", "shelf.find(-amount)", "look"),
