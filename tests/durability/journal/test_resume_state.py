@@ -24,8 +24,10 @@ from weft.core.events import (
     NodeRetrying,
     NodeStarted,
     Outcome,
+    RunFinished,
 )
 from weft.core.ids import NodeId, inside
+from weft.core.ports.journal import NumberedRecord
 from weft.core.values import Usage
 from weft.durability.journal.resume_state import RecordedResumeState
 from weft.engine import (
@@ -527,3 +529,17 @@ def _said(reason: str) -> str:
 
 
 REGROWN = {NodeId("first")}  # so that what streams from it keeps its numbers
+
+
+def test_a_node_that_a_failed_input_skipped_runs_once_the_input_is_there() -> None:
+    """It ended in part 1; in part 2 its input failed; in part 3 its inputs are those of part 1."""
+    node_id = NodeId("two")
+    events = [
+        (1, NodeStarted(node_id, 1, 0.0, digest="inputs")),
+        (1, NodeFinished(node_id, Outcome("succeeded", value=1, attempts=1), 0.1)),
+        (2, NodeFinished(node_id, Outcome("skipped", attempts=0), 0.2)),
+        (2, RunFinished("failed", Usage(), (), 0.3)),
+    ]
+    records = [NumberedRecord(number, part, event) for number, (part, event) in enumerate(events)]
+    assert RecordedResumeState(records).outcome(node_id, "inputs") is None
+    assert RecordedResumeState(records[:2]).outcome(node_id, "inputs") is not None

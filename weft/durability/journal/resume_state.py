@@ -217,6 +217,8 @@ class RecordedResumeState:
             node.digest = event.digest
         else:
             node.total = self._consumed(node)
+            if not event.outcome.attempts:
+                node.digest = ""  # not started in this part: the end belongs to no inputs
         node.outcome, node.by_name = event.outcome, event.by_name
         if not event.recalled and opaque_in(event.outcome.value) is not None:
             self.inexact.append(event.node)

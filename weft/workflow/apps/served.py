@@ -34,7 +34,7 @@ class RecordingOptions:
 
     def __post_init__(self) -> None:
         if self.journal is None and self.durability not in (None, "none"):
-            hint = "journal=weft.workflow.runtime.journals.open_journal()"
+            hint = "journal=weft.open_journal()"
             raise BuildError(f"durability {self.durability!r} needs a journal", hint=hint)
 
     @property

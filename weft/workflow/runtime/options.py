@@ -77,7 +77,7 @@ class RunSettings:
             object.__setattr__(self, "budget", _read_budget(self.budget))
         journal: object = self.journal
         if isinstance(journal, str | PurePath):
-            hint = f"weft.workflow.runtime.journals.open_journal({str(journal)!r}) opens it"
+            hint = f"weft.open_journal({str(journal)!r}) opens it"
             raise BuildError("`journal` is a path, and not a journal", hint=hint)
 
     def given(self) -> dict[str, Any]:
