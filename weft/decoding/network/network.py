@@ -81,6 +81,7 @@ class Network:
         self._head_dim = getattr(config, "head_dim", None) or config.hidden_size // self._heads
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
+        self._threads = options.threads or model_threads()
         self.vocabulary_size: int = config.vocab_size
         trained: int = config.max_position_embeddings
         self.context_tokens = min(options.max_context_tokens or trained, trained)
@@ -107,7 +108,8 @@ class Network:
         Raises: `CapabilityError` for a model this class cannot run; what transformers raises when
         the files are broken.
         """
-        _use_threads(options)  # weights are packed below: idle threads would spin beside it
+        # weights are packed below: idle threads would spin beside it
+        _use_threads(options.threads or model_threads())
         model = None
         if has_kernels(options.device):
             model = read_llama(path, dtype_of(options))
@@ -212,7 +214,7 @@ class Network:
         """
         if self._decoder is None and any(span.taps or span.writes for span in spans):
             raise CapabilityError(f"the layers of a {type(self._model).__name__} cannot be found")
-        _use_threads(self._options)
+        _use_threads(self._threads)
         self._cache.reserve(1 + max(_slots(spans)), max(s.reach for s in spans))
         readings: dict[int, SpanOutput] = {}
         for together in self._passes(spans):
@@ -303,8 +305,7 @@ class Network:
             raise CapabilityError(f"a local model cannot be a {kind}: not all layers attend")
 
 
-def _use_threads(options: NetworkOptions) -> None:
-    threads = options.threads or model_threads()
+def _use_threads(threads: int) -> None:
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
 
