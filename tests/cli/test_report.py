@@ -13,6 +13,7 @@ from rich.console import Console
 from tests.cli.brief_run import brief_run
 from tests.cli.hostile import ALL, FORBIDDEN
 from tests.durability.simulated_run import Job, simulate
+from tests.golden_files import assert_golden
 from weft.cli.console import console_on
 from weft.cli.exit_code import ExitCode
 from weft.cli.reports.outcome import print_outcomes, print_report
@@ -86,11 +87,11 @@ def hostile_run() -> list[Event]:
 
 
 def test_the_report_of_the_brief() -> None:
-    assert reported(brief_run()) == (GOLDEN / "cli_report.txt").read_text("utf-8")
+    assert_golden(GOLDEN / "cli_report.txt", reported(brief_run()))
 
 
 def test_the_lines_of_the_brief() -> None:
-    assert lines(brief_run()) == (GOLDEN / "cli_lines.txt").read_text("utf-8")
+    assert_golden(GOLDEN / "cli_lines.txt", lines(brief_run()))
 
 
 def test_a_question_of_an_earlier_part_is_told_as_that() -> None:

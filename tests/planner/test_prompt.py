@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import assert_golden
 from tests.planner.shop import NUMBER, SHOP, STRING, record
 from weft.core.errors import Failure
 from weft.core.values import Message, ToolSpec
@@ -41,8 +42,7 @@ def test_the_prompts_are_those_of_the_golden_files(
 ) -> None:
     """Changed on purpose? Then the version changes too, and with it the names of the files."""
     messages = plan_messages(QUESTION, SHOP, previous=previous)
-    golden = GOLDEN / f"{PLAN_PROMPT_VERSION}_{name}.txt"
-    assert shown(messages) == golden.read_text("utf-8")
+    assert_golden(GOLDEN / f"{PLAN_PROMPT_VERSION}_{name}.txt", shown(messages))
 
 
 def test_the_examples_are_plans_over_their_tools() -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import weft
+from tests.golden_files import assert_golden
 from tests.workflow.case import WHOLE, loads
 from weft.workflow import GraphView, ViewEdge, ViewNode
 from weft.workflow.document.graph_view import mermaid
@@ -14,7 +15,7 @@ from weft.workflow.document.graph_view import mermaid
 
 def test_the_whole_example(pytestconfig: pytest.Config) -> None:
     golden = pytestconfig.rootpath / "tests" / "golden" / "workflow_everything.mmd"
-    assert weft.load(WHOLE / "everything.yaml").mermaid() == golden.read_text("utf-8")
+    assert_golden(golden, weft.load(WHOLE / "everything.yaml").mermaid())
 
 
 def test_bodies_are_groups_and_what_they_need_their_node_needs() -> None:

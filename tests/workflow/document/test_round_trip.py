@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import weft
+from tests.golden_files import assert_golden
 from tests.profile import examples
 from tests.workflow.documents import documents
 from tests.workflow.test_broken import FOLDER
@@ -94,6 +95,6 @@ def test_the_whole_example(pytestconfig: pytest.Config) -> None:
     flow.check()
     assert set(KIND_NAMES) == {step.kind for _, step in walk(flow.nodes)}
     golden = pytestconfig.rootpath / "tests" / "golden" / "workflow_everything.yaml"
-    assert flow.to_yaml() == golden.read_text("utf-8")
+    assert_golden(golden, flow.to_yaml())
     again = weft.loads(golden.read_text("utf-8"), str(folder / "again.yaml"))
     assert again.document == flow.document

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import assert_golden
 from tests.serving.vllm.launch.engines import (
     CONTAINER,
     CPU,
@@ -118,7 +119,7 @@ def drawn(folder: Path) -> str:
 
 
 def test_every_kind_of_deployment(tmp_path: Path) -> None:
-    assert drawn(tmp_path) == GOLDEN.read_text("utf-8")
+    assert_golden(GOLDEN, drawn(tmp_path))
 
 
 def test_the_cases_use_every_flag_that_weft_knows(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden_files import assert_golden
 from tests.serving.vllm.launch.engines import CPU, CUDA, model
 from weft.core.errors import SpecError
 from weft.serving.vllm import serve
@@ -31,7 +32,7 @@ def drawn(folder: Path) -> str:
 
 def test_commands_for_several_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
-    assert drawn(tmp_path) == GOLDEN.read_text("utf-8")
+    assert_golden(GOLDEN, drawn(tmp_path))
 
 
 def test_a_machine_without_a_gpu_can_say_what_to_type_on_others(
