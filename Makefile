@@ -71,9 +71,10 @@ vllm: $(VLLM)  ## a vLLM for the CPU; a machine with a GPU keeps the vLLM that i
 model: setup
 	$(BIN)/weft model pull $(MODEL)
 
-$(READY): pyproject.toml constraints.txt
+# The weights are a package of their own, which no index need have for a clone.
+$(READY): pyproject.toml packages/weft-weights/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[local,gateway,mcp,otel,postgres,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e packages/weft-weights -e ".[local,gateway,mcp,otel,postgres,dev]"
 	touch $@
 
 $(DOCS): $(READY)

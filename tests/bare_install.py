@@ -47,9 +47,13 @@ def closure(project: str, extra: str = "") -> set[str]:
 def absent(extra: str = "") -> set[str]:
     """The top-level modules that are here, and would not be."""
     kept = closure("weft", extra)
+    modules = {
+        **metadata.packages_distributions(),
+        "weft_weights": ["weft-weights"],  # of an editable install no module is known
+    }
     return {
         module
-        for module, distributions in metadata.packages_distributions().items()
+        for module, distributions in modules.items()
         if kept.isdisjoint(canonicalize_name(name) for name in distributions)
     }
 

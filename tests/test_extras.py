@@ -37,6 +37,10 @@ _FILES = {
         "name: decoded\nmodels: {m: {use: local, model: smollm2-135m-instruct}}\n"
         'nodes: {a: {model: m, prompt: hi, decode: llada}}\noutputs: {a: "{{ a }}"}\n'
     ),
+    "own.yaml": (
+        "name: own\nmodels: {m: {use: local, model: list-full}}\n"
+        'nodes: {a: {model: m, prompt: hi}}\noutputs: {a: "{{ a }}"}\n'
+    ),
     "remote.yaml": (
         f"name: remote\nmodels: {{m: {{use: openai, model: m, base_url: '{_NOWHERE}'}}}}\n"
         'nodes: {a: {model: m, prompt: hi}}\noutputs: {a: "{{ a }}"}\n'
@@ -59,6 +63,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("run", "plain.yaml", "--run-id", "b"): (0, "succeeded"),
     ("run", "local.yaml"): (1, "weft model pull"),
     ("run", "here.yaml"): (1, _LOCAL),
+    ("run", "own.yaml"): (1, _LOCAL),
     ("run", "remote.yaml"): (1, "cannot connect"),
     ("runs",): (0, "succeeded"),
     ("runs", "show", "a"): (0, "plain"),
@@ -71,7 +76,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("graph", "plain.yaml", "-o", "graph.svg"): (0, ""),
     ("graph", "plain.yaml", "-o", "graph.png"): (1, "pip install 'weft[png]'"),
     ("schema",): (0, "$schema"),
-    ("model", "list"): (0, "smollm2"),
+    ("model", "list"): (0, "the package weft-weights is missing"),
     ("model", "pull", "smollm2-135m-instruct"): (1, _LOCAL),
     ("decoders",): (2, _LOCAL),
     ("think", "hi", "--model", "local:./model"): (1, _LOCAL),
@@ -151,6 +156,7 @@ def _outcomes(
     [
         ("numpy", "local"),
         ("torch", "local"),
+        ("weft_weights", "local"),
         ("starlette", "gateway"),
         ("prometheus_client", "gateway"),
         ("mcp", "mcp"),

@@ -42,6 +42,7 @@ OWNERS = {
     "vllm": {"serving"},
     "huggingface_hub": {"serving"},
     "gguf": {"serving"},
+    "weft_weights": {"decoding"},
     "psutil": {"serving"},
     "starlette": {"serving"},
     "uvicorn": {"serving"},

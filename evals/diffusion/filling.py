@@ -23,7 +23,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.diffusion.models import SHIPPED
 from evals.engine.rows import Row
 from evals.planning.effort import Effort, Skipped
 from evals.random_schemas import Schema, random_schema
@@ -266,8 +265,6 @@ async def _answer(model: LocalModel, made: GeneratedDocument) -> _Filled:
 
 def block_model() -> Path | None:
     """SmolLM2 as a block-diffusion model, where it has been trained."""
-    if (SHIPPED / _BLOCK).is_dir():
-        return SHIPPED / _BLOCK
     try:
         return locate(_BLOCK)
     except ModelNotFound:

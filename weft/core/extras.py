@@ -15,7 +15,7 @@ from typing import Final
 from weft.core.errors import BuildError, WeftError
 
 _REQUIREMENT: Final = re.compile(r"([\w.-]+).*?\bextra\s*==\s*['\"]([\w.-]+)['\"]")
-_OTHER_NAMES: Final = {"pil": "pillow"}
+_OTHER_NAMES: Final = {"pil": "pillow", "weft_weights": "weft-weights"}
 """Distributions whose names differ from their modules'."""
 
 
@@ -35,14 +35,20 @@ def missing(error: ImportError, purpose: str, kind: type[WeftError] = BuildError
         raise error
     if not isinstance(error, ModuleNotFoundError):
         return kind(f"a package for {purpose} does not load: {error}", hint=advice(package))
-    name = _OTHER_NAMES.get(package.lower(), package)
-    return kind(f"the package {name} is missing for {purpose}", hint=advice(package))
+    return kind(
+        f"the package {distribution_of(package)} is missing for {purpose}", hint=advice(package)
+    )
 
 
 def advice(package: str) -> str:
     """How to install the package of that top-level module: by the smallest extra that has it."""
     extra = extra_with(package)
-    return f"pip install {package}" if extra is None else f"pip install 'weft[{extra}]'"
+    return f"pip install 'weft[{extra}]'" if extra else f"pip install {distribution_of(package)}"
+
+
+def distribution_of(package: str) -> str:
+    """The name under which pip installs that top-level module."""
+    return _OTHER_NAMES.get(package.lower(), package)
 
 
 def extra_with(package: str) -> str | None:

@@ -158,7 +158,7 @@ def test_token_ids_that_are_none(folder: Path, ids: Any) -> None:
 def test_the_one_that_comes_with_weft_is_found_by_its_model(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trained_drafter, "SHIPPED", folder.parent)
+    monkeypatch.setattr(trained_drafter, "shipped_weights", lambda kind: folder.parent)
     trained_drafter.save(folder.parent / "a", "ppd", {}, {}, TOY)
     trained_drafter.save(folder.parent / "b", "medusa", {}, {}, Toy(seed=5))
     assert trained_drafter.find("medusa", TOY).folder == folder

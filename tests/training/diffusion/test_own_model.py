@@ -20,8 +20,8 @@ from weft.decoding.diffusion.catalogue import decoder_config
 from weft.decoding.diffusion.denoising import denoise_text
 from weft.decoding.diffusion.models.loading import load
 from weft.decoding.diffusion.network_adapter import NetworkAdapter
-from weft.decoding.diffusion.policies.learn2pd import SHIPPED
 from weft.decoding.sampling import CounterRng
+from weft.decoding.shipped_weights import shipped_weights
 from weft.training.diffusion.parallel_decoding import dparallel as student_module
 from weft.training.diffusion.parallel_decoding.dparallel import DiffusionStudent
 from weft.training.diffusion.spec import (
@@ -34,6 +34,7 @@ from weft.training.frame import StepProgress
 
 __all__ = ["chat_model"]
 
+WEIGHTS = shipped_weights("diffusion")
 FEW = {"steps": 4, "texts": 2, "keep_every": 2}
 
 
@@ -161,7 +162,7 @@ def test_a_student_begins_as_the_model_it_learns_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever its sight and its shift: what it says of masked slots is what is decoded by."""
-    folder = own if model == "own" else SHIPPED / model
+    folder = own if model == "own" else WEIGHTS / model
     told = order("dparallel", folder, chat_model, tmp_path / "out")
     monkeypatch.setattr(student_module, "mixed_precision", lambda _device: nullcontext())
     student = DiffusionStudent(told, rank)

@@ -37,7 +37,7 @@ def pull(
 def list_models(debug: Debug = False) -> None:
     """List the models that can be fetched, those that are here, and those that weft brings."""
     with report_errors(debug=debug):
-        from weft.serving.weights import CATALOGUE, installed, shipped_models
+        from weft.serving.weights import CATALOGUE, installed, missing_weights, shipped_models
 
         here = {each.name: each for each in installed()}
         for name, entry in sorted(CATALOGUE.items()):
@@ -51,3 +51,5 @@ def list_models(debug: Debug = False) -> None:
             size = f"{own.size / 1e6:,.0f} MB here"
             kind = "a diffusion model" if own.diffuses else "a model that writes token by token"
             typer.echo(f"{own.name:<26}  {size:<14}  {kind}, comes with weft")
+        if remark := missing_weights():
+            typer.echo(remark)

@@ -17,11 +17,10 @@ import torch
 
 from weft.core.errors import CapabilityError
 from weft.decoding import tensor_file
+from weft.decoding.shipped_weights import shipped_weights
 
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
-SHIPPED: Final = Path(__file__).parent / "weights"
-"""Folders of the drafters that come with weft."""
 _FORMAT: Final = 1
 _KIND: Final = "weft_drafter"
 _LARGEST_CONFIG_BYTES: Final = 1 << 20
@@ -184,12 +183,12 @@ def load(folder: Path, kind: str, target: FingerprintedModel) -> TrainedDrafter:
 def find(kind: str, target: FingerprintedModel, given: str | None = None) -> TrainedDrafter:
     """The drafter in the folder `given`, else the one for `target` that comes with weft.
 
-    Raises: as `load`.
+    Raises: as `load`; `CapabilityError` where the package of weft's own is missing.
     """
     if given is not None:
         return load(Path(given).expanduser(), kind, target)
     wanted = asdict(Fingerprint.of(target))
-    for path in sorted(SHIPPED.glob(f"*/{CONFIG}")):
+    for path in sorted(shipped_weights("speculative").glob(f"*/{CONFIG}")):
         config = _config(path.parent, kind)
         if config.get(_KIND) == kind and config.get("target") == wanted:
             return load(path.parent, kind, target)

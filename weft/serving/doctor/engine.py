@@ -7,6 +7,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 from weft.core.errors import EngineMissing
+from weft.core.extras import distribution_of
 from weft.decoding.diffusion.models import is_diffusion
 from weft.serving.doctor.check import Check, ProbeResult, probe
 from weft.serving.vllm.launch.diffusion import DiffusionSupport, diffusion_support
@@ -82,7 +83,7 @@ def _installed(*names: str) -> list[str]:
     return found
 
 
-_LOCAL = ("torch", "transformers", "llguidance", "safetensors")
+_LOCAL = ("torch", "transformers", "llguidance", "safetensors", "weft_weights")
 _GATEWAY = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -115,7 +116,7 @@ def check_weights() -> Check:
 
 
 def _extra(name: str, packages: Sequence[str], what: str, *, serves: bool = False) -> Check:
-    lacking = [package for package in packages if find_spec(package) is None]
+    lacking = [distribution_of(each) for each in packages if find_spec(each) is None]
     if lacking:
         found = f"{what}: needs {', '.join(lacking)}"
         return Check(f"extra {name}", "missing", found, f"pip install 'weft[{name}]'")

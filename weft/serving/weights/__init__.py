@@ -10,6 +10,7 @@ from weft.serving.weights.model_folder import (
     ShippedModel,
     installed,
     locate,
+    missing_weights,
     shipped_models,
 )
 
@@ -21,6 +22,7 @@ __all__ = [
     "ShippedModel",
     "installed",
     "locate",
+    "missing_weights",
     "pull",
     "shipped_models",
 ]

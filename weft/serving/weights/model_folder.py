@@ -10,8 +10,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from weft.core.errors import ModelNotFound
-from weft.decoding import diffusion
+from weft.core.errors import CapabilityError, ModelNotFound
+from weft.decoding.shipped_weights import shipped_weights
 from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
 
@@ -26,7 +26,7 @@ class ShippedModel:
 
 
 def shipped_models() -> list[ShippedModel]:
-    """All shipped models, by name."""
+    """All shipped models, by name; none where `weft-weights` is not installed."""
     from weft.decoding.diffusion.models import is_diffusion
 
     return [
@@ -41,13 +41,23 @@ def shipped_models() -> list[ShippedModel]:
 
 
 def shipped() -> dict[str, Path]:
-    """The folders of the shipped models, by name."""
-    folder = Path(diffusion.__file__).parent / "weights"
-    if not folder.is_dir():
+    """The folders of the shipped models, by name; empty where `weft-weights` is not installed."""
+    try:
+        folder = shipped_weights("diffusion")
+    except CapabilityError:
         return {}
     return {
         path.name: path for path in sorted(folder.iterdir()) if (path / "config.json").is_file()
     }
+
+
+def missing_weights() -> str:
+    """What to do where `weft-weights` is not installed; empty where it is."""
+    try:
+        shipped_weights("diffusion")
+    except CapabilityError as missing:
+        return f"{missing.message}: {missing.hint}"
+    return ""
 
 
 MANIFEST = "weft-model.json"
@@ -151,7 +161,8 @@ def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) ->
             f"the weights of {name} are not on this machine", hint=f"weft model pull {name}"
         )
     names = ", ".join(sorted({*models, *CATALOGUE, *own}))
+    remark = missing_weights()
     raise ModelNotFound(
         f"no model {name!r}, and no folder of that name with a config.json",
-        hint=f"models by name: {names}",
+        hint=f"models by name: {names}" + (f"; {remark}" if remark else ""),
     )

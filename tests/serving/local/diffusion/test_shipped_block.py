@@ -10,16 +10,17 @@ import pytest
 
 from weft.core.ports import ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, Completion, DecodeSpec, Lossy, Message
-from weft.decoding.diffusion.policies.learn2pd import SHIPPED
+from weft.decoding.shipped_weights import shipped_weights
 from weft.serving.local import LocalModel, LocalOptions
 from weft.training.diffusion.block.documents import GeneratedDocument, random_document
 
+WEIGHTS = shipped_weights("diffusion")
 SURE = Lossy("threshold", (("threshold", 0.9),))
 NEVER_LEARNT = 20_000_000
 
 
 async def told(made: GeneratedDocument, decode: DecodeSpec) -> Completion:
-    model = LocalModel(SHIPPED / "smollm2-block", LocalOptions(dtype="float32", decode=decode))
+    model = LocalModel(WEIGHTS / "smollm2-block", LocalOptions(dtype="float32", decode=decode))
     request = ModelRequest(
         messages=(Message("user", made.request),),
         schema=made.schema,

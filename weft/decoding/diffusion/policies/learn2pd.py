@@ -24,9 +24,8 @@ from weft.decoding.diffusion.models.fields import CONFIG, ConfigFields, write_co
 from weft.decoding.diffusion.policies.ranking import commit, rank_rows
 from weft.decoding.diffusion.ports import Need
 from weft.decoding.diffusion.stats import SampledTokens, Stats
+from weft.decoding.shipped_weights import shipped_weights
 
-SHIPPED: Final = Path(__file__).parent.parent / "weights"
-"""Folders of the models that come with weft; each may contain a filter."""
 _FILTER: Final = "learn2pd"
 WEIGHTS: Final = "model.safetensors"
 _OWN: Final = "weft_filter"
@@ -126,7 +125,7 @@ def find_filter(folder: Path | None, digest: str) -> FinalityFilter:
     """The filter in `folder`; without one, weft's own for the model. Raises: as `load_filter`."""
     if folder is not None:
         return load_filter(folder, digest)
-    for path in sorted(SHIPPED.glob(f"*/{_FILTER}/{CONFIG}")):
+    for path in sorted(shipped_weights("diffusion").glob(f"*/{_FILTER}/{CONFIG}")):
         own = ConfigFields.read(path).within(_OWN)
         if digest and own.text("model", "") == digest:
             return load_filter(path.parent, digest)
