@@ -128,7 +128,7 @@ def test_a_call_that_the_deadline_cuts_is_counted_before_the_run_has_ended() -> 
     heard: list[Event] = []
     flow = Flow("f", models={"m": _Silent(70)})
     flow.output(r=flow.model("m", "hello"))
-    result = run(flow, deadline_s=0.05, listeners=[heard.append])
+    result = run(flow, deadline=0.05, listeners=[heard.append])
     assert result.usage == Usage(70, 3, requests=1)
     assert isinstance(heard[-1], RunFinished)
     assert any(isinstance(event, NodeSpent) for event in heard)

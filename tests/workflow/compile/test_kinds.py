@@ -42,7 +42,7 @@ def model(flow: weft.Flow, topic: Handle) -> Handle:
 
 
 def model_with_names(flow: weft.Flow, topic: Handle) -> Handle:
-    a = flow.model("small", "{{ x }} and {{ topic }}", x=f"the {topic}")
+    a = flow.model("small", "{{ x }} and {{ topic }}", args={"x": f"the {topic}"})
     return a
 
 

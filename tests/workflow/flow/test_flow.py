@@ -464,19 +464,22 @@ def test_sampling_of_a_model_is_written_as_in_a_file() -> None:
 
 def test_a_misspelt_option_of_a_model_is_no_name_of_its_prompt() -> None:
     made = flow()
-    made.output(a=made.model("small", "hi", temprature=0))
-    with pytest.raises(UnknownReference, match="the prompt has no `temprature`") as caught:
+    options: dict[str, Any] = {"temprature": 0}
+    with pytest.raises(BuildError, match="no keyword `temprature`") as caught:
+        made.model("small", "hi", **options)
+    assert "did you mean `temperature`?" in str(caught.value.hint)
+    made.output(a=made.model("small", "hi", args=options))
+    with pytest.raises(UnknownReference, match="the prompt has no `temprature`"):
         made.check()
-    assert caught.value.hint == "did you mean `temperature`?"
     other = flow()
-    other.output(a=other.model("small", "hi", system="Be {{ tone }}.", tone="kind"))
+    other.output(a=other.model("small", "hi", system="Be {{ tone }}.", args={"tone": "kind"}))
     other.check()
 
 
 def test_a_budget_of_one_run_is_written_as_in_a_file() -> None:
     made = weft.Flow("x", models={"small": FakeModel(echo)})
     first = made.model("small", "hi")
-    made.output(a=made.model("small", "{{ text }}", text=first))
+    made.output(a=made.model("small", "{{ text }}", args={"text": first}))
     assert made.run_sync(budget={"tokens": 10_000}).status == "succeeded"
     assert made.run_sync(budget={"tokens": 1}).status != "succeeded"
     with pytest.raises(BuildError, match="tokns") as caught:

@@ -539,7 +539,7 @@ def test_settings_are_checked() -> None:
     flow = loads("  a: {model: small, prompt: x}")
     with pytest.raises(UnknownReference, match="smal"):
         flow.start({}, models={"smal": FakeModel(echo)})
-    with pytest.raises(BuildError, match="no durability is called 'forever'") as refused:
+    with pytest.raises(BuildError, match="`durability` must be") as refused:
         flow.start({}, durability="forever")  # type: ignore[arg-type]
     assert refused.value.hint == "there are: none, exit, async, sync"
     with pytest.raises(BuildError, match="is a path") as refused:

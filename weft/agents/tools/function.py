@@ -20,6 +20,7 @@ from weft.agents.tools.signature import Signature, signature_of
 from weft.agents.untrusted.schema import warn_of_contradictions
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
+from weft.core.keywords import refuses_unknown_keywords
 from weft.core.suggestion import unknown
 from weft.core.values import Effect, ToolSpec
 
@@ -255,6 +256,7 @@ def tool(
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
+@refuses_unknown_keywords
 def tool(
     function: Callable[..., Any] | None = None,
     /,

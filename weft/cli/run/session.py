@@ -153,7 +153,7 @@ def run_settings(
         store=None if command.cache else MemoryStore(),
         concurrency=command.concurrency,
         max_nodes=command.max_nodes,
-        deadline_s=command.deadline_s,
+        deadline=command.deadline_s,
         run=command.run,
         journal=journal,
         durability="none" if journal is None else command.durability,

@@ -14,6 +14,7 @@ from weft.agents.agent import AgentOptions, Answer, merge_plans
 from weft.agents.loops import check_options
 from weft.agents.reuse import ReusingTools
 from weft.core.errors import AgentError, BuildError
+from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient
 from weft.planner.grammar.limits import BOUNDS, GrammarLimits
 from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, outcome_of, why_unanswered
@@ -27,6 +28,7 @@ from weft.workflow.runtime.results.result import ANSWER
 from weft.workflow.runtime.run import FlowRun, run_blocking
 
 
+@refuses_unknown_keywords
 async def ask(
     question: str,
     *,

@@ -195,7 +195,7 @@ class FlowModel:
         run = self._served.start(
             inputs,
             (listener, *others),
-            deadline_s=min(times) if times else None,
+            deadline=min(times) if times else None,
             seed=None if seed is None else seed % _SEEDS,
         )
         began = request.extra.get("began")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft.core.errors import BuildError
+from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient
 from weft.core.values import JsonSchema
 from weft.reasoning.options import ThinkOptions
@@ -30,6 +31,7 @@ from weft.workflow.runtime.run import FlowRun, run_blocking
 DEFAULT_STRATEGY = "sample"
 
 
+@refuses_unknown_keywords
 async def think(
     question: str | Question,
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
 from weft.core.errors import BuildError, DuplicateName
+from weft.core.keywords import check_keywords, expect
 from weft.core.ports import ModelClient
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.fields import free_name
@@ -22,7 +24,8 @@ from weft.workflow.flow.python_values import (
     Function,
     FunctionReferences,
     alternative,
-    by_name,
+    arguments_mapping,
+    arguments_of,
     document_value,
     schema_of,
     split,
@@ -35,8 +38,6 @@ Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
 
 _NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
-_MODEL_FIELDS: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "top_k", "min_p")
-_MODEL_FIELDS += ("stop", "seed", "decode", "samples", "warm", "tool_choice", "allow_empty")
 
 
 class NodeOptions(TypedDict, total=False):
@@ -57,14 +58,33 @@ class NodeOptions(TypedDict, total=False):
     weight: float
 
 
+class ModelOptions(NodeOptions, total=False):
+    """Options of a model node: those of every node, and the fields of its request."""
+
+    max_tokens: int
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    stop: str | Sequence[str]
+    seed: int
+    decode: str
+    samples: int
+    warm: bool
+    tool_choice: Literal["auto", "none", "required"]
+    allow_empty: bool
+
+
 _OPTIONS = frozenset(NodeOptions.__annotations__)
+_MODEL_FIELDS = frozenset(ModelOptions.__annotations__) - _OPTIONS
 
 
 class FlowBuilder(ABC):
     """Adds nodes. Each method returns a handle for the node's value.
 
     A node is named by `name=`, else after the variable that its handle is assigned to. Arguments of
-    the called function whose names are options (`timeout`, `retry`, ...) go into `args={...}`.
+    the called function whose names are options (`timeout`, `retry`, ...) go into `args={...}`, and
+    so do all names of a prompt. An unknown keyword raises `BuildError` with a suggestion.
     Texts are templates, as in a file: `{{ name }}`, or a handle in an f-string. A defect of one
     node raises `BuildError` at once; defects between nodes are found by `check`.
     """
@@ -95,10 +115,12 @@ class FlowBuilder(ABC):
         `{"tool": other, "with": {"query": topic}, "cost": 2}`.
         """
         options, named = split(values, _OPTIONS)
-        given = {**by_name(tool, arguments), **(args or {}), **named}
+        given = arguments_of("flow.tool", tool, arguments, args, named, _OPTIONS)
         name = tool if isinstance(tool, str) else self._declare(tool)
         fields: dict[str, Any] = {"tool": name, "with": self._values(given)}
         if alternatives:
+            hint = "write alternatives=[other_tool]"
+            expect(alternatives, (list, tuple), "`alternatives` is a list of tools", hint)
             fields["alternatives"] = [
                 self._value(alternative(other, self._declare)) for other in alternatives
             ]
@@ -114,7 +136,7 @@ class FlowBuilder(ABC):
     ) -> Handle:
         """Call a plain function, sync or async. Values are passed as they are."""
         options, named = split(values, _OPTIONS)
-        given = {**by_name(function, arguments), **(args or {}), **named}
+        given = arguments_of("flow.call", function, arguments, args, named, _OPTIONS)
         reference = self._reference(function)
         fields = {"call": reference, "with": self._values(given)}
         return self._add(fields, options, reference.rpartition(":")[2])
@@ -131,32 +153,34 @@ class FlowBuilder(ABC):
         think: str | Mapping[str, object] | None = None,
         agent: str | Mapping[str, object] | None = None,
         args: Mapping[str, object] | None = None,
-        **values: object,
+        **options: Unpack[ModelOptions],
     ) -> Handle:
         """Ask a language model.
 
-        `schema`, a Python type or a JSON Schema, makes the answer typed. Other fields are
-        `max_tokens`, `temperature`, `top_p`, `top_k`, `min_p`, `stop`, `seed`, `decode`, `samples`,
-        `warm`, `tool_choice` and `allow_empty`. All further names become names of the prompt:
-        `flow.model("small", "Summarise {{ text }}", text=hit.text)`. `think` answers by a strategy:
-        its name, or `{"strategy": "sample", ...}`. `agent` is the loop in which the model calls the
-        tools: `compiler`, or `{"loop": ...}`.
+        `schema`, a Python type or a JSON Schema, makes the answer typed. `args` has further names
+        for the prompt: `flow.model("small", "Summarise {{ text }}", args={"text": hit.text})`.
+        `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`. `agent` is the
+        loop in which the model calls the tools: `compiler`, or `{"loop": ...}`. See `ModelOptions`
+        for the fields of the request, such as `max_tokens` and `temperature`.
         """
-        options, named = split(values, _OPTIONS)
-        fields: dict[str, Any] = {key: named.pop(key) for key in _MODEL_FIELDS if key in named}
+        fields, given = split(options, _MODEL_FIELDS)
+        hint = "names of the prompt go into args={...}"
+        self._known("model", given, hint, (*_MODEL_FIELDS,))
+        expect(model, str, "a model is named as under `models`", 'flow.model("small", "prompt")')
         fields |= {"model": model, "prompt": self._value(prompt)}
-        fields |= {"with": self._values({**named, **(args or {})})}
+        fields |= {"with": self._values(arguments_mapping(args))}
         if system is not None:
             fields["system"] = self._value(system)
         if schema is not None:
             fields["schema"] = schema_of(schema)
         if tools:
+            expect(tools, (list, tuple), "`tools` is a list of tools", "write tools=[search]")
             fields["tools"] = [t if isinstance(t, str) else self._declare(t) for t in tools]
         if think is not None:
             fields["think"] = self._value(thinking(think, self._reference))
         if agent is not None:
             fields["agent"] = self._value(agent)
-        return self._add(fields, options, model)
+        return self._add(fields, given, model)
 
     def workflow(
         self,
@@ -169,7 +193,8 @@ class FlowBuilder(ABC):
         """Run another workflow, a file or a `Flow`; the handle's fields are its outputs."""
         options, named = split(values, _OPTIONS)
         file = workflow if isinstance(workflow, str) else self._include(workflow)
-        fields = {"workflow": file, "with": self._values({**named, **(args or {})})}
+        given = {**named, **arguments_mapping(args)}
+        fields = {"workflow": file, "with": self._values(given)}
         return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
 
     # -- many values ---------------------------------------------------------------------------
@@ -192,6 +217,7 @@ class FlowBuilder(ABC):
         `body` is called once, now, with handles; its nodes run once for each item. The value is the
         list of results. `mode` decides how many must succeed.
         """
+        self._known("map", options)
         names = parameters(body, 1, 2, "the body of a map")
         fields = {
             "map": self._value(over),
@@ -214,7 +240,7 @@ class FlowBuilder(ABC):
         """Reduce a list to one value: `function(list, **values)`, a plain function."""
         options, named = split(values, _OPTIONS)
         reference = self._reference(function)
-        given = self._values({**named, **(args or {})})
+        given = self._values(arguments_of("flow.reduce", function, (), args, named, _OPTIONS))
         fields = {"reduce": reference, "over": self._value(over), "with": given}
         return self._add(fields, options, reference.rpartition(":")[2])
 
@@ -232,6 +258,7 @@ class FlowBuilder(ABC):
         all, quorum, best_effort: a list of values, in the order given. any, first_valid: the value
         of the first.
         """
+        self._known("join", options)
         fields = {"join": [_name(branch) for branch in branches]}
         return self._add({**fields, **self._join(mode, k, valid, otherwise)}, options, "join")
 
@@ -245,6 +272,9 @@ class FlowBuilder(ABC):
         A case is a function without parameters that makes nodes, or a plain value:
         `flow.branch(score > 3, {True: draft, False: lambda: flow.model("big", ...)})`.
         """
+        self._known("branch", options)
+        hint = "write flow.branch(score > 3, {True: draft, False: other})"
+        expect(cases, Mapping, "the cases of a branch are a mapping", hint)
         bodies = {
             str(case).lower() if isinstance(case, bool) else str(case): self._case(body)
             for case, body in cases.items()
@@ -266,6 +296,7 @@ class FlowBuilder(ABC):
 
         The first value is `start`, each next one is the body's result; at most `max` times.
         """
+        self._known("loop", options)
         names = parameters(body, 1, 2, "the body of a loop")
         fields = {
             "loop": self._body(body, [names[0], "iteration"][: len(names)]),
@@ -281,11 +312,13 @@ class FlowBuilder(ABC):
         self, question: str | Expression, schema: object = str, /, **options: Unpack[NodeOptions]
     ) -> Handle:
         """Ask a person. The answer is of the type `schema`: a Python type or a JSON Schema."""
+        self._known("ask", options)
         fields = {"ask": self._value(question), "schema": schema_of(schema)}
         return self._add(fields, options, "ask")
 
     def value(self, value: object, /, **options: Unpack[NodeOptions]) -> Handle:
         """A value composed of others."""
+        self._known("value", options)
         return self._add({"value": self._value(value)}, options, "value")
 
     # -- inside --------------------------------------------------------------------------------
@@ -299,6 +332,19 @@ class FlowBuilder(ABC):
     def unit(self) -> Unit:
         """The document with its surroundings."""
 
+    def _known(
+        self,
+        method: str,
+        options: Mapping[str, Any],
+        hint: str | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        """Refuse options that neither the `method` nor every node has. Raises: `BuildError`."""
+        if not options.keys() <= _OPTIONS:
+            own = inspect.signature(getattr(FlowBuilder, method)).parameters.values()
+            named = (each.name for each in own if each.kind is inspect.Parameter.KEYWORD_ONLY)
+            check_keywords(f"flow.{method}", options, {*named, *more, *_OPTIONS}, hint)
+
     def _add(self, fields: dict[str, Any], options: Mapping[str, Any], otherwise: str) -> Handle:
         name = self._level.claim(options.get("name"), assigned_name() or otherwise)
         raw = {key: value for key, value in fields.items() if key != "with" or value}
@@ -311,6 +357,7 @@ class FlowBuilder(ABC):
         if key in ("fallback", "degrade"):
             return _name(value)
         if key == "after":
+            expect(value, (Handle, list, tuple), "`after` is a node or a list", "after=[a, b]")
             return [_name(one) for one in ([value] if isinstance(value, Handle) else value)]
         return self._value(value)
 
@@ -387,7 +434,8 @@ class FlowBuilder(ABC):
 def _name(handle: object) -> str:
     if isinstance(handle, Handle) and source_of(handle).isidentifier():
         return source_of(handle)
-    raise BuildError(f"expected the handle of a node, not {handle!r}")
+    hint = "a method of the flow returns it: draft = flow.model(...)"
+    raise BuildError(f"expected the handle of a node, not {handle!r}", hint=hint)
 
 
 def _validated(raw: Mapping[str, Any], name: str) -> BaseNode:

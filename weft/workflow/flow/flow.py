@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import ValidationError
 
-from weft.core.errors import BuildError, DuplicateName
+from weft.core.errors import BuildError, DuplicateName, InputError
 from weft.core.events import Event, HumanAsked, Subscription
+from weft.core.keywords import check_keywords, expect, refuses_unknown_keywords
 from weft.core.ports import ModelClient, ToolRunner
+from weft.core.suggestion import closest
 from weft.durability.calls import Confirmation
 from weft.workflow.document import NodeSpec, WorkflowDocument
 from weft.workflow.document.inputs import coerce_inputs
@@ -62,10 +64,15 @@ class Flow(FlowBuilder):
         description: str | None = None,
         models: Mapping[str, str | Mapping[str, object] | ModelClient] | None = None,
         tools: Mapping[str, str | Mapping[str, object] | Callable[..., Any]] | None = None,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         **limits: Unpack[FlowLimits],
     ) -> None:
-        super().__init__((folder or Path.cwd()).resolve())
+        check_keywords("Flow", limits, (*_FLOW_KEYWORDS, *FlowLimits.__annotations__))
+        expect(name, str, "the name of a flow is a text", 'Flow("brief")')
+        for key, section in (("models", models or {}), ("tools", tools or {})):
+            hint = f'write {key}={{"small": ...}}'
+            expect(section, Mapping, f"`{key}` maps names to declarations", hint)
+        super().__init__((Path(folder) if folder is not None else Path.cwd()).resolve())
         self._name = name
         self._description = description
         self._limits = {key: document_value(value, self) for key, value in limits.items()}
@@ -148,6 +155,7 @@ class Flow(FlowBuilder):
             self._unit = self._assembled()
         return self._unit
 
+    @refuses_unknown_keywords
     def input(
         self,
         name: str,
@@ -210,6 +218,7 @@ class Flow(FlowBuilder):
 
         Raises: `BuildError`, `InputError`.
         """
+        check_keywords("flow.start", settings, _SETTINGS, "inputs go into a mapping: start({...})")
         given: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
         return FlowRun(self.unit, inputs or {}, RunSettings(**given))
 
@@ -222,8 +231,10 @@ class Flow(FlowBuilder):
 
         Raises: `BuildError`, `InputError`.
         """
+        expect(inputs or {}, Mapping, "inputs are a mapping", "write flow.run(topic=...)")
         settings = {key: value for key, value in values.items() if key in _SETTINGS}
         named = {key: value for key, value in values.items() if key not in _SETTINGS}
+        _check_named(named, self.inputs)
 
         def log_question(event: Event) -> None:
             assert isinstance(event, HumanAsked)
@@ -231,7 +242,9 @@ class Flow(FlowBuilder):
             _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
 
         questions = Subscription(frozenset((HumanAsked,)), log_question)
-        settings["listeners"] = (*settings.get("listeners", ()), questions)
+        listeners = settings.get("listeners", ())
+        expect(listeners, Iterable, "`listeners` is a list", "listeners=[print]")
+        settings["listeners"] = (*listeners, questions)
         run = self.start({**(inputs or {}), **named}, **settings)
         return await run.wait()
 
@@ -343,6 +356,15 @@ class Flow(FlowBuilder):
 
 
 _SETTINGS = frozenset(FlowSettings.__annotations__)
+_FLOW_KEYWORDS = ("description", "models", "tools", "folder")
+
+
+def _check_named(named: Mapping[str, object], inputs: Collection[str]) -> None:
+    """Raises: `InputError` for a misspelt setting of a run; `check_inputs` refuses other names."""
+    for name in named:
+        near = None if name in inputs else closest(name, (*inputs, *_SETTINGS))
+        if near in _SETTINGS:
+            raise InputError(f"there is no input `{name}`", hint=f"did you mean `{near}`?")
 
 
 def load(path: str | Path) -> Flow:

@@ -14,6 +14,7 @@ from pydantic.errors import PydanticUserError
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
+from weft.core.keywords import check_keywords, expect
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, owner_of
 
@@ -39,6 +40,43 @@ def by_name(function: str | Function, arguments: Sequence[object]) -> Mapping[st
     except (TypeError, ValueError) as error:
         name = getattr(function, "__name__", repr(function))
         raise BuildError(f"{name} does not take these arguments: {error}") from error
+
+
+def arguments_mapping(args: Mapping[str, object] | None) -> Mapping[str, object]:
+    """The value of `args=`. Raises: `BuildError` unless it maps names to values."""
+    if args is not None:
+        expect(args, Mapping, "`args` maps names to values", 'write args={"text": hit.text}')
+    return args or {}
+
+
+def arguments_of(
+    method: str,
+    function: str | Function,
+    positional: Sequence[object],
+    args: Mapping[str, object] | None,
+    named: Mapping[str, object],
+    options: Collection[str],
+) -> dict[str, object]:
+    """All arguments of a call by name; `options` are the other keywords of `method`.
+
+    Raises: `BuildError` for an argument that the function does not take.
+    """
+    given = {**by_name(function, positional), **arguments_mapping(args), **named}
+    if isinstance(function, str):
+        return given
+    expect(function, Callable, f"{method} takes a function or its name", "see docs/workflows.md")  # type: ignore[arg-type]
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions written in C have none
+        return given
+    if all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in parameters):
+        own = [each.name for each in parameters if each.kind in _NAMED]
+        name = getattr(function, "__name__", repr(function))
+        check_keywords(f"{method}({name})", given, {*own, *(options if named else ())})
+    return given
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def alternative(

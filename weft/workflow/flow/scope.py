@@ -73,14 +73,16 @@ def parameters(function: Callable[..., Any], least: int, most: int, what: str) -
             and parameter.default is inspect.Parameter.empty
         ]
     except (TypeError, ValueError) as error:
-        raise BuildError(f"{what} must be a function, not {function!r}") from error
+        raise BuildError(
+            f"{what} must be a function, not {function!r}", hint="write def or lambda"
+        ) from error
     if not least <= len(names) <= most:
         wanted = f"{least} to {most}" if least != most else str(least)
         raise BuildError(f"{what} takes {wanted} parameters, not {len(names)}")
     return names
 
 
-_PACKAGE = "weft.workflow."
+_PACKAGE = "weft."
 
 
 def assigned_name() -> str | None:

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -127,7 +127,7 @@ class CheckedFlow:
         self._unit = unit
         self.tools = ToolSnapshot(tools)
         TypeChecker(unit, self.tools).check()
-        _check_limits(unit, tools)
+        check_limits(unit, tools, unit.document.run.limits)
         self.tools.close(unit)
         self._compiled: list[CompiledFlow] = []
 
@@ -227,9 +227,12 @@ async def _unbound(context: NodeContext, inputs: Inputs) -> Any:
     raise AssertionError((context.node, inputs))
 
 
-def _check_limits(unit: Unit, tools: Toolset) -> None:
-    resources = [*unit.document.models, *unit.document.tools, *tools.resources]
-    for name in unit.document.run.limits:
+def check_limits(unit: Unit, tools: Toolset, limits: Iterable[str]) -> None:
+    """Raises: `UnknownReference` for a limit of what is no model, tool or resource of `unit`."""
+    included = [each.document for each in unit.everything()]
+    resources = [name for each in included for name in (*each.models, *each.tools)]
+    resources += tools.resources
+    for name in limits:
         if name not in resources:
             hint = choice_hint(name, resources) or "it has no models and no tools"
             error = UnknownReference(f"there is no model or tool called `{name}`", hint=hint)

@@ -13,16 +13,19 @@ from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.events import Listener
 from weft.core.ids import RunId
+from weft.core.keywords import expect
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.core.ports.journal import Journal
 from weft.engine import BudgetLimit, RunOptions
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.spec.defects import first_defect
-from weft.workflow.document.spec.settings import BudgetSpec, Durability
+from weft.workflow.document.spec.fields import parse_duration
+from weft.workflow.document.spec.settings import Durability, RunSpec
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import ModelSource
 
 _DURABILITIES: Final = get_args(Durability)
+_CHECKED: Final = ("concurrency", "max_nodes", "deadline", "seed", "durability", "journal_wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class RunSettings:
                   substituted models or tools, whose results must not be reused
     concurrency   the most nodes that run at once; `limits`: of a resource class
     max_nodes     the most nodes in all; a node that expands into more fails
-    deadline_s    seconds until the run ends with what it has
+    deadline      when the run ends with what it has: seconds, or a text such as 5m
     budget        what the run may spend; a `BudgetLimit`, or a mapping as in a file, also says what
                   happens then
     seed          of retries, and of samples without one
@@ -46,10 +49,10 @@ class RunSettings:
     journal       where the run is recorded; by default in the user's own journal, but nowhere with
                   substituted models or tools. Its owner closes it
     durability    when records are in the journal: none, exit, async, sync
-    journal_wait_s  the most seconds to wait for a journal that is temporarily not writable
+    journal_wait  how long to wait for a journal that is temporarily not writable: as `deadline`
     notes         further plain data in the record, for the process that resumes the run
 
-    Raises: `BuildError` for an unknown durability, and for a path as `journal`.
+    Raises: `BuildError` for a wrong value, such as an unknown durability or a path as `journal`.
     """
 
     listeners: Iterable[Listener] = ()
@@ -60,25 +63,28 @@ class RunSettings:
     concurrency: int | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     max_nodes: int | None = None
-    deadline_s: float | None = None
+    deadline: float | str | None = None
     budget: Budget | BudgetLimit | Mapping[str, object] | None = None
     seed: int | None = None
     run: str | None = None
     journal: Journal | None = None
     durability: Durability | None = None
-    journal_wait_s: float | None = None
+    journal_wait: float | str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.durability is not None and self.durability not in _DURABILITIES:
-            hint = f"there are: {', '.join(_DURABILITIES)}"
-            raise BuildError(f"no durability is called {self.durability!r}", hint=hint)
+        given = {name: value for name in _CHECKED if (value := getattr(self, name)) is not None}
+        given = {**given, **({"limits": self.limits} if self.limits != {} else {})}
         if isinstance(self.budget, Mapping):
-            object.__setattr__(self, "budget", _read_budget(self.budget))
-        journal: object = self.journal
-        if isinstance(journal, str | PurePath):
-            hint = f"weft.open_journal({str(journal)!r}) opens it"
-            raise BuildError("`journal` is a path, and not a journal", hint=hint)
+            given["budget"] = dict(self.budget)
+        if given:
+            spec = _checked(given)
+            for name in ("deadline", "journal_wait"):
+                if name in given:
+                    object.__setattr__(self, name, getattr(spec, name))
+            if "budget" in given:
+                object.__setattr__(self, "budget", limit_of(spec.budget))
+        _check_objects(self)
 
     def given(self) -> dict[str, Any]:
         """The settings, by name, that are not left to the document."""
@@ -105,7 +111,7 @@ class RunSettings:
     def options(self, unit: Unit) -> RunOptions:
         """The engine's options: these settings over those of the document."""
         spec = unit.document.run
-        deadline_s = spec.deadline if self.deadline_s is None else self.deadline_s
+        deadline_s = spec.deadline if self.deadline is None else parse_duration(self.deadline)
         return RunOptions(
             self.concurrency or spec.concurrency,
             {**spec.limits, **self.limits},
@@ -121,11 +127,11 @@ class RunSettings:
             "concurrency": self.concurrency,
             "limits": dict(self.limits) or None,
             "max_nodes": self.max_nodes,
-            "deadline_s": self.deadline_s,
+            "deadline_s": self.deadline,
             "budget": _budget_data(self.limit),
             "seed": self.seed,
             "durability": self.durability,
-            "journal_wait_s": self.journal_wait_s,
+            "journal_wait_s": self.journal_wait,
         }
         return {**self.notes, **{key: value for key, value in values.items() if value is not None}}
 
@@ -151,7 +157,11 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
         "durability": str,
     }
     values = {key: recorded.get(key) for key in kinds}
-    given = {key: value for key, value in values.items() if isinstance(value, kinds[key])}
+    given = {
+        key.removesuffix("_s"): value
+        for key, value in values.items()
+        if isinstance(value, kinds[key])
+    }
     if given.get("durability") not in _DURABILITIES:
         given.pop("durability", None)
     limits, budget = recorded.get("limits"), recorded.get("budget")
@@ -163,14 +173,40 @@ def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _read_budget(budget: Mapping[str, object]) -> BudgetLimit | None:
-    """A budget as in a workflow file. Raises: `BuildError`."""
-    document = {"budget": dict(budget)}
+def _checked(given: Mapping[str, Any]) -> RunSpec:
+    """Settings checked as in a workflow file. Raises: `BuildError`."""
+    expect(given.get("limits", {}), Mapping, "`limits` maps names to numbers", '{"small": 4}')
+    document = {"run": dict(given)}
     try:
-        return limit_of(BudgetSpec.model_validate(document["budget"]))
+        return RunSpec.model_validate(document["run"])
     except ValidationError as error:
-        defect = first_defect(error, document, ("budget",))
+        defect = first_defect(error, document, ("run",))
         raise BuildError(defect.message, hint=defect.hint) from None
+
+
+def _check_objects(settings: RunSettings) -> None:
+    """Raises: `BuildError` for a setting that is not the object that it should be."""
+    journal: object = settings.journal
+    if isinstance(journal, str | PurePath):
+        hint = f"weft.open_journal({str(journal)!r}) opens it"
+        raise BuildError("`journal` is a path, and not a journal", hint=hint)
+    wanted: tuple[tuple[str, str, str], ...] = (
+        ("tools", "call", "a tool runner, such as weft.Toolbox([search])"),
+        ("clock", "call_later", "a clock, such as weft.testing.VirtualClock()"),
+        ("journal", "begin", "a journal: weft.open_journal(path)"),
+    )
+    for name, method, hint in wanted:
+        value = getattr(settings, name)
+        if value is not None and not hasattr(value, method):
+            raise BuildError(f"`{name}` is {value!r:.80}", hint=f"give {hint}")
+    models = settings.models
+    if not (models is None or isinstance(models, Mapping) or hasattr(models, "client")):
+        hint = 'give clients by name, {"small": client}, or weft.Models()'
+        raise BuildError(f"`models` is {models!r:.80}", hint=hint)
+    expect(settings.run or "", str, "`run` is the id of the run, a text", 'run="nightly-7"')
+    budget_kinds = (Budget, BudgetLimit, type(None))
+    expect(settings.budget, budget_kinds, "`budget` is a budget", "weft.Budget(tokens=20_000)")
+    expect(settings.listeners, Iterable, "`listeners` is a list", "listeners=[print]")
 
 
 def _budget_data(limit: BudgetLimit | None) -> dict[str, Any] | None:
@@ -206,10 +242,10 @@ class FlowSettings(TypedDict, total=False):
     concurrency: int | None
     limits: Mapping[str, int]
     max_nodes: int | None
-    deadline_s: float | None
+    deadline: float | str | None
     budget: Budget | BudgetLimit | Mapping[str, object] | None
     seed: int | None
     run: RunId | None
     journal: Journal | None
     durability: Durability | None
-    journal_wait_s: float | None
+    journal_wait: float | str | None

@@ -27,6 +27,7 @@ from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
 from weft.validation import misfit
 from weft.workflow.compile.sources import SourceDigests, is_from_file
+from weft.workflow.document.spec.fields import parse_duration
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import BoundaryModels, RecordingBoundary, recorded_models
 from weft.workflow.runtime.compiled import CompiledFlow
@@ -134,13 +135,13 @@ class RunRecording:
             raise
         durability = settings.durability_of(unit)
         signals = () if past is None else past.signals
-        wait_s = settings.journal_wait_s
+        wait = settings.journal_wait
         self.recorder = RunRecorder(
             journal,
             self.run,
             durability,
             letters=signals,
-            patience_s=unit.document.run.journal_wait if wait_s is None else wait_s,
+            patience_s=unit.document.run.journal_wait if wait is None else parse_duration(wait),
             redactions=redact,
         )
 

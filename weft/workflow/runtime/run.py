@@ -24,7 +24,7 @@ from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
-from weft.workflow.runtime.compiled import check_unit, default_store
+from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.recording import PriorRun, RunRecording
@@ -71,6 +71,8 @@ class FlowRun:
         if stage is not None:
             models = stage.models
         flow = check_unit(unit, self._tools, settings.models if stage is None else models)
+        if settings.limits:
+            check_limits(unit, self._tools, settings.limits)
         durability = settings.durability_of(unit)
         digests = None  # not needed without a record or a history
         if past is not None or durability != "none":

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from weft.core.errors import BuildError, ModelRequestError, WeftError
+from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
 from weft.workflow.document.spec.declarations import Model, ModelSpec
@@ -51,6 +52,7 @@ class Models:
     Raises: `BuildError` for an unknown decoder.
     """
 
+    @refuses_unknown_keywords
     def __init__(self, *, decode: str | None = None) -> None:
         self._decode: DecodeSpec = AUTOREGRESSIVE
         if decode is not None:

@@ -1,0 +1,54 @@
+"""Keywords of Python functions: an unknown one is refused with a suggestion, as a key of a file."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+from weft.core.errors import BuildError
+from weft.core.suggestion import suggestion
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def check_keywords(
+    call: str, given: Iterable[str], known: Iterable[str], hint: str | None = None
+) -> None:
+    """Raises: `BuildError` for a keyword that `call` does not have.
+
+    `hint`: what to do when no known keyword is like it.
+    """
+    names = sorted(known)
+    for key in given:
+        if key not in names:
+            remedy = suggestion(key, names, quote="`", most=None)
+            if hint is not None:
+                remedy = f"{remedy.partition('? ')[0]}? {hint}" if "? " in remedy else hint
+            raise BuildError(f"{call} has no keyword `{key}`", hint=remedy)
+
+
+def refuses_unknown_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a function without **keywords: an unknown one raises `BuildError`."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = frozenset(
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind in kinds
+    )
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        check_keywords(name, keywords, known - {"self"})
+        return function(*arguments, **keywords)
+
+    return call
+
+
+def expect(value: Any, kinds: type | tuple[type, ...], what: str, hint: str) -> None:
+    """Raises: `BuildError` with `hint` when `value` is not of one of these `kinds`."""
+    if not isinstance(value, kinds):
+        raise BuildError(f"{what}, not {value!r}"[:300], hint=hint)
