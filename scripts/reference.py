@@ -15,12 +15,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import weft
+import weft.events
 from weft.cli.main import app
 from weft.errors import BuildError
 from weft.reasoning.options import ThinkOptions
@@ -29,7 +30,9 @@ from weft.reasoning.strategies import STRATEGIES, check_options
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
 PUBLIC: Final = tuple(
-    name for name in ("weft", "weft.testing", "weft.serve", "weft.errors") if find_spec(name)
+    name
+    for name in ("weft", "weft.events", "weft.testing", "weft.serve", "weft.errors")
+    if find_spec(name)
 )
 MADE: Final = "<!-- Made by scripts/reference.py from the code. Do not edit. -->\n\n"
 Json = Mapping[str, Any]
@@ -45,6 +48,7 @@ def pages() -> dict[str, str]:
         "python.md": python_api,
         "decoders.md": decoders,
         "strategies.md": strategies,
+        "events.md": events,
         "errors.md": errors,
     }
     return {name: MADE + make().rstrip() + "\n" for name, make in made.items()}
@@ -66,6 +70,7 @@ Made from the code. A test fails where a page and the code differ.
 | [Python API](python.md) | every public name of `weft` and its public modules |
 | [Decoders](decoders.md) | {len(drafting)} speculative decoders, {filling} of diffusion models |
 | [Strategies and agents](strategies.md) | {len(STRATEGIES)} strategies, {len(_agents())} agents |
+| [Events](events.md) | the {len(get_args(weft.events.Event))} events of a run |
 | [Errors](errors.md) | every error that weft raises on purpose |
 | [Ports](../contracts.md) | the interfaces between packages, and what each promises |
 """
@@ -203,6 +208,9 @@ def python_api() -> str:
         text += f"\n## {name}\n\n{_summary(module)}\n"
         if name == "weft.errors":
             text += "\nEvery error of [the tree](errors.md) is importable from here.\n"
+            continue
+        if name == "weft.events":
+            text += "\n[Events](events.md) lists the classes and their fields.\n"
             continue
         for each in sorted(module.__all__, key=str.lower):
             if not each.startswith("__"):
@@ -394,6 +402,20 @@ def _agents() -> dict[str, str]:
     listed = _help(("ask",)).partition("Agents:\n")[2].partition("\n\n")[0]
     rows = (line.split(maxsplit=1) for line in listed.splitlines())
     return {name: summary.strip() for name, summary in rows}
+
+
+def events() -> str:
+    """The events of a run, each with its fields."""
+    text = "# Events\n\nWhat `Flow.stream` yields and `listeners` get: classes of `weft.events`, "
+    text += "frozen, in the order in which they happen. `at_s` is seconds since the run started. "
+    text += "[Events of a run](../workflows.md#events-of-a-run) shows how to read them.\n"
+    described = [*get_args(weft.events.Event), weft.events.NodeInfo, weft.events.Outcome]
+    for kind in described:
+        fields = ", ".join(
+            f"{each.name}: {_annotation(each.type)}" for each in dataclasses.fields(kind)
+        )
+        text += f"\n## {kind.__name__}\n\n`{fields}`\n\n{inspect.getdoc(kind)}\n"
+    return text
 
 
 def errors() -> str:

@@ -19,13 +19,14 @@ from typer.testing import CliRunner
 
 import weft
 import weft.errors
+import weft.events
 import weft.pytest_plugin
 import weft.serve
 import weft.testing
 from weft.cli.main import app
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "public_surface.txt"
-PUBLIC: Final = (weft, weft.errors, weft.serve, weft.testing)
+PUBLIC: Final = (weft, weft.errors, weft.events, weft.serve, weft.testing)
 
 
 def surface() -> str:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from weft.workflow.runtime.models.factory import Models
     from weft.workflow.runtime.models.think import ThoughtModel
     from weft.workflow.runtime.options import AskSettings
+    from weft.workflow.runtime.results.run_stream import RunStream
 
 _NAMES = {
     "weft.agents.agent": "AgentOptions Answer",
@@ -72,6 +73,7 @@ _NAMES = {
     "weft.workflow.runtime.models.factory": "Models",
     "weft.workflow.runtime.models.think": "ThoughtModel",
     "weft.workflow.runtime.options": "AskSettings",
+    "weft.workflow.runtime.results.run_stream": "RunStream",
 }
 __version__ = "0.1.0"
 __all__ = [
@@ -96,6 +98,7 @@ __all__ = [
     "OpenApiTools",
     "Question",
     "ReusingTools",
+    "RunStream",
     "SandboxLimits",
     "ThinkOptions",
     "Thought",

@@ -93,7 +93,7 @@ def test_what_a_page_imports_is_there(page: str, module: str, imported: str) -> 
     assert hasattr(import_module(module), imported) or _exists(f"{module}.{imported}")
 
 
-PUBLIC: Final = frozenset({"weft", "weft.errors", "weft.serve", "weft.testing"})
+PUBLIC: Final = frozenset({"weft", "weft.errors", "weft.events", "weft.serve", "weft.testing"})
 
 
 def _example_imports() -> Iterator[tuple[str, str]]:

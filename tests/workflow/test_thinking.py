@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -355,12 +354,6 @@ def test_weft_think_says_why_there_is_no_answer() -> None:
         weft.think_sync("why?", strategy="choir", model=FakeModel(["x"]))
     with pytest.raises(BuildError, match="the question is empty"):
         weft.think_sync(" ", strategy="chorus", model=FakeModel(["x"]))
-
-    async def inside() -> None:
-        weft.think_sync("why?")
-
-    with pytest.raises(BuildError, match="think_sync inside an event loop"):
-        asyncio.run(inside())
 
 
 def test_a_question_may_hold_everything_itself() -> None:

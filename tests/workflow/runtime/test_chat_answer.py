@@ -11,7 +11,7 @@ import weft
 from weft.core.errors import Failure, ModelUnavailable
 from weft.core.events import Event, NodeFinished, NodeRerouted, NodeRetrying, NodeStreamed, Outcome
 from weft.core.ids import NodeId
-from weft.workflow.runtime.results.stream import AnswerStream, answer_of, as_text, speaker_of
+from weft.workflow.runtime.results.answer_stream import AnswerStream, answer_of, as_text, speaker_of
 
 FAILURE = Failure("ModelUnavailable", "broke")
 DRAFT = NodeId("draft")

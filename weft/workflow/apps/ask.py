@@ -22,10 +22,11 @@ from weft.workflow.apps.tool_sources import ToolLike, ToolSection, ToolSources
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow import Flow
 from weft.workflow.plans import flow_of
+from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
 from weft.workflow.runtime.options import AskSettings
 from weft.workflow.runtime.results.result import ANSWER
-from weft.workflow.runtime.run import FlowRun, run_blocking
+from weft.workflow.runtime.run import FlowRun
 
 
 @refuses_unknown_keywords
@@ -125,11 +126,12 @@ def plan_as_yaml(
 
 
 def ask_sync(question: str, **given: Any) -> Answer:
-    """`ask` for programs without an event loop; the same arguments.
+    """`ask` for scripts and notebooks; the same arguments.
 
-    Raises: as `ask`, and `BuildError` inside an event loop.
+    Inside a running event loop it runs on a thread of its own, and blocks that loop meanwhile.
+    Raises: as `ask`.
     """
-    return run_blocking(lambda: ask(question, **given), "weft.ask")
+    return run_blocking(lambda: ask(question, **given))
 
 
 def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declared) -> Flow:

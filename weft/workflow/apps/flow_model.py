@@ -23,15 +23,15 @@ from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.declared_model import check_chat_only
 from weft.workflow.runtime.models.factory import ModelSource
-from weft.workflow.runtime.results.result import FlowResult, check_result
-from weft.workflow.runtime.results.stream import (
+from weft.workflow.runtime.results.answer_stream import (
     AnswerStream,
-    RunStreams,
     answer_of,
     as_text,
     speaker_of,
     writers_of,
 )
+from weft.workflow.runtime.results.result import FlowResult, check_result
+from weft.workflow.runtime.results.run_stream import RunStreams
 from weft.workflow.runtime.run import FlowRun
 
 _CONVERSATION = "messages"
@@ -159,7 +159,7 @@ class FlowModel:
         checked = await check_inputs_async(self._flow.document, inputs)
         writers = set(self._writers)
         async with self._runs.start(lambda on: self._start(request, checked, on)) as stream:
-            async for event in stream.events():
+            async for event in stream:
                 if self._progress and (line := self._served.ended(event)):
                     reasoning += f"{line}\n"
                     yield ReasoningDelta(f"{line}\n")
@@ -169,11 +169,12 @@ class FlowModel:
                     yield TextDelta(text)
             if stream.cancelled:
                 raise self._is_closed()
-            answer = stream.run.redacted(self._answer_text(stream.result))
+            result = stream.result()
+            answer = stream.run.redacted(self._answer_text(result))
             if text := answer_stream.rest(answer):
                 yield TextDelta(text)
-            usage = stream.result.usage
-            ends = [stream.result.outcomes.get(node) for node in writers]
+            usage = result.usage
+            ends = [result.outcomes.get(node) for node in writers]
         cut_off = any(end is not None and end.partial for end in ends)
         finish: FinishReason = "length" if cut_off else "stop"
         yield Completion(answer, finish, usage=usage, model=self.model, reasoning=reasoning)

@@ -19,7 +19,7 @@ from weft.workflow.document.inputs import check_inputs_async
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.results.result import FlowResult, check_result
-from weft.workflow.runtime.results.stream import RunStreams
+from weft.workflow.runtime.results.run_stream import RunStreams
 from weft.workflow.runtime.tools.toolset import Toolset
 
 
@@ -74,13 +74,13 @@ class FlowTool:
         async with self._runs.start(lambda on: self._served.start(inputs, (on,))) as stream:
             if stream.run.recorded:
                 yield FlowBegan(stream.run.id)
-            async for event in stream.events():
+            async for event in stream:
                 if line := self._served.ended(event):
                     ended += 1
                     yield FlowProgress(ended, nodes, line)
             if stream.cancelled:
                 raise Cancelled(f"{self._flow.name} was ended")
-            yield FlowOutputs(await self._outputs(stream.result))
+            yield FlowOutputs(await self._outputs(stream.result()))
 
     async def aclose(self) -> None:
         """Cancel all runs, and wait for them."""

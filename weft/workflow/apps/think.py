@@ -21,12 +21,13 @@ from weft.reasoning.strategies import STRATEGIES
 from weft.reasoning.thought import Thought
 from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, outcome_of
 from weft.workflow.flow import Flow
+from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
 from weft.workflow.runtime.models.strategies import check_thinking, check_typed
 from weft.workflow.runtime.models.think import no_thought, refuse_thinker
 from weft.workflow.runtime.options import AskSettings
 from weft.workflow.runtime.results.result import ANSWER
-from weft.workflow.runtime.run import FlowRun, run_blocking
+from weft.workflow.runtime.run import FlowRun
 
 DEFAULT_STRATEGY = "sample"
 
@@ -124,11 +125,12 @@ def thought_of_run(run: FlowRun, strategy: str) -> Thought:
 
 
 def think_sync(question: str | Question, **given: Any) -> Thought:
-    """`think` for programs without an event loop; the same arguments.
+    """`think` for scripts and notebooks; the same arguments.
 
-    Raises: as `think`, and `BuildError` inside an event loop.
+    Inside a running event loop it runs on a thread of its own, and blocks that loop meanwhile.
+    Raises: as `think`.
     """
-    return run_blocking(lambda: think(question, **given), "weft.think")
+    return run_blocking(lambda: think(question, **given))
 
 
 def _given(options: ThinkOptions) -> dict[str, Any]:

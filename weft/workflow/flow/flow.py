@@ -28,11 +28,13 @@ from weft.workflow.document.writer import check_portable, to_yaml
 from weft.workflow.flow.builder import FlowBuilder
 from weft.workflow.flow.handle import Handle
 from weft.workflow.flow.python_values import document_value, schema_of
+from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.compiled import check_connected, check_unit
 from weft.workflow.runtime.journals import journal_or_own
 from weft.workflow.runtime.options import FlowLimits, FlowSettings, RunSettings
 from weft.workflow.runtime.results.result import FlowResult
-from weft.workflow.runtime.run import FlowRun, run_blocking
+from weft.workflow.runtime.results.run_stream import RunStream
+from weft.workflow.runtime.run import FlowRun
 from weft.workflow.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -231,10 +233,7 @@ class Flow(FlowBuilder):
 
         Raises: `BuildError`, `InputError`.
         """
-        expect(inputs or {}, Mapping, "inputs are a mapping", "write flow.run(topic=...)")
-        settings = {key: value for key, value in values.items() if key in _SETTINGS}
-        named = {key: value for key, value in values.items() if key not in _SETTINGS}
-        _check_named(named, self.inputs)
+        given, settings = _split(inputs, values, self.inputs)
 
         def log_question(event: Event) -> None:
             assert isinstance(event, HumanAsked)
@@ -242,11 +241,26 @@ class Flow(FlowBuilder):
             _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
 
         questions = Subscription(frozenset((HumanAsked,)), log_question)
-        listeners = settings.get("listeners", ())
-        expect(listeners, Iterable, "`listeners` is a list", "listeners=[print]")
-        settings["listeners"] = (*listeners, questions)
-        run = self.start({**(inputs or {}), **named}, **settings)
+        settings["listeners"] = (*settings.get("listeners", ()), questions)
+        run = self.start(given, **settings)
         return await run.wait()
+
+    def stream(
+        self, inputs: Mapping[str, Any] | None = None, /, **values: Any
+    ) -> RunStream[FlowRun]:
+        """Run, and read what happens: `async for event in flow.stream(topic="rivers")`.
+
+        Arguments as for `run`. The events are the classes of `weft.events`, tokens of models among
+        them (`NodeStreamed`); secrets are redacted. Leaving the loop cancels the run. After it,
+        `result()` of the stream has the result.
+
+        Raises, with the first event: `BuildError`, `InputError`.
+        """
+        given, settings = _split(inputs, values, self.inputs)
+        others = settings.pop("listeners", ())
+        return RunStream(
+            lambda listener: self.start(given, listeners=(*others, listener), **settings)
+        )
 
     def resume(
         self,
@@ -276,8 +290,13 @@ class Flow(FlowBuilder):
             return resume_run(claimed, own=own, **settings)
 
     def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:
-        """Like `run`, outside an event loop. Raises: also `BuildError` inside one."""
-        return run_blocking(lambda: self.run(inputs, **values), "flow.run")
+        """Like `run`, without `await`: for scripts and notebooks.
+
+        Inside a running event loop, such as a notebook's, it runs on a thread of its own and blocks
+        that loop meanwhile. Write `await flow.run(...)` where you can, and in servers always: a
+        client or tool that already works in the running loop cannot answer while it is blocked.
+        """
+        return run_blocking(lambda: self.run(inputs, **values))
 
     def coerce_inputs(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Texts, as from a command line, converted to the types that the inputs declare.
@@ -359,12 +378,23 @@ _SETTINGS = frozenset(FlowSettings.__annotations__)
 _FLOW_KEYWORDS = ("description", "models", "tools", "folder")
 
 
-def _check_named(named: Mapping[str, object], inputs: Collection[str]) -> None:
-    """Raises: `InputError` for a misspelt setting of a run; `check_inputs` refuses other names."""
+def _split(
+    inputs: Mapping[str, Any] | None, values: Mapping[str, Any], declared: Collection[str]
+) -> tuple[dict[str, Any], Any]:
+    """The inputs and the settings of a run among its keywords.
+
+    Raises: `InputError` for a misspelt setting; `check_inputs` refuses other names.
+    """
+    expect(inputs or {}, Mapping, "inputs are a mapping", "write flow.run(topic=...)")
+    settings = {key: value for key, value in values.items() if key in _SETTINGS}
+    named = {key: value for key, value in values.items() if key not in _SETTINGS}
     for name in named:
-        near = None if name in inputs else closest(name, (*inputs, *_SETTINGS))
+        near = None if name in declared else closest(name, (*declared, *_SETTINGS))
         if near in _SETTINGS:
             raise InputError(f"there is no input `{name}`", hint=f"did you mean `{near}`?")
+    listeners = settings.get("listeners", ())
+    expect(listeners, Iterable, "`listeners` is a list", "listeners=[print]")
+    return {**(inputs or {}), **named}, settings
 
 
 def load(path: str | Path) -> Flow:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Container, Coroutine, Mapping
+from collections.abc import Container, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from weft.core.calls import CallEvent
-from weft.core.errors import BuildError, InputError, UnknownReference
+from weft.core.errors import InputError, UnknownReference
 from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from weft.agents.agent import Answer
     from weft.planner.routing import ToolHistory
     from weft.reasoning.thought import Thought
-
-T = TypeVar("T")
 
 
 class FlowRun:
@@ -230,19 +227,6 @@ class FlowRun:
     def _close_record(self) -> None:
         if self._recording is not None:
             self._recording.close()
-
-
-def run_blocking(make: Callable[[], Coroutine[Any, Any, T]], call: str) -> T:
-    """Run the coroutine of `call`, such as weft.ask, in its own event loop.
-
-    Raises: `BuildError` inside an event loop.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make())
-    name = call.rpartition(".")[2]
-    raise BuildError(f"{name}_sync inside an event loop", hint=f"write: await {call}(...)")
 
 
 def _models(

@@ -47,6 +47,7 @@ from weft.workflow.runtime.models.strategies import (
     options_of,
     thinks_already,
 )
+from weft.workflow.runtime.results.answer_stream import AnswerStream
 from weft.workflow.runtime.results.result import (
     ANSWER,
     FlowResult,
@@ -54,7 +55,7 @@ from weft.workflow.runtime.results.result import (
     error_of,
     no_answer_reason,
 )
-from weft.workflow.runtime.results.stream import AnswerStream, RunStreams
+from weft.workflow.runtime.results.run_stream import RunStreams
 
 
 class ThoughtRun:
@@ -191,7 +192,7 @@ class ThoughtModel:
                 strategy, question, (listener,), deadline_s=request.timeout_s
             )
         ) as stream:
-            async for event in stream.events():
+            async for event in stream:
                 if text := transcript.add(event):
                     yield ReasoningDelta(text)
                 if text := answer_stream.take(event):
@@ -200,8 +201,8 @@ class ThoughtModel:
                 raise self._is_closed()
             failure = stream.run.outcome.failure
             if failure is not None and not stream.run.outcome.ok:
-                raise caller_fault(stream.result, ANSWER) or error_of(failure, ANSWER)
-            thought, usage = stream.run.thought, stream.result.usage
+                raise caller_fault(stream.result(), ANSWER) or error_of(failure, ANSWER)
+            thought, usage = stream.run.thought, stream.result().usage
         answer = thought.answer
         finish: FinishReason = "length" if thought.cut else "stop"
         if text := answer_stream.rest(answer):

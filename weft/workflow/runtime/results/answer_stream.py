@@ -1,91 +1,17 @@
-"""Runs as event streams, and a workflow's answer as one streamed text."""
+"""A workflow's answer as one streamed text."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from weft.core.errors import ModelUnavailable
-from weft.core.events import Event, Listener, NodeRerouted, NodeRetrying, NodeStreamed, jsonable
+from weft.core.events import Event, NodeRerouted, NodeRetrying, NodeStreamed, jsonable
 from weft.core.ids import NodeId
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import BaseNode, ModelNode
-from weft.workflow.runtime.results.result import FlowResult
-
-
-class WaitableRun(Protocol):
-    """A run that has been prepared."""
-
-    async def wait(self) -> FlowResult:
-        """Run to the end."""
-
-
-R = TypeVar("R", bound=WaitableRun)
-
-
-class RunStream(Generic[R]):
-    """A run in progress. `result` is valid after the end of `events`; it raises the run's error."""
-
-    def __init__(self, run: R, task: asyncio.Task[FlowResult], queue: asyncio.Queue[Event | None]):
-        self.run = run
-        self._task = task
-        self._queue = queue
-
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """The events in order, as they come."""
-        while (event := await self._queue.get()) is not None:
-            yield event
-
-    @property
-    def cancelled(self) -> bool:
-        """True when the stream was closed before the run's end."""
-        return self._task.cancelled()
-
-    @property
-    def result(self) -> FlowResult:
-        """The run's result."""
-        return self._task.result()
-
-
-class RunStreams:
-    """Any number of runs at once; `aclose` cancels them all, and then none may begin.
-
-    `waits`: leaving a run's context waits for its end; else `aclose` does.
-    """
-
-    def __init__(self, *, waits: bool = True) -> None:
-        self._waits = waits
-        self._tasks: set[asyncio.Task[FlowResult]] = set()
-        self.closed = False
-
-    @asynccontextmanager
-    async def start(self, make: Callable[[Listener], R]) -> AsyncGenerator[RunStream[R], None]:
-        """The run that `make` prepares, which runs while the context is open."""
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        run = make(queue.put_nowait)
-        task = asyncio.create_task(run.wait())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: queue.put_nowait(None))
-        try:
-            yield RunStream(run, task, queue)
-        finally:
-            task.cancel()
-            if self._waits:
-                await asyncio.wait((task,))
-
-    async def aclose(self) -> None:
-        """Cancel all runs, and wait for them."""
-        self.closed = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
 
 _ANSWERS = ("answer", "text")
 
