@@ -16,6 +16,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── BudgetExceeded       tokens, seconds or money are spent
 │   ├── JoinUnsatisfied      too few branches succeeded
 │   ├── LoopLimit            a loop reached its bound without its condition
+│   ├── RecursionLimit       a workflow would run inside itself more often than it may
 │   ├── NodeLimit            the run would have more nodes than it may
 │   ├── MachineBusy          a check found no free processor in time     (retryable)
 │   ├── Cancelled            the run, the branch or the sample was cancelled
@@ -93,6 +94,7 @@ __all__ = [
     "NotDone",
     "PlanError",
     "ReasoningError",
+    "RecursionLimit",
     "RouteError",
     "RunBusy",
     "RunError",
@@ -270,6 +272,10 @@ class JoinUnsatisfied(RunError):
 
 class LoopLimit(RunError):
     """A bounded loop reached its bound before its condition held."""
+
+
+class RecursionLimit(RunError):
+    """A workflow would run inside itself more often than its node's `max_depth` allows."""
 
 
 class MachineBusy(RunError):

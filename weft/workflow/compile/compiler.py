@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -56,13 +57,19 @@ class Compiler:
     """
 
     def __init__(
-        self, unit: Unit, resources: Resources, digests: Digests | None, cached: Digests
+        self,
+        unit: Unit,
+        resources: Resources,
+        digests: Digests | None,
+        cached: Digests,
+        compilers: dict[Unit, Compiler] | None = None,
     ) -> None:
         self._unit = unit
+        self._compilers = {} if compilers is None else compilers  # one for each unit
+        self._compilers[unit] = self
         self._surroundings = resources, digests, cached
         self._recalls = digests is not None
         self._plans = NodePlans(unit, resources, digests, cached)
-        self._included: dict[str, Compiler] = {}
         self._levels: dict[int, LevelPlan] = {}
         self._results: dict[int, CompiledResult] = {}
 
@@ -203,20 +210,33 @@ class Compiler:
             case LoopNode():
                 return containers.loop(step, names, self.body)
             case WorkflowNode():
-                return containers.workflow(step, self._unit, self._include(step).whole)
+                return self._workflow(step, names)
             case _:
                 raise AssertionError(step.kind)
 
-    def _include(self, step: WorkflowNode) -> Compiler:
-        if step.workflow not in self._included:
-            unit = self._unit.includes[step.workflow]
-            self._included[step.workflow] = Compiler(unit, *self._surroundings)
-        return self._included[step.workflow]
+    def _workflow(self, step: WorkflowNode, names: NameBindings) -> NodeFn:
+        unit = self._unit.includes[step.workflow]
+        compiler = self._compilers.get(unit)
+        if compiler is None:
+            compiler = Compiler(unit, *self._surroundings, self._compilers)
+        whole = partial(compiler.whole, self._unit, names.depths)
+        depth = names.depths.get(unit, 0) + (unit is self._unit)
+        return containers.workflow(step, unit, whole, depth)
 
-    def whole(self, place: NodeId, inputs: Mapping[str, Any]) -> Fragment:
-        """The whole document inside `place`; its value maps output names to values."""
+    def whole(
+        self,
+        caller: Unit,
+        depths: Mapping[Unit, int],
+        place: NodeId,
+        inputs: Mapping[str, Any],
+    ) -> Fragment:
+        """The whole document inside `place`; its value maps output names to values.
+
+        `depths`: the runs of each workflow around that of `caller`.
+        """
         document = self._unit.document
-        made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs), place)
+        around = {**depths, caller: depths.get(caller, 0) + 1}
+        made, names = self.nodes(document.nodes, NameBindings.of_inputs(inputs, around), place)
         result = self._result(document, document.outputs)
         return self._with_result(made, names, result, place, "outputs")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from weft.core.errors import RecursionLimit
 from weft.core.ids import NodeId, inside
 from weft.engine import kinds
 from weft.engine.graph.node import MISSING, Expand, Inputs, Join, Node, NodeContext, NodeFn
@@ -133,13 +134,25 @@ def loop(step: LoopNode, names: NameBindings, body: MakeBody) -> NodeFn:
 
 
 def workflow(
-    step: WorkflowNode, unit: Unit, inside: Callable[[NodeId, Mapping[str, Any]], Fragment]
+    step: WorkflowNode,
+    unit: Unit,
+    inside: Callable[[NodeId, Mapping[str, Any]], Fragment],
+    depth: int,
 ) -> NodeFn:
-    """Run another document as one node; `inside` makes its nodes in a scope, from its inputs."""
+    """Run the workflow `unit` as one node; `inside` makes its nodes in a scope, from its inputs.
+
+    `depth`: how many runs of it are around this one. Raises, in the node: `RecursionLimit`.
+    """
     arguments = value_template(step.arguments)
-    included = unit.includes[step.workflow]
 
     def bindings(inputs: Inputs) -> Mapping[str, Any]:
-        return check_inputs(included.document, arguments.render(inputs))
+        if step.max_depth is not None and depth > step.max_depth:
+            raise RecursionLimit(
+                f"`{unit.document.name}` would run {depth} levels deep inside itself, and may run "
+                f"{step.max_depth} (max_depth)",
+                hint="end the recursion with `when` or a `branch`, raise `max_depth`, or give the "
+                "node a `default`",
+            )
+        return check_inputs(unit.document, arguments.render(inputs))
 
     return kinds.subgraph(inside, bindings)

@@ -126,7 +126,11 @@ def _definition(step: BaseNode, besides: frozenset[str]) -> object:
     return step.model_dump(mode="json", by_alias=True, exclude=set(besides), exclude_unset=True)
 
 
-def _declarations(step: BaseNode, unit: Unit, digests: Digests) -> Iterator[object]:
+def _declarations(
+    step: BaseNode, unit: Unit, digests: Digests, seen: set[Unit] | None = None
+) -> Iterator[object]:
+    """`seen`: the workflows that run themselves and are described already."""
+    seen = set() if seen is None else seen
     declared = _DeclarationDigests(unit, digests)
     for _, inner in walk({"": step}):
         match inner:
@@ -140,10 +144,18 @@ def _declarations(step: BaseNode, unit: Unit, digests: Digests) -> Iterator[obje
             case ReduceNode():
                 yield from declared.function(inner.reduce)
             case WorkflowNode():
-                included = unit.includes[inner.workflow]
-                yield included.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
-                for other in included.document.nodes.values():
-                    yield from _declarations(other, included, digests)
+                yield from _workflow(unit.includes[inner.workflow], digests, seen)
+
+
+def _workflow(unit: Unit, digests: Digests, seen: set[Unit]) -> Iterator[object]:
+    """An included workflow; nothing where it runs itself and is in `seen`."""
+    if unit in seen:
+        return
+    if unit.runs_itself:
+        seen.add(unit)
+    yield unit.document.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for other in unit.document.nodes.values():
+        yield from _declarations(other, unit, digests, seen)
 
 
 class _DeclarationDigests:

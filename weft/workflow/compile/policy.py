@@ -13,6 +13,7 @@ from weft.engine.graph.node import MISSING, BudgetLimit, Edge, Node, NodeCache, 
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.spec.nodes import BaseNode, ModelNode, ToolNode
 from weft.workflow.document.spec.settings import BudgetSpec, RetrySpec
+from weft.workflow.document.unit import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,21 @@ class NameBindings:
     """`inputs`: the workflow's own; `values`: those and outer items; `sources`: nodes by name.
 
     `settled`: edges show every use of the nodes around, so that a join may cancel branches that it
-    does not need.
+    does not need. `depths`: how many runs of each other workflow are around.
     """
 
     inputs: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, NodeId] = field(default_factory=dict)
     settled: bool = True
+    depths: Mapping[Unit, int] = field(default_factory=dict)
 
     @classmethod
-    def of_inputs(cls, inputs: Mapping[str, Any]) -> NameBindings:
+    def of_inputs(
+        cls, inputs: Mapping[str, Any], depths: Mapping[Unit, int] | None = None
+    ) -> NameBindings:
         """The names at the top of a workflow."""
-        return cls(inputs, inputs)
+        return cls(inputs, inputs, depths=depths or {})
 
     def of_run(self, inputs: Mapping[str, Any]) -> NameBindings:
         """The same names at the top, for a run with other inputs."""
@@ -42,7 +46,7 @@ class NameBindings:
         edges = {name: edge.source for name, edge in bindings.items() if isinstance(edge, Edge)}
         values = {name: value for name, value in bindings.items() if name not in edges}
         sources = {**self.sources, **edges} if edges else self.sources
-        return _names(self.inputs, {**self.values, **values}, sources, self.settled)
+        return _names(self.inputs, {**self.values, **values}, sources, self.settled, self.depths)
 
     def with_nodes(self, nodes: Mapping[str, NodeId], *, settled: bool) -> NameBindings:
         """These bindings with the nodes of one more level."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from weft.workflow.document import BaseNode, Block, Body, WorkflowDocument
 from weft.workflow.document.spec.document import bodies
-from weft.workflow.document.spec.nodes import BranchNode, JoinNode, ToolNode
+from weft.workflow.document.spec.nodes import BranchNode, JoinNode, ToolNode, WorkflowNode
 from weft.workflow.document.templates import inner_names, names_of
 
 LineStyle = Literal["data", "after", "fallback", "degrade"]
@@ -27,7 +27,8 @@ class ViewEdge:
 @dataclass(frozen=True, slots=True)
 class ViewNode:
     """A node. `id` is its path (`notes/draft`), `inside` the body of a map or loop, `groups` the
-    cases of a branch, `alternatives` the tools that may be called instead of its own.
+    cases of a branch, `alternatives` the tools that may be called instead of its own, `max_depth`
+    how deep a workflow may run inside itself.
     """
 
     id: str
@@ -36,6 +37,7 @@ class ViewNode:
     inside: GraphView | None = None
     groups: tuple[tuple[str, GraphView], ...] = ()
     alternatives: tuple[str, ...] = ()
+    max_depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ def _node(path: str, name: str, step: BaseNode) -> ViewNode:
     if isinstance(step, ToolNode):
         others = tuple(other.tool for other in step.alternatives)
         return ViewNode(path, name, step.kind, alternatives=others)
+    if isinstance(step, WorkflowNode):
+        return ViewNode(path, name, step.kind, max_depth=step.max_depth)
     inner = bodies(step)
     return ViewNode(path, name, step.kind, _body(inner[0].body, f"{path}/") if inner else None)
 
@@ -153,6 +157,8 @@ def _label(node: ViewNode) -> str:
     kind = _text(node.kind)
     if node.alternatives:
         kind += f"<br/>or {', '.join(map(_text, node.alternatives))}"
+    if node.max_depth is not None:
+        kind += f"<br/>at most {node.max_depth} deep"
     return kind if node.label == node.kind else f"{_text(node.label)}<br/>{kind}"
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from weft.core.errors import BuildError, SourceError, UnknownReference
 from weft.workflow.document import ToolDocument, WorkflowDocument
+from weft.workflow.document.recursion import check_recursion
 from weft.workflow.document.references import check_references
 from weft.workflow.document.source import KeyPath, SourceText, Tree, read_file, read_text
 from weft.workflow.document.source.tree import place_of, plain
@@ -29,7 +30,7 @@ def load_unit(path: Path) -> Unit:
     """The checked workflow in the file. Raises: `SourceError`."""
     source, tree = read_file(path)
     folder = path.resolve().parent
-    return _UnitLoader(folder).unit(source, tree, folder, (path.resolve(),))
+    return _UnitLoader(folder).whole(source, tree, folder, path.resolve())
 
 
 def load_tools(path: Path) -> Unit:
@@ -52,7 +53,7 @@ def load_text(text: str, file: str) -> Unit:
         folder = Path(file).resolve().parent
     except (OSError, ValueError):  # an invalid file name
         folder = Path.cwd()
-    return _UnitLoader(folder).unit(source, tree, folder, ())
+    return _UnitLoader(folder).whole(source, tree, folder, None)
 
 
 def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
@@ -72,7 +73,7 @@ def load_texts(texts: Mapping[str, str], folder: Path) -> Unit:
 
     main = root / next(iter(texts))
     source, tree = read(main)
-    return _UnitLoader(root, read).unit(source, tree, main.parent, (main,))
+    return _UnitLoader(root, read).whole(source, tree, main.parent, main)
 
 
 def parse(
@@ -96,24 +97,25 @@ class _UnitLoader:
         self._read = read
         self._units: dict[Path, Unit] = {}
 
-    def unit(self, source: SourceText, tree: Tree, folder: Path, stack: tuple[Path, ...]) -> Unit:
-        document = parse(source, tree)
-        bare = Unit(document, folder, self._root, DocumentOrigin(source, tree))
-        included = {
-            step.workflow: self._include(bare, step.workflow, (*path, "workflow"), stack)
-            for path, step in walk(document.nodes)
-            if isinstance(step, WorkflowNode)
-        }
-        unit = Unit(document, folder, self._root, bare.origin, included)
+    def whole(self, source: SourceText, tree: Tree, folder: Path, file: Path | None) -> Unit:
+        """The unit of one file, with all that it includes."""
+        unit = self._unit(source, tree, folder, file)
+        check_recursion(unit)
+        return unit
+
+    def _unit(self, source: SourceText, tree: Tree, folder: Path, file: Path | None) -> Unit:
+        included: dict[str, Unit] = {}
+        unit = Unit(parse(source, tree), folder, self._root, DocumentOrigin(source, tree), included)
+        if file is not None:
+            self._units[file] = unit  # it may include itself
+        for path, step in walk(unit.document.nodes):
+            if isinstance(step, WorkflowNode):
+                included[step.workflow] = self._include(unit, step.workflow, (*path, "workflow"))
         check_references(unit)
         return unit
 
-    def _include(self, by: Unit, name: str, path: KeyPath, stack: tuple[Path, ...]) -> Unit:
+    def _include(self, by: Unit, name: str, path: KeyPath) -> Unit:
         file = self._file(by, name, path)
-        if file in stack:
-            chain = " -> ".join(step.name for step in (*stack[stack.index(file) :], file))
-            error = BuildError(f"the workflow includes itself: {chain}", hint="use a `loop` node")
-            by.fail(error, path)
         if file in self._units:
             return self._units[file]
         if len(self._units) >= _MAX_FILES:
@@ -126,8 +128,7 @@ class _UnitLoader:
             hint = f"it is looked for in {by.folder}"
             by.fail(UnknownReference(f"there is no file {name!r}", hint=hint), path)
             raise AssertionError from error
-        self._units[file] = self.unit(source, tree, file.parent, (*stack, file))
-        return self._units[file]
+        return self._unit(source, tree, file.parent, file)
 
     def _file(self, by: Unit, name: str, path: KeyPath) -> Path:
         try:

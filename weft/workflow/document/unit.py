@@ -34,12 +34,13 @@ class UnitMemo:
     """Caches of a unit: see `weft.workflow.runtime.tools.functions` and `.compiled`.
 
     `tools`: by name, each with the function or tool it was made of. `checked`: the latest
-    `CheckedFlow`s. `templates`: its parsed templates, kept alive.
+    `CheckedFlow`s. `templates`: its parsed templates, kept alive. `runs_itself`: see `Unit`.
     """
 
     tools: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     checked: list[Any] = field(default_factory=list)
     templates: set[Template] = field(default_factory=set)
+    runs_itself: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -61,10 +62,21 @@ class Unit:
 
     def everything(self) -> list[Unit]:
         """The unit and all units that it includes, each once."""
-        units = [self]
-        for unit in units:
-            units.extend(other for other in unit.includes.values() if other not in units)
-        return units
+        units = {self: None}
+        todo = [self]
+        for unit in todo:
+            new = [other for other in unit.includes.values() if other not in units]
+            todo += dict.fromkeys(new)
+            units.update(dict.fromkeys(new))
+        return list(units)
+
+    @property
+    def runs_itself(self) -> bool:
+        """Whether it includes itself, directly or through others."""
+        if self.memo.runs_itself is None:
+            others = {unit for each in self.everything() for unit in each.includes.values()}
+            self.memo.runs_itself = self in others
+        return self.memo.runs_itself
 
     def fail(
         self,

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
-from weft.core.errors import BuildError, DuplicateName
+from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.ports import ModelClient
 from weft.workflow.document.spec.defects import first_defect
@@ -95,7 +95,7 @@ class FlowBuilder(ABC):
         self._tools: dict[str, Any] = {}
         self._functions: dict[str, Function] = {}
         self._clients: dict[str, ModelClient] = {}
-        self._flows: dict[str, Unit] = {}
+        self._flows: dict[str, Unit | FlowBuilder] = {}
         self._references = FunctionReferences(folder, self._functions)
 
     # -- calls ---------------------------------------------------------------------------------
@@ -187,14 +187,23 @@ class FlowBuilder(ABC):
         workflow: str | FlowBuilder,
         /,
         *,
+        max_depth: int | None = None,
         args: Mapping[str, object] | None = None,
         **values: object,
     ) -> Handle:
-        """Run another workflow, a file or a `Flow`; the handle's fields are its outputs."""
+        """Run another workflow, a file or a `Flow`; the handle's fields are its outputs.
+
+        With `max_depth` it may be this flow, or one that runs this flow, and may be incomplete yet:
+        it runs inside itself at most so many levels deep.
+        """
         options, named = split(values, _OPTIONS)
-        file = workflow if isinstance(workflow, str) else self._include(workflow)
-        given = {**named, **arguments_mapping(args)}
-        fields = {"workflow": file, "with": self._values(given)}
+        file = workflow
+        if not isinstance(file, str):
+            file = self._include(file, file.unit if max_depth is None else file)
+        fields: dict[str, Any] = {"workflow": file}
+        fields["with"] = self._values({**named, **arguments_mapping(args)})
+        if max_depth is not None:
+            fields["max_depth"] = max_depth
         return self._add(fields, options, Path(file.removeprefix(ONLY_PYTHON)).stem)
 
     # -- many values ---------------------------------------------------------------------------
@@ -218,11 +227,11 @@ class FlowBuilder(ABC):
         list of results. `mode` decides how many must succeed.
         """
         self._known("map", options)
-        names = parameters(body, 1, 2, "the body of a map")
+        names = self._parameters(body, "the body of a map", "index")
         fields = {
             "map": self._value(over),
             "as": names[0],
-            "do": self._body(body, [names[0], "index"][: len(names)]),
+            "do": self._body(body, names),
             **({} if width is None else {"width": width}),
             **self._join(mode, k, valid, otherwise),
         }
@@ -297,9 +306,9 @@ class FlowBuilder(ABC):
         The first value is `start`, each next one is the body's result; at most `max` times.
         """
         self._known("loop", options)
-        names = parameters(body, 1, 2, "the body of a loop")
+        names = self._parameters(body, "the body of a loop", "iteration")
         fields = {
-            "loop": self._body(body, [names[0], "iteration"][: len(names)]),
+            "loop": self._body(body, names),
             "as": names[0],
             "start": self._value(start),
             "until": self._test(until, names[0]),
@@ -326,6 +335,11 @@ class FlowBuilder(ABC):
     @abstractmethod
     def _changed(self) -> None:
         """Called after every addition."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The workflow's name."""
 
     @property
     @abstractmethod
@@ -368,16 +382,21 @@ class FlowBuilder(ABC):
         return {name: self._value(value) for name, value in values.items()}
 
     def _body(self, body: Callable[..., object], names: Sequence[str]) -> Body:
-        for name in names:
-            if name in self._level and name not in ("index", "iteration"):
-                hint = "give the parameter of the function another name"
-                raise DuplicateName(f"`{name}` is the name of something around it", hint=hint)
         outer, self._level = self._level, FlowScope(self._level, names)
         try:
             result = body(*(Handle(name, self) for name in names))
             return self._level.body(result, self._value)
         finally:
+            outer.inner |= {*names, *self._level.nodes, *self._level.inner}
             self._level = outer
+
+    def _parameters(self, body: Callable[..., object], what: str, number: str) -> list[str]:
+        """The names inside a body, called like its parameters: the item, and maybe the number.
+
+        As in Python, a parameter may be called like something around it: then it gets a number.
+        """
+        names = parameters(body, 1, 2, what)
+        return [free_name(names[0], self._level), number][: len(names)]
 
     def _case(self, case: object) -> Body:
         if isinstance(case, Expression) or not callable(case):
@@ -417,12 +436,11 @@ class FlowBuilder(ABC):
         self._tools[name] = reference
         return name
 
-    def _include(self, flow: FlowBuilder) -> str:
-        """A reference to another flow as it is now; later additions to it have no effect here."""
-        unit = flow.unit
-        taken = {key: other for key, other in self._flows.items() if other is not unit}
-        reference = free_name(f"{ONLY_PYTHON}{unit.document.name}", taken)
-        self._flows[reference] = unit
+    def _include(self, flow: FlowBuilder, part: Unit | FlowBuilder) -> str:
+        """A reference to another flow: as it is now, its unit, or as it will be, itself."""
+        taken = {key: other for key, other in self._flows.items() if other is not part}
+        reference = free_name(f"{ONLY_PYTHON}{flow.name}", taken)
+        self._flows[reference] = part
         return reference
 
     def _reference(self, function: str | Function, *, as_tool: bool = False) -> str:

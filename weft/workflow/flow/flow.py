@@ -18,6 +18,7 @@ from weft.durability.calls import Confirmation
 from weft.workflow.document import NodeSpec, WorkflowDocument
 from weft.workflow.document.inputs import coerce_inputs
 from weft.workflow.document.loader import load_text, load_unit
+from weft.workflow.document.recursion import check_recursion
 from weft.workflow.document.references import check_references
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import first_defect
@@ -84,6 +85,8 @@ class Flow(FlowBuilder):
         self._origin: DocumentOrigin | None = None
         self._root = self._folder
         self._unit: Unit | None = None
+        self._changes = 0
+        self._parts: dict[Flow, int] = {}  # the flows in `_unit`, each with its changes then
         for model, declared in (models or {}).items():
             self._declare_model(model, declared)
         for tool, use in (tools or {}).items():
@@ -153,7 +156,7 @@ class Flow(FlowBuilder):
     @property
     def unit(self) -> Unit:
         """The document with its surroundings. Raises: `BuildError` when it is not valid."""
-        if self._unit is None:
+        if self._unit is None or self._parts != _changes_of(self._parts):
             self._unit = self._assembled()
         return self._unit
 
@@ -331,6 +334,7 @@ class Flow(FlowBuilder):
 
     def _changed(self) -> None:
         self._unit = None
+        self._changes += 1
 
     def _declare_model(self, name: str, declared: Any) -> None:
         if isinstance(declared, (str, Mapping)):
@@ -340,6 +344,41 @@ class Flow(FlowBuilder):
         self._models[name] = {"use": f"{ONLY_PYTHON}client", "model": declared.model}
 
     def _assembled(self) -> Unit:
+        units: dict[Flow, Unit] = {}
+        self._assemble(units)
+        for unit in units.values():
+            check_references(unit)
+        check_recursion(units[self])
+        self._parts = _changes_of(units)
+        return units[self]
+
+    def _assemble(self, units: dict[Flow, Unit]) -> Unit:
+        """Add the unit of this flow, and those of the flows that it runs recursively."""
+        included: dict[str, Unit] = {}
+        unit = units[self] = Unit(
+            self._document(),
+            self._folder,
+            self._root,
+            self._origin,
+            included,
+            dict(self._functions),
+            dict(self._clients),
+        )
+        for _, step in walk(unit.document.nodes):
+            if isinstance(step, WorkflowNode) and step.workflow not in included:
+                included[step.workflow] = self._part(step.workflow, units)
+        return unit
+
+    def _part(self, name: str, units: dict[Flow, Unit]) -> Unit:
+        part = self._flows.get(name)
+        if part is None:
+            return load_unit(self._folder / name)
+        if isinstance(part, Unit):
+            return part
+        assert isinstance(part, Flow)
+        return units[part] if part in units else part._assemble(units)  # noqa: SLF001 - a `Flow`, too
+
+    def _document(self) -> WorkflowDocument:
         raw: dict[str, Any] = {
             "name": self._name,
             "description": self._description,
@@ -352,26 +391,15 @@ class Flow(FlowBuilder):
         }
         raw = {key: value for key, value in raw.items() if value or key in ("nodes", "outputs")}
         try:
-            document = WorkflowDocument.model_validate(raw)
+            return WorkflowDocument.model_validate(raw)
         except ValidationError as error:
             defect = first_defect(error, raw)
             raise BuildError(defect.message, hint=defect.hint) from error
-        unit = Unit(
-            document,
-            self._folder,
-            self._root,
-            self._origin,
-            self._included(document),
-            dict(self._functions),
-            dict(self._clients),
-        )
-        check_references(unit)
-        return unit
 
-    def _included(self, document: WorkflowDocument) -> dict[str, Unit]:
-        files = {s.workflow for _, s in walk(document.nodes) if isinstance(s, WorkflowNode)}
-        read = {file: load_unit(self._folder / file) for file in sorted(files - self._flows.keys())}
-        return {**self._flows, **read}
+
+def _changes_of(flows: Iterable[Flow]) -> dict[Flow, int]:
+    """How often each of `flows` has been changed."""
+    return {flow: flow._changes for flow in flows}  # noqa: SLF001 - a `Flow`
 
 
 _SETTINGS = frozenset(FlowSettings.__annotations__)

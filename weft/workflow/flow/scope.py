@@ -18,12 +18,16 @@ from weft.workflow.flow.handle import Expression
 
 
 class FlowScope:
-    """Nodes by name. `bound`: names other than nodes that exist in the scope."""
+    """Nodes by name. `bound`: names other than nodes that exist in the scope.
+
+    `inner`: the names in bodies of its nodes, which a later node of the scope must not take.
+    """
 
     def __init__(self, outer: FlowScope | None = None, bound: Iterable[str] = ()) -> None:
         self.outer = outer
         self.bound = set(bound)
         self.nodes: dict[str, BaseNode] = {}
+        self.inner: set[str] = set()
         self._numbers: dict[str, int] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -33,7 +37,7 @@ class FlowScope:
     def claim(self, wanted: str | None, otherwise: str) -> str:
         """A name for a new node: `wanted`, or like `otherwise`. Raises: `DuplicateName`."""
         if wanted is None:
-            name = free_name(otherwise, self, self.number(otherwise))
+            name = free_name(otherwise, _Taken(self), self.number(otherwise))
             if name != otherwise:
                 self._numbers[otherwise] = int(name.rpartition("_")[2])
             return name
@@ -60,6 +64,16 @@ class FlowScope:
             if value == f"{{{{ {name} }}}}":
                 return step  # type: ignore[return-value]
         return Block.model_validate({"nodes": self.nodes, "result": value})
+
+
+class _Taken:
+    """The names that a new node of a scope cannot have."""
+
+    def __init__(self, scope: FlowScope) -> None:
+        self._scope = scope
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._scope.inner or name in self._scope
 
 
 def parameters(function: Callable[..., Any], least: int, most: int, what: str) -> list[str]:

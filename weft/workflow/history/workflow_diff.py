@@ -91,8 +91,9 @@ def diff_workflow(
     counts = Counter[str]()
     for node, number in finished.items():
         counts[stem(node)] += number
-    before = dict(_nodes(then, RecordedDigests(header)))
-    after = dict(_nodes(unit, digests))
+    ran = frozenset(label for node in (*counts, *map(stem, acted or {})) for label in _path(node))
+    before = dict(_NodeDescriber(RecordedDigests(header), ran).nodes(then))
+    after = dict(_NodeDescriber(digests, ran).nodes(unit))
     effects = Counter[str]()
     patterns: dict[str, str] = {}
     for node, number in (acted or {}).items():
@@ -115,36 +116,59 @@ class _DocumentNode:
     needs: frozenset[str]
 
 
-def _nodes(unit: Unit, digests: Digests, prefix: str = "") -> Iterator[tuple[str, _DocumentNode]]:
-    """The nodes of a workflow, of bodies and included files too, labelled like their ids."""
-    yield from _level(unit.document.nodes, unit, digests, prefix, {})
+def _path(node: str) -> Iterator[str]:
+    """A node and all that it is inside of."""
+    steps = node.split("/")
+    return ("/".join(steps[:depth]) for depth in range(1, len(steps) + 1))
 
 
-def _level(
-    steps: Mapping[str, BaseNode],
-    unit: Unit,
-    digests: Digests,
-    prefix: str,
-    around: Mapping[str, str],
-) -> Iterator[tuple[str, _DocumentNode]]:
-    names = {**around, **{name: prefix + name for name in steps}}
-    for name, step in steps.items():
-        yield from _one(prefix + name, step, unit, digests, names)
+class _NodeDescriber:
+    """The nodes of a workflow, of bodies and included files too, labelled like their ids.
 
+    `ran`: labels of nodes that ran. Where a workflow runs itself, only those are followed.
+    """
 
-def _one(
-    label: str, step: BaseNode, unit: Unit, digests: Digests, names: Mapping[str, str]
-) -> Iterator[tuple[str, _DocumentNode]]:
-    used = all_names(step) | {name for name in (step.fallback, step.degrade) if name}
-    needs = frozenset(names[name] for name in used if name in names and names[name] != label)
-    yield label, _DocumentNode(identity_of(step, unit, digests), needs)
-    cases = [inside.path[-1] for inside in bodies(step) if inside.path[-1] != "default"]
-    for inside in bodies(step):
-        if isinstance(inside.body, Block):
-            case = _case(inside.path, cases)
-            yield from _level(inside.body.nodes, unit, digests, f"{label}/{case}", names)
-    if isinstance(step, WorkflowNode):
-        yield from _nodes(unit.includes[step.workflow], digests, f"{label}/")
+    def __init__(self, digests: Digests, ran: frozenset[str]) -> None:
+        self._digests = digests
+        self._ran = ran
+        self._identities: dict[int, str] = {}  # by the node's `id`; units keep nodes alive
+
+    def nodes(
+        self, unit: Unit, prefix: str = "", around: tuple[Unit, ...] = ()
+    ) -> Iterator[tuple[str, _DocumentNode]]:
+        """The nodes of `unit`, which is inside of `around`."""
+        if unit not in around or prefix.removesuffix("/") in self._ran:
+            yield from self._level(unit.document.nodes, prefix, {}, (*around, unit))
+
+    def _level(
+        self,
+        steps: Mapping[str, BaseNode],
+        prefix: str,
+        names: Mapping[str, str],
+        around: tuple[Unit, ...],
+    ) -> Iterator[tuple[str, _DocumentNode]]:
+        names = {**names, **{name: prefix + name for name in steps}}
+        for name, step in steps.items():
+            yield from self._one(prefix + name, step, names, around)
+
+    def _one(
+        self, label: str, step: BaseNode, names: Mapping[str, str], around: tuple[Unit, ...]
+    ) -> Iterator[tuple[str, _DocumentNode]]:
+        used = all_names(step) | {name for name in (step.fallback, step.degrade) if name}
+        needs = frozenset(names[name] for name in used if name in names and names[name] != label)
+        yield label, _DocumentNode(self._identity(step, around[-1]), needs)
+        cases = [inside.path[-1] for inside in bodies(step) if inside.path[-1] != "default"]
+        for inside in bodies(step):
+            if isinstance(inside.body, Block):
+                case = _case(inside.path, cases)
+                yield from self._level(inside.body.nodes, f"{label}/{case}", names, around)
+        if isinstance(step, WorkflowNode):
+            yield from self.nodes(around[-1].includes[step.workflow], f"{label}/", around)
+
+    def _identity(self, step: BaseNode, unit: Unit) -> str:
+        if id(step) not in self._identities:
+            self._identities[id(step)] = identity_of(step, unit, self._digests)
+        return self._identities[id(step)]
 
 
 def _case(path: tuple[str | int, ...], cases: list[str | int]) -> str:

@@ -73,6 +73,8 @@ class TypeChecker:
         self._tools = tools
         self._types: dict[KeyPath, JsonSchema | None] = {}
         self._others = {} if others is None else others
+        self._others[unit] = self
+        self._outputs: JsonSchema | None = None
         self._checked = False
 
     def check(self) -> None:
@@ -93,8 +95,17 @@ class TypeChecker:
                 self._check_paths(use, ("outputs", name), scope)
 
     def outputs(self) -> JsonSchema:
-        """The schema of the mapping of all outputs."""
-        return infer(value_template(self._unit.document.outputs), self._top().look) or {}
+        """The schema of the mapping of all outputs.
+
+        Where the workflow runs itself, only the names of outputs are known inside at first.
+        """
+        if self._outputs is None:
+            outputs = self._unit.document.outputs
+            self._outputs = infer(value_template(outputs), _unknown)
+            self._outputs = infer(value_template(outputs), self._top().look) or {}
+            if self._unit.runs_itself:
+                self._types.clear()
+        return self._outputs or {}
 
     # -- scopes --------------------------------------------------------------------------------
 
@@ -312,6 +323,10 @@ def _sources_first(nodes: Mapping[str, NodeSpec]) -> Iterable[str]:
 
 def _choices(step: ToolNode) -> range:
     return range(len(step.alternatives) + 1)
+
+
+def _unknown(_: str) -> None:
+    """The type of any name where none is known yet."""
 
 
 def _always(schema: JsonSchema | None) -> Callable[[], JsonSchema | None]:

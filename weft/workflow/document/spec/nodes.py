@@ -94,6 +94,8 @@ Alternative = Annotated[AlternativeSpec, expands("tool", str | AlternativeSpec),
 
 
 Arguments = dict[str, Value]
+MAX_DEPTH = 1000
+"""The deepest recursion of a workflow that a node may allow."""
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
@@ -249,6 +251,9 @@ class WorkflowNode(BaseNode):
 
     workflow: str = Field(description="The file, beside or below this one.", min_length=1)
     arguments: Arguments = optional_mapping("Its inputs, by name.", alias="with")
+    max_depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] | None = optional(
+        "The workflow may run itself, directly or through others, so many levels deep."
+    )
 
 
 class AskNode(BaseNode):
