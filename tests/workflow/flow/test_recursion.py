@@ -161,7 +161,7 @@ def test_without_a_bound_the_circle_is_refused_with_the_remedy(tmp_path: Path) -
     other.output(x=other.workflow(flow, max_depth=2))
     flow.output(x=flow.value(1))
     flow.check()
-    with pytest.raises(BuildError, match="at least 1|greater than or equal to 1"):
+    with pytest.raises(BuildError, match="greater than or equal to 1"):
         flow.workflow(flow, max_depth=0)
 
 
