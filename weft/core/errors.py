@@ -55,7 +55,6 @@ WeftError                    stage, node, retryable, hint
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -467,19 +466,3 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
         return "its message cannot be read"
-
-
-def error_of_failure(failure: Failure) -> WeftError:
-    """The exception that `failure` describes: its class, message, hint and `retryable`."""
-    kind = next((each for each in _tree(WeftError) if each.__name__ == failure.error), WeftError)
-    if kind is InternalError:
-        return InternalError(failure.message)
-    error = kind(failure.message, hint=failure.hint)
-    error.retryable = failure.retryable
-    return error
-
-
-def _tree(kind: type[WeftError]) -> Iterator[type[WeftError]]:
-    yield kind
-    for each in kind.__subclasses__():
-        yield from _tree(each)

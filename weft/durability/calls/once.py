@@ -16,10 +16,10 @@ from weft.core.errors import (
     ToolArgumentError,
     ToolNotFound,
     ToolResultError,
-    error_of_failure,
 )
 from weft.core.ids import NodeId, in_any_attempt
 from weft.core.ports.journal import Record
+from weft.core.recorded_errors import error_of_failure
 from weft.core.redaction import Redactor
 from weft.core.values import JsonSchema
 from weft.durability.calls.history import Confirmation, OnceMemory, RecordedCall

@@ -6,14 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
-from weft.core.errors import (
-    CassetteMiss,
-    Failure,
-    ModelError,
-    ModelOverloaded,
-    WeftError,
-    error_of_failure,
-)
+from weft.core.errors import CassetteMiss, Failure, ModelError, ModelOverloaded, WeftError
 from weft.core.ports import (
     Capabilities,
     Clock,
@@ -23,6 +16,7 @@ from weft.core.ports import (
     Tokenizing,
     Warmable,
 )
+from weft.core.recorded_errors import error_of_failure
 from weft.core.values import Message, ToolSpec
 from weft.durability.calls.cassette import Cassette
 from weft.durability.calls.history import RecordedCall, with_ports

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from weft.core.errors import InternalError, RunError, error_of_failure
+from weft.core.errors import InternalError, RunError
 from weft.core.events import Event, HumanAsked, JoinMode, Listener, NodeFinished
 from weft.core.ids import NodeId, attempt
+from weft.core.recorded_errors import error_of_failure
 from weft.core.values import Usage
 from weft.durability.simulate.change import Change, SimulatedTimes
 from weft.durability.simulate.machine import MachineModel, Processor
