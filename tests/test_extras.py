@@ -63,7 +63,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("run", "plain.yaml", "--run-id", "b"): (0, "succeeded"),
     ("run", "local.yaml"): (1, "weft model pull"),
     ("run", "here.yaml"): (1, _LOCAL),
-    ("run", "own.yaml"): (1, _LOCAL),
+    ("run", "own.yaml"): (1, "weft-weights is missing"),
     ("run", "remote.yaml"): (1, "cannot connect"),
     ("runs",): (0, "succeeded"),
     ("runs", "show", "a"): (0, "plain"),
