@@ -61,7 +61,7 @@ _BARE: dict[tuple[str, ...], tuple[int, str]] = {
     ("check", "decoded.yaml"): (2, _LOCAL),
     ("run", "plain.yaml", "--run-id", "a"): (0, "succeeded"),
     ("run", "plain.yaml", "--run-id", "b"): (0, "succeeded"),
-    ("run", "local.yaml"): (1, "weft model pull"),
+    ("run", "local.yaml"): (1, "[local]"),
     ("run", "here.yaml"): (1, _LOCAL),
     ("run", "own.yaml"): (1, "weft-weights is missing"),
     ("run", "remote.yaml"): (1, "cannot connect"),

@@ -14,7 +14,10 @@ from weft.serving.doctor.engine import (
     check_gateway,
     check_local,
     check_mcp,
+    check_otel,
     check_plugin,
+    check_png,
+    check_postgres,
     check_ray,
     check_weights,
 )
@@ -46,6 +49,9 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     check_gateway,
     check_mcp,
     check_ray,
+    check_postgres,
+    check_otel,
+    check_png,
 )
 
 

@@ -107,6 +107,22 @@ def check_ray() -> Check:
     return _extra("ray", ("ray",), "one server over several machines with GPUs")
 
 
+def check_postgres() -> Check:
+    """Whether runs can be recorded on a PostgreSQL server."""
+    return _extra("postgres", ("psycopg", "psycopg_pool"), "a journal on a PostgreSQL server")
+
+
+def check_otel() -> Check:
+    """Whether spans can be sent to a collector."""
+    packages = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    return _extra("otel", packages, "spans for OpenTelemetry")
+
+
+def check_png() -> Check:
+    """Whether graphs can be drawn as PNG."""
+    return _extra("png", ("PIL",), "graphs as PNG")
+
+
 def check_weights() -> Check:
     """The models in the models folder."""
     names = [f"{model.name} ({model.size / 1e6:,.0f} MB)" for model in installed()]
@@ -115,8 +131,15 @@ def check_weights() -> Check:
     return Check("weights", "missing", "no model is here", "weft model list, weft model pull NAME")
 
 
+def _importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
+
+
 def _extra(name: str, packages: Sequence[str], what: str, *, serves: bool = False) -> Check:
-    lacking = [distribution_of(each) for each in packages if find_spec(each) is None]
+    lacking = [distribution_of(each) for each in packages if not _importable(each)]
     if lacking:
         found = f"{what}: needs {', '.join(lacking)}"
         return Check(f"extra {name}", "missing", found, f"pip install 'weft[{name}]'")

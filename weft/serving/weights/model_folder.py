@@ -11,6 +11,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from weft.core.errors import CapabilityError, ModelNotFound
+from weft.core.extras import advice
 from weft.decoding.shipped_weights import shipped_weights
 from weft.serving.weights.catalogue import CATALOGUE, sha256_of
 
@@ -157,8 +158,9 @@ def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) ->
     if name in own:
         return own[name]
     if name in CATALOGUE:
+        first = f"{advice('weft_weights')}, then " if missing_weights() else ""
         raise ModelNotFound(
-            f"the weights of {name} are not on this machine", hint=f"weft model pull {name}"
+            f"the weights of {name} are not on this machine", hint=f"{first}weft model pull {name}"
         )
     names = ", ".join(sorted({*models, *CATALOGUE, *own}))
     remark = missing_weights()
