@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from weft.reasoning.options import ThinkOptions
     from weft.reasoning.question import Document, Question
     from weft.reasoning.thought import Thought
-    from weft.workflow import Flow, FlowResult, FlowRun, json_schema, load, loads
+    from weft.workflow import Flow, FlowResult, FlowRun, json_schema, literal, load, loads
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
     from weft.workflow.history.simulation import advise, simulate
@@ -65,7 +65,7 @@ _NAMES = {
     "weft.reasoning.options": "ThinkOptions",
     "weft.reasoning.question": "Document Question",
     "weft.reasoning.thought": "Thought",
-    "weft.workflow": "Flow FlowResult FlowRun json_schema load loads",
+    "weft.workflow": "Flow FlowResult FlowRun json_schema literal load loads",
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
     "weft.workflow.history.simulation": "advise simulate",
@@ -112,6 +112,7 @@ __all__ = [
     "ask_sync",
     "idempotency_key",
     "json_schema",
+    "literal",
     "load",
     "loads",
     "open_journal",

@@ -20,6 +20,7 @@ from weft.workflow.document.spec.fields import free_name
 from weft.workflow.document.spec.nodes import KINDS, BaseNode, Body, NodeSpec
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
 from weft.workflow.flow.handle import Expression, Handle, source_of
+from weft.workflow.flow.positional_call import with_names
 from weft.workflow.flow.python_values import (
     Function,
     FunctionReferences,
@@ -136,6 +137,9 @@ class FlowBuilder(ABC):
     ) -> Handle:
         """Call a plain function, sync or async. Values are passed as they are."""
         options, named = split(values, _OPTIONS)
+        if callable(function) and arguments:
+            function, by_position = with_names(function, arguments)
+            named, arguments = {**by_position, **named}, () if by_position else arguments
         given = arguments_of("flow.call", function, arguments, args, named, _OPTIONS)
         reference = self._reference(function)
         fields = {"call": reference, "with": self._values(given)}

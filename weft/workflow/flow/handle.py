@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from weft.core.errors import BuildError
 from weft.core.ids import is_name
 
 _USE = "it has a value only in a run"
@@ -87,12 +88,28 @@ class Handle(Expression):
             raise AttributeError(name)
         return Handle(f"{self._source}.{name}", self._owner)
 
-    def __getitem__(self, key: str | int) -> Handle:
+    def __getitem__(self, key: str | int | slice | Expression) -> Handle:
+        if isinstance(key, (Expression, slice)):
+            return Handle(f"{self._source}[{self._key(key)}]", self._owner)
         if isinstance(key, str) and is_name(key):
             return Handle(f"{self._source}.{key}", self._owner)
         if isinstance(key, (str, int)):
             return Handle(f"{self._source}[{key!r}]", self._owner)
-        raise TypeError(f"{self!r} takes a name or a number, not {key!r}")
+        raise TypeError(f"{self!r} takes a name, a number or a handle, not {key!r}")
+
+    def _key(self, key: slice | Expression | int | None) -> str:
+        """An index that is known only in a run, or a slice, as a template writes it."""
+        if isinstance(key, slice):
+            ends = (key.start, key.stop) if key.step is None else (key.start, key.stop, key.step)
+            return ":".join("" if end is None else self._key(end) for end in ends)
+        if isinstance(key, Expression) and owner_of(key) is not self._owner:
+            raise BuildError(
+                f"{key!r} belongs to another flow",
+                hint="use the handles of one flow; run the other one with `flow.workflow(...)`",
+            )
+        if not isinstance(key, (Expression, int)):
+            raise TypeError(f"{self!r} takes whole numbers and handles in a slice, not {key!r}")
+        return _operand(key)
 
 
 def source_of(expression: Expression) -> str:

@@ -211,7 +211,11 @@ def document_value(value: object, owner: object) -> Any:
 
 
 def literal(text: str) -> str:
-    """`text` as a template that renders exactly `text`, whatever braces it contains."""
+    """`text` as a template that renders exactly `text`, whatever braces it contains.
+
+    `flow.model("m", f"{literal(source)}: what does {name} do?")`; in a file, write
+    `{% raw %}...{% endraw %}`.
+    """
     if not any(mark in text for mark in ("{{", "{%", "{#")):
         return text
     return f"{{{{ {text!r} }}}}"

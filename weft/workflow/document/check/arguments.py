@@ -222,6 +222,12 @@ def check_call(
     for name in by_name:
         if parameters[name].default is inspect.Parameter.empty and name not in given:
             _missing(unit, what, name, list(given), node)
+    only = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_ONLY]
+    for parameter in only[first:]:
+        if parameter.default is inspect.Parameter.empty:
+            hint = "in Python give it by position: flow.call(function, value)"
+            error = TypeMismatch(f"{what} needs `{parameter.name}`", hint=hint)
+            unit.fail(error, node)
 
 
 _BY_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
