@@ -17,7 +17,7 @@ from weft.cli.exit_code import ExitCode
 from weft.cli.text import clean, json_text
 from weft.core.errors import BuildError, InternalError, SourceError, SpecError, WeftError
 from weft.core.extras import extra_with, missing
-from weft.core.redaction import hidden, know_secrets
+from weft.core.redaction import know_secrets
 
 MEANINGS = {
     ExitCode.SUCCEEDED: "succeeded",
@@ -59,10 +59,15 @@ def report_errors(*, debug: bool, as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Exception as raised:  # noqa: BLE001 - every error is reported
         if debug:
-            sys.stderr.write(hidden("".join(traceback.format_exception(raised))))
+            print_traceback(raised)
         error = _as_weft_error(raised)
         print_error(error, as_json)
         raise typer.Exit(code_of(error)) from None
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback to stderr, with those of its causes; without secrets or sequences."""
+    sys.stderr.write(clean("".join(traceback.format_exception(error))))
 
 
 def _as_weft_error(raised: Exception) -> WeftError:

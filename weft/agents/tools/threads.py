@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from weft.agents.tools.problem import as_tool_error
 from weft.core.errors import BuildError, ToolLimitError, WeftError
 from weft.engine.runner.meter import COMPUTED
+from weft.engine.scheduler.effects import EFFECTS
 
 VARIABLE: Final = "WEFT_THREADS"
 """The environment variable with the limit of concurrent threads."""
@@ -133,9 +134,16 @@ async def in_new_thread(function: Callable[[], T], name: str) -> T:
         with suppress(RuntimeError):  # the loop has closed
             loop.call_soon_threadsafe(settle, failure, value, time.thread_time())
 
+    thread = threading.Thread(target=work, name=f"weft-{name}", daemon=True)
     try:
-        threading.Thread(target=work, name=f"weft-{name}", daemon=True).start()
+        thread.start()
     except RuntimeError as error:
         hint = f"let fewer run at once: a smaller {VARIABLE}, or a limit for the tool"
         raise ToolLimitError(f"{name}: {error}", hint=hint, retryable=True) from error
-    return await ended
+    try:
+        return await ended
+    except asyncio.CancelledError:
+        if (scope := EFFECTS.get()) is not None:
+            # The run's result names it if it still works then.
+            scope.ledger.abandon(scope.node, thread.is_alive)
+        raise

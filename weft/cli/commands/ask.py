@@ -140,6 +140,7 @@ def ask(
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
+            debug=debug,
             events=events,
             timeline=timeline,
             concurrency=concurrency,

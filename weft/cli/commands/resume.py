@@ -88,6 +88,7 @@ def resume(
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
+            debug=debug,
             events=events,
             timeline=timeline,
             answers=answers,

@@ -100,6 +100,7 @@ def run(
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
+            debug=debug,
             events=events,
             timeline=timeline,
             concurrency=concurrency,

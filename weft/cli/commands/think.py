@@ -155,6 +155,7 @@ def think(
         command = CommandOptions(
             as_json=as_json,
             quiet=quiet,
+            debug=debug,
             events=events,
             timeline=timeline,
             concurrency=concurrency,

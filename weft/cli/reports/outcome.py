@@ -111,14 +111,19 @@ def print_headline(console: Console, trace: Trace, left: str | None = None) -> N
     line = Text(clean(trace.flow) + " ", "bold")
     line.append(words, _STYLES.get(status, "")).append(took)
     console.print(line)
-    for reason in trace.reasons[:_MOST_REASONS]:
-        console.print("  " + one_line(reason, 300))
-    if len(trace.reasons) > _MOST_REASONS:
-        console.print(f"  and {len(trace.reasons) - _MOST_REASONS} more reasons")
+    print_reasons(console, trace)
     if trace.leaked:
         names = clean(listing(trace.leaked))
         console.print(f"  did not stop when cancelled: {names}", style="bold yellow")
     console.print()
+
+
+def print_reasons(console: Console, trace: Trace) -> None:
+    """Print why the run did not succeed, the first reasons, one a line."""
+    for reason in trace.reasons[:_MOST_REASONS]:
+        console.print("  " + one_line(reason, 300), soft_wrap=not console.is_terminal)
+    if len(trace.reasons) > _MOST_REASONS:
+        console.print(f"  and {len(trace.reasons) - _MOST_REASONS} more reasons")
 
 
 def print_outcomes(console: Console, outcome_rows: Sequence[OutcomeRow]) -> None:

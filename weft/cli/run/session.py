@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft.cli import console
 from weft.cli.console import interrupts, leave_at_once, stdout_reserved
+from weft.cli.errors import print_traceback
 from weft.cli.exit_code import ExitCode
 from weft.cli.files import check_writable, events_file, writing
 from weft.cli.journal import journal_at, run_reference
@@ -53,7 +54,7 @@ class CommandOptions:
     `silent`: progress is shown, but nothing is printed afterwards unless the run failed.
     `print_streams`: text of models is printed as they write it. `decode`: the default decoder of
     models in this process. `journal`: where the run is recorded, `run`: its id. `metrics_port`:
-    where metrics are served; 0 takes a free port.
+    where metrics are served; 0 takes a free port. `debug`: failures are printed with tracebacks.
     """
 
     as_json: bool = False
@@ -72,6 +73,7 @@ class CommandOptions:
     durability: Durability | None = None
     run: str | None = None
     metrics_port: int | None = None
+    debug: bool = False
 
 
 class PreparedRun(AnswerableRun, Protocol):
@@ -339,11 +341,16 @@ class Session:
             )
             sys.stdout.write(text + "\n")
         elif self._command.quiet:
-            from weft.cli.reports.outcome import print_outputs
+            from weft.cli.reports.outcome import print_outputs, print_reasons
 
             print_outputs(console.stdout(), result.outputs, result.missing)
+            if code is not ExitCode.SUCCEEDED:
+                print_reasons(console.stderr(), self._trace)
         else:
             self._print_report(console.stdout(), result)
+        if self._command.debug:
+            for error in result.errors.values():
+                print_traceback(error)
         for node in self._questions.unused():
             self._warn(f"no node asked for the answer to {node}")
 

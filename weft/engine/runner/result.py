@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from weft.core.errors import Failure, UnknownReference
+from weft.core.errors import Failure, UnknownReference, WeftError, error_of_failure
 from weft.core.events import SUBSTITUTES, Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
 from weft.core.values import Usage
@@ -94,7 +94,8 @@ class RunResult:
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
     code did not react to its cancellation within the grace period, `missed` those whose failure, or
     cancellation by name, the run did not absorb. `unsettled`: calls that must not be repeated and
-    that a person has to judge, also of nodes that were replaced.
+    that a person has to judge, also of nodes that were replaced. `errors`: the exception of each
+    node that failed, also of replaced ones; its `__cause__` is what the node's own code raised.
     """
 
     run: RunId
@@ -106,6 +107,7 @@ class RunResult:
     leaked: tuple[NodeId, ...] = field(default=())
     missed: tuple[NodeId, ...] = ()
     unsettled: tuple[UnsettledEffect, ...] = ()
+    errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, node: str) -> object:
         """The value of `node`. Raises `UnknownReference` when it has none, saying why."""
@@ -197,8 +199,10 @@ def conclude(
     wall_s: float,
     leaked: tuple[NodeId, ...],
     unsettled: tuple[UnsettledEffect, ...] = (),
+    *,
+    errors: Mapping[NodeId, WeftError],
 ) -> RunResult:
-    """The result of the run that `scheduler` has ended."""
+    """The result of the run that `scheduler` has ended; `errors` are the last that nodes raised."""
     states = scheduler.states
     status, reasons, missed = verdict(states, keep, scheduler.ended_by)
     reasons = [*scheduler.reasons, *reasons, *map(str, unsettled), *complaints]
@@ -207,4 +211,23 @@ def conclude(
     ended = {node: state.outcome for node, state in states.items() if state.outcome is not None}
     unique = tuple(dict.fromkeys(reasons))
     usage = scheduler.usage
-    return RunResult(run, status, ended, usage, wall_s, unique, leaked, tuple(missed), unsettled)
+    failed = errors_of(ended, errors)
+    missing = tuple(missed)
+    return RunResult(run, status, ended, usage, wall_s, unique, leaked, missing, unsettled, failed)
+
+
+def errors_of(
+    outcomes: Mapping[NodeId, Outcome], raised: Mapping[NodeId, WeftError]
+) -> dict[NodeId, WeftError]:
+    """The error of every node that failed: the exception that it raised, if that is its failure."""
+    errors = {}
+    for node, outcome in outcomes.items():
+        failure = outcome.failure
+        if failure is None or not (outcome.status == "failed" or outcome.via in SUBSTITUTES):
+            continue
+        error = raised.get(node)
+        if error is None or error.failure() != failure:
+            error = error_of_failure(failure)
+            error.node = node
+        errors[node] = error
+    return errors

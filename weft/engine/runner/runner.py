@@ -12,7 +12,14 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
-from weft.core.errors import Failure, InternalError, NodeFailed, UnknownReference, convert
+from weft.core.errors import (
+    Failure,
+    InternalError,
+    NodeFailed,
+    UnknownReference,
+    WeftError,
+    convert,
+)
 from weft.core.events import (
     CacheMissed,
     Event,
@@ -103,6 +110,7 @@ class Run(RunHost):
         self._tasks: dict[NodeState, asyncio.Task[None]] = {}
         self._cancelling = CancellingTasks()
         self._timers = Timers(self._clock, self._signal)
+        self._errors: dict[NodeId, WeftError] = {}
         self._begun = False
         self._started_s = 0.0
 
@@ -285,7 +293,8 @@ class Run(RunHost):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it raises is its outcome
-            signal = Raised(state, epoch, convert(error, state.node.id))
+            raised = self._errors[state.node.id] = convert(error, state.node.id)
+            signal = Raised(state, epoch, raised)
         else:
             signal = Returned(state, epoch, value)
         if state.epoch == epoch and self._tasks.pop(state, None) is not None:
@@ -383,13 +392,13 @@ class Run(RunHost):
             await self._recorder.flush()
 
     def _conclude(self) -> RunResult:
-        leaked = self._cancelling.give_up()
+        leaked = tuple(sorted({*self._cancelling.give_up(), *self._effects.abandoned}))
         complaints = self._listeners.complaints
         if self._recorder is not None and self._recorder.lost is not None:
             complaints.append(self._recorder.lost.message)
         keep = self._graph.keep
         ended = (complaints, self.elapsed_s, leaked, self._effects.unsettled)
-        end = conclude(self.id, self._scheduler, keep, *ended)
+        end = conclude(self.id, self._scheduler, keep, *ended, errors=self._errors)
         summary = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
         self.emit(RunFinished(*summary))
         self._listeners.close()  # leaked code is not listened to any more

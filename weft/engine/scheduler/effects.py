@@ -6,7 +6,7 @@ Also the call site of the running code, for its calls to the outside.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -79,6 +79,16 @@ class EffectLedger:
         self._number = len(self._calls)
         self._earlier = frozenset(map(in_any_attempt, earlier))
         self._undecided = tuple(in_any_attempt(call.node) for call in self._calls.values())
+        self._abandoned: list[tuple[NodeId, Callable[[], bool]]] = []
+
+    def abandon(self, node: NodeId, works: Callable[[], bool]) -> None:
+        """Note code of `node` that nothing waits for any more; `works` says whether it goes on."""
+        self._abandoned.append((node, works))
+
+    @property
+    def abandoned(self) -> tuple[NodeId, ...]:
+        """The nodes whose abandoned code still works."""
+        return tuple(node for node, works in self._abandoned if works())
 
     def open(self, node: NodeId, tool: str, end: EffectEnd = "unknown") -> int:
         """Add a call that is made now; return its number."""

@@ -17,7 +17,14 @@ from weft.core.errors import AgentError, BuildError
 from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient
 from weft.planner.grammar.limits import BOUNDS, GrammarLimits
-from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, outcome_of, why_unanswered
+from weft.workflow.apps.question import (
+    CHAT,
+    Declared,
+    QuestionFlow,
+    error_of_answer,
+    outcome_of,
+    why_unanswered,
+)
 from weft.workflow.apps.tool_sources import ToolLike, ToolSection, ToolSources
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow import Flow
@@ -100,7 +107,7 @@ def answer_of_run(run: FlowRun) -> Answer:
     answer = run.findings.get(ANSWER)
     if outcome_of(run).ok and isinstance(answer, Answer):
         return answer
-    raise AgentError(why_unanswered(run), node=ANSWER)
+    raise AgentError(why_unanswered(run), node=ANSWER) from error_of_answer(run)
 
 
 def plan_as_yaml(

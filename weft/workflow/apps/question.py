@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.core.errors import BuildError, InputError
+from weft.core.errors import BuildError, InputError, WeftError
 from weft.core.events import Outcome
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.ports.journal import Journal
@@ -88,3 +88,8 @@ def outcome_of(run: FlowRun) -> Outcome:
 def why_unanswered(run: FlowRun) -> str:
     """Why there is no answer."""
     return no_answer_reason(outcome_of(run))
+
+
+def error_of_answer(run: FlowRun) -> WeftError | None:
+    """The exception of the answering node of a finished run."""
+    return None if run.result is None else run.result.errors.get(ANSWER)

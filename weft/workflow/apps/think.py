@@ -19,7 +19,7 @@ from weft.reasoning.options import ThinkOptions
 from weft.reasoning.question import Document, Question
 from weft.reasoning.strategies import STRATEGIES
 from weft.reasoning.thought import Thought
-from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, outcome_of
+from weft.workflow.apps.question import CHAT, Declared, QuestionFlow, error_of_answer, outcome_of
 from weft.workflow.flow import Flow
 from weft.workflow.runtime.blocking import run_blocking
 from weft.workflow.runtime.models.factory import DEFAULT_MODEL, Models
@@ -121,7 +121,7 @@ def thought_of_run(run: FlowRun, strategy: str) -> Thought:
     outcome = outcome_of(run)
     if outcome.ok and isinstance(thought, Thought):
         return thought
-    raise no_thought(strategy, outcome)
+    raise no_thought(strategy, outcome) from error_of_answer(run)
 
 
 def think_sync(question: str | Question, **given: Any) -> Thought:

@@ -21,11 +21,14 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
-    return _run_on_thread(make)
+        inside = False
+    else:
+        inside = True
+    # Outside of `except`, so that errors of the coroutine have no context.
+    return _run_on_thread(make()) if inside else asyncio.run(make())
 
 
-def _run_on_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _run_on_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     outcome: Future[T] = Future()
     under_way: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
 
@@ -33,7 +36,7 @@ def _run_on_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         assert task is not None
         under_way.set_result((asyncio.get_running_loop(), task))
-        return await make()
+        return await coroutine
 
     def work() -> None:
         try:

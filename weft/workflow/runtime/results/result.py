@@ -32,6 +32,9 @@ class FlowResult:
     status     succeeded, partial, failed or cancelled; `reasons` say why in sentences
     unsettled  calls that must not be repeated and whose end is unknown: a person must decide; also
                those of nodes that were replaced
+    errors     the exception of each node that failed, also of replaced ones; its `__cause__` is
+               what the node's own code raised, with its traceback. Nodes that failed in an earlier
+               part of the run have no cause
     """
 
     run: RunId
@@ -44,6 +47,7 @@ class FlowResult:
     reasons: tuple[str, ...] = ()
     leaked: tuple[NodeId, ...] = field(default=())
     unsettled: tuple[UnsettledEffect, ...] = ()
+    errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
