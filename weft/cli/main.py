@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from weft.cli.logs import Verbose, add_verbose
+
 _COMMANDS: Final = "weft.cli.commands"
 
 
@@ -73,9 +75,9 @@ def _made(name: str) -> Any:
     app = application()
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
-        return get_group(app).commands[name]
+        return add_verbose(get_group(app).commands[name])
     app.command(name, help=getattr(module, "HELP", None))(command)
-    return get_command(app)
+    return add_verbose(get_command(app))
 
 
 app = application(
@@ -108,5 +110,7 @@ def main(
         bool,
         typer.Option("--version", help="Print the version.", is_eager=True, callback=_show_version),
     ] = False,
+    verbosity: Verbose = 0,
 ) -> None:
     """Options before the command."""
+    del show, verbosity  # their callbacks have done the work

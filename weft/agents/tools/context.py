@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from weft.core.redaction import SecretFilter
+from weft.core.loggers import logger
 
 LogSink = Callable[[str], None]
 
-_logger = logging.getLogger("weft.tools")
-_logger.addFilter(SecretFilter())
+_logger = logger("tools")
 _sink: ContextVar[LogSink] = ContextVar("weft_tool_logs", default=_logger.info)
 
 

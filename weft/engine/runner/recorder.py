@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,6 +22,7 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import NodeId, RunId
+from weft.core.loggers import logger
 from weft.core.ports import Clock, Timer
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Journal, Letter, Record
@@ -104,7 +104,7 @@ def _joined(pieces: list[NodeStreamed | ModelStreamed]) -> Record:
     return replace(first, deltas=tuple(deltas))
 
 
-_logger = logging.getLogger("weft")
+_logger = logger("journal")
 T = TypeVar("T")
 Durability = Literal["none", "exit", "async", "sync"]
 """When events are in the journal.

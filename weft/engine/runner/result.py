@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from weft.core.errors import Failure, UnknownReference, WeftError, error_of_failure
+from weft.core.errors import Failure, UnknownReference, WeftError
 from weft.core.events import SUBSTITUTES, Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
+from weft.core.recorded_errors import error_of_failure
 from weft.core.values import Usage
 from weft.engine.graph.join import LOSSES
 from weft.engine.graph.node import Join

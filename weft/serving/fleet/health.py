@@ -6,7 +6,6 @@ Has no access to the state of calls. One task per broken replica probes it until
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from random import Random
@@ -18,6 +17,7 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
+from weft.core.loggers import logger
 from weft.core.ports.clock import Clock, Timer
 from weft.core.ports.model import ModelClient, ModelRequest, Sampling
 from weft.core.values import Message
@@ -26,7 +26,7 @@ from weft.serving.fleet.admission import FleetAdmission
 from weft.serving.fleet.options import FleetOptions
 from weft.serving.fleet.replica import FleetReplica
 
-_logger = logging.getLogger("weft")
+_logger = logger("models")
 _PROBE_S = 15.0
 _PROBE = ModelRequest(
     (Message("user", "ping"),),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
 from weft.core.generated_text import unfenced
+from weft.core.loggers import logger
 from weft.core.ports.model import Delta, ModelRequest, Prefilled, cut_off
 from weft.core.values import Completion, FinishReason, JsonSchema, Speculated, Usage
 from weft.serving.openai.chunk import (
@@ -95,7 +95,7 @@ class TokenLimit:
         return self.tokens > self._max + allowance
 
 
-_logger = logging.getLogger("weft")
+_logger = logger("models")
 _DONE = b"[DONE]"
 _WRONG_URL = "does base_url point at an OpenAI-compatible server?"
 _COMPLETE = frozenset({"stop", "tool_calls", "function_call", "eos", "eos_token", "stop_sequence"})

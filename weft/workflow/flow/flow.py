@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from weft.core.errors import BuildError, DuplicateName, InputError
 from weft.core.events import Event, HumanAsked, Subscription
 from weft.core.keywords import check_keywords, expect, refuses_unknown_keywords
+from weft.core.loggers import logger
 from weft.core.ports import ModelClient, ToolRunner
 from weft.core.suggestion import closest
 from weft.durability.calls import Confirmation
@@ -41,7 +41,7 @@ from weft.workflow.runtime.tools.toolset import Toolset
 if TYPE_CHECKING:
     from weft.workflow.document.graph_view import GraphView
 
-_logger = logging.getLogger("weft")
+_logger = logger("runs")
 
 
 class Flow(FlowBuilder):

@@ -5,7 +5,6 @@ See `weft.workflow.history` for the uses of records.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
@@ -17,9 +16,9 @@ from weft.core.calls import CallEvent, ToolCalled, ToolReturned
 from weft.core.errors import RunExists
 from weft.core.events import GraphGrew, NodeRerouted
 from weft.core.ids import NodeId, RunId, matches, run_ids
+from weft.core.loggers import logger
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
-from weft.core.redaction import SecretFilter
 from weft.durability.calls import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.durability.calls.history import OnceMemory
 from weft.engine.runner.recorder import RunRecorder
@@ -37,8 +36,7 @@ from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.telemetry import CallListener, CallObserver
 from weft.workflow.runtime.tools.toolset import Toolset
 
-_logger = logging.getLogger("weft")
-_logger.addFilter(SecretFilter())
+_logger = logger("journal")
 _WEFT = version("weft")
 _FEW = 16
 """Runs of one workflow with the same inputs that get numbered ids; further ids use the clock."""

@@ -28,6 +28,7 @@ from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSourc
 from weft.workflow.runtime.options import RunSettings
 from weft.workflow.runtime.recording import PriorRun, RunRecording
 from weft.workflow.runtime.results.result import FlowResult, flow_result
+from weft.workflow.runtime.run_log import run_log
 from weft.workflow.runtime.telemetry import CallListener, run_spans
 from weft.workflow.runtime.tools.toolset import Toolset
 
@@ -127,7 +128,7 @@ class FlowRun:
             run=run,
             clock=settings.clock,
             store=store,
-            listeners=[*settings.listeners, *([] if self._spans is None else [self._spans])],
+            listeners=[*settings.listeners, *filter(None, (self._spans, run_log(run)))],
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +12,13 @@ from weft.core.calls import CallEvent
 from weft.core.errors import ServeError
 from weft.core.events import Event, Listener
 from weft.core.extras import optional_packages
+from weft.core.loggers import logger
 from weft.serving.telemetry.export import Tracing, wanted
 
 if TYPE_CHECKING:
     from weft.serving.telemetry.metrics import RunMetrics
 
-_logger = logging.getLogger("weft")
+_logger = logger("telemetry")
 CallObserver = Callable[[Event | CallEvent], None]
 
 

@@ -5,11 +5,11 @@ Works on rows and methods, whatever their way of drafting.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 
 from weft.core.errors import CapabilityError, SpecError
+from weft.core.loggers import logger
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Lossless
 from weft.decoding.diffusion.catalogue import NAMES as DIFFUSION_NAMES
 from weft.decoding.network.network import Network
@@ -25,7 +25,7 @@ from weft.decoding.speculative.presets import NAMES, made, preset
 from weft.decoding.speculative.speculation import SpeculationFallback, SpeculativeSequence
 from weft.serving.local.autoregressive.row import AnswerRow
 
-LOG = logging.getLogger("weft.decoding")
+LOG = logger("decoding")
 _MAX_METHODS = 32
 
 
