@@ -1,0 +1,26 @@
+from pathlib import Path
+
+from pydantic import BaseModel
+
+import weft
+
+
+class Proposal(BaseModel):
+    order: int
+    amount: int
+
+
+flow = weft.Flow("refund", models={"llm": "local:smollm2-135m-instruct"})
+proposal = flow.model("llm", "Propose a refund", schema=Proposal)
+approved = flow.ask(f"Refund {proposal.amount} for order {proposal.order}?", bool)
+flow.output(state=flow.value(f"paid {proposal.amount}", when=approved))
+
+
+async def run(llm, folder: Path) -> object:
+    journal = folder / "refund.sqlite"
+    first = await flow.run(models={"llm": llm}, journal=journal)
+    asked = first.questions[0]
+    second = await flow.resume(
+        first.run_id, models={"llm": llm}, journal=journal, answers={"approved": True}
+    ).wait()
+    return {"asked": asked.question, "state": second["state"]}
