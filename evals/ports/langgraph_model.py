@@ -24,7 +24,7 @@ class ScriptedChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def bind_tools(self, tools: Any, **options: Any) -> ScriptedChatModel:
+    def bind_tools(self, *_: Any, **__: Any) -> ScriptedChatModel:
         """The script knows the tools."""
         return self
 

@@ -28,7 +28,10 @@ def _since_user(turns: Sequence[Turn], role: str) -> int:
 
 def _rag(turns: Sequence[Turn]) -> Answer:
     sources = re.findall(r"\[(\w+\.txt)\]", _last(turns))
-    answer = {"answer": "Bees dance to show where food is.", "citations": [*sources[:1], "none.txt"]}
+    answer = {
+        "answer": "Bees dance to show where food is.",
+        "citations": [*sources[:1], "none.txt"],
+    }
     return json.dumps(answer)
 
 
@@ -95,7 +98,7 @@ def _question(turns: Sequence[Turn]) -> Answer:
     return "correct" if "Paris" in prompt else "wrong"
 
 
-def _refund(turns: Sequence[Turn]) -> Answer:
+def _refund(_: Sequence[Turn]) -> Answer:
     return json.dumps({"order": 17, "amount": 40})
 
 
@@ -104,7 +107,7 @@ SCRIPTS: Final[Mapping[str, Callable[[Sequence[Turn]], Answer]]] = {
     "review": _review,
     "agent": _agent,
     "chat": _chat,
-    "fanout": lambda turns: "",
+    "fanout": lambda _: "",
     "prompts": _prompts,
     "react": _react,
     "handoff": _handoff,

@@ -1,1 +1,1 @@
-"""Each job as a program of LangGraph; each module is complete by itself, and its lines are counted."""
+"""Each job as a program of LangGraph, complete in one module whose lines are counted."""

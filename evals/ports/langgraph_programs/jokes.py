@@ -32,7 +32,9 @@ async def run(llm, folder: Path) -> object:
     graph.add_node("best", best)
     graph.add_edge(START, "subjects")
     graph.add_conditional_edges(
-        "subjects", lambda state: [Send("joke", {"subject": s}) for s in state["subjects"]], ["joke"]
+        "subjects",
+        lambda state: [Send("joke", {"subject": s}) for s in state["subjects"]],
+        ["joke"],
     )
     graph.add_edge("joke", "best")
     graph.add_edge("best", END)

@@ -1,1 +1,1 @@
-"""Each job as a program of pydantic-graph and pydantic-ai; each module is complete by itself, and its lines are counted."""
+"""Jobs as programs of pydantic-graph or pydantic-ai, each complete in one module."""

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic_graph import BaseNode, End, Graph, GraphRunContext
+from pydantic_graph import GraphBuilder, StepContext
 
 ANSWERS = ["Lyon", "Paris"]
 
@@ -15,27 +13,35 @@ class State:
     asked: int = 0
 
 
-@dataclass
-class Ask(BaseNode[State, Any, str]):
-    async def run(self, ctx: GraphRunContext[State, Any]) -> Evaluate:
-        ctx.state.question = await ctx.deps("Ask a simple question")
-        return Evaluate()
+builder = GraphBuilder(state_type=State, deps_type=object, output_type=str)
 
 
-@dataclass
-class Evaluate(BaseNode[State, Any, str]):
-    async def run(self, ctx: GraphRunContext[State, Any]) -> Evaluate | End[str]:
-        answer = ANSWERS[ctx.state.asked]
-        reply = await ctx.deps(f"Evaluate: {ctx.state.question} {answer}")
-        ctx.state.asked += 1
-        return End(reply) if reply == "correct" else Evaluate()
+@builder.step
+async def ask(context: StepContext[State, Any, None]) -> None:
+    context.state.question = await context.deps.ask("Ask a simple question")
+
+
+@builder.step
+async def evaluate(context: StepContext[State, Any, None]) -> str:
+    state = context.state
+    state.asked += 1
+    return await context.deps.ask(f"Evaluate: {state.question} {ANSWERS[state.asked - 1]}")
+
+
+right = builder.match(str, matches=lambda reply: reply == "correct")
+builder.add(
+    builder.edge_from(builder.start_node).to(ask),
+    builder.edge_from(ask).to(evaluate),
+    builder.edge_from(evaluate).to(
+        builder.decision()
+        .branch(right.to(builder.end_node))
+        .branch(builder.match(str).to(evaluate))
+    ),
+)
+graph = builder.build()
 
 
 async def run(llm, folder: Path) -> object:
-    async def ask(prompt: str) -> str:
-        return await llm.ask(prompt)
-
     state = State()
-    graph = Graph(nodes=(Ask, Evaluate))
-    result = await graph.run(Ask(), state=state, deps=ask)
-    return {"asked": state.asked, "state": result.output}
+    verdict = await graph.run(state=state, deps=llm)
+    return {"asked": state.asked, "state": verdict}

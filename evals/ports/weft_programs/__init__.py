@@ -1,1 +1,1 @@
-"""Each job as a program of weft; each module is complete by itself, and its lines are counted."""
+"""Each job as a program of weft, complete in one module whose lines are counted."""

@@ -16,8 +16,7 @@ flow.output(answers=answers)
 async def run(llm, folder: Path) -> object:
     answers = (await flow.run(models={"llm": llm}))["answers"]
     return {
-        name: sum(
-            answer == expected for answer, (_, expected) in zip(found, CASES, strict=True)
-        ) / len(CASES)
+        name: sum(answer == expected for answer, (_, expected) in zip(found, CASES, strict=True))
+        / len(CASES)
         for name, found in zip(PROMPTS, answers, strict=True)
     }

@@ -17,4 +17,4 @@ async def run(llm, folder: Path) -> object:
     answer = await weft.ask(
         "What is (3 + 4) * 2?", tools=[add, multiply], model=llm, agent="parallel-react"
     )
-    return answer.text
+    return answer.value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -542,9 +544,20 @@ def test_settings_are_checked() -> None:
     with pytest.raises(BuildError, match="`durability` must be") as refused:
         flow.start({}, durability="forever")  # type: ignore[arg-type]
     assert refused.value.hint == "there are: none, exit, async, sync"
-    with pytest.raises(BuildError, match="is a path") as refused:
-        flow.start({}, journal="runs.sqlite")  # type: ignore[arg-type]
-    assert "open_journal('runs.sqlite')" in (refused.value.hint or "")
+    with pytest.raises(BuildError, match="`journal` is 7") as refused:
+        flow.start({}, journal=7)  # type: ignore[arg-type]
+    assert "weft.open_journal(path)" in (refused.value.hint or "")
+
+
+def test_a_journal_is_named_by_its_path(tmp_path: Path) -> None:
+    flow = weft.Flow("seven")
+    flow.output(a=flow.value(1))
+    file = tmp_path / "runs.sqlite"
+    first = flow.run_sync(journal=file, run="first")
+    assert first["a"] == 1
+    assert flow.run_sync(journal=str(file), run="second").ok
+    with closing(weft.open_journal(file)) as journal:
+        assert {info.run for info in journal.runs()} == {"first", "second"}
 
 
 def test_settings_that_a_record_cannot_mean_count_as_not_said() -> None:

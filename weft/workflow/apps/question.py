@@ -16,7 +16,7 @@ from weft.workflow.document.secrets import redactor_of
 from weft.workflow.flow import Flow
 from weft.workflow.history.recorded_workflow import question_notes
 from weft.workflow.history.resume import claim_run, resume_run
-from weft.workflow.runtime.journals import journal_or_own
+from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 from weft.workflow.runtime.models.factory import ModelSource
 from weft.workflow.runtime.options import AskSettings, RunSettings
 from weft.workflow.runtime.recording import PriorRun
@@ -60,7 +60,7 @@ class QuestionFlow:
             return self._begun(given, journal, own)
 
     def _begun(
-        self, given: Mapping[str, Any], journal: Journal | None, own: Journal | None
+        self, given: Mapping[str, Any], journal: JournalPlace | None, own: Journal | None
     ) -> FlowRun:
         unit = self.flow.unit
         notes = question_notes(unit.folder, self.specs)

@@ -9,10 +9,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from weft.agents.tools import Tool, Toolbox, resolve
+from weft.agents.tools import tool as make_tool
 from weft.agents.tools.module import is_file, load_file, load_named
 from weft.agents.tools.toolbox import JoinedTools
 from weft.core.errors import BuildError, ToolNotFound
@@ -24,9 +25,9 @@ from weft.workflow.document.spec.fields import RESERVED
 from weft.workflow.runtime.tools.functions import build_error
 from weft.workflow.runtime.tools.toolset import FlowTools
 
-ToolLike = Tool[..., Any] | ToolRunner | str | Path
-"""A tool, a runner of tools, `./tools.py`, `./tools.py:name`, `package.module[:name]`, or a
-workflow file with its declared tools: `./flow.yaml`."""
+ToolLike = Tool[..., Any] | FunctionType | ToolRunner | str | Path
+"""A tool, a typed function, a runner of tools, `./tools.py`, `./tools.py:name`,
+`package.module[:name]`, or a workflow file with its declared tools: `./flow.yaml`."""
 
 _WORKFLOWS = (".yaml", ".yml")
 
@@ -166,6 +167,8 @@ class ToolSources:
     def _take(self, source: ToolLike) -> None:
         if isinstance(source, Tool):
             self._toolbox.add(source)
+        elif isinstance(source, FunctionType):
+            self._toolbox.add(make_tool(source))
         elif isinstance(source, (str, Path)):
             self._take_path(str(source))
         elif callable(getattr(source, "specs", None)):

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from platformdirs import user_data_path
 
@@ -22,6 +22,8 @@ from weft.durability.journal.sqlite import SqliteJournal
 
 VARIABLE = "WEFT_JOURNAL"
 """The environment variable with the default journal: a path or an address."""
+JournalPlace: TypeAlias = Journal | str | Path
+"""A journal, its path, or the address of its server."""
 _SERVERS = ("postgresql://", "postgres://")
 
 
@@ -51,13 +53,16 @@ def open_journal(
 
 
 @contextmanager
-def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | None]]:
-    """`given`, or the user's own journal; the second value is the latter, for the run to close.
+def journal_or_own(given: JournalPlace | None) -> Iterator[tuple[Journal, Journal | None]]:
+    """The journal given or named, by default the user's own, and what is opened here, for the run
+    to close.
 
     It is closed here if the block fails. Raises: `StoreError`.
     """
-    journal = open_journal() if given is None else given
-    own = journal if given is None else None
+    if given is None or isinstance(given, str | Path):
+        journal = own = open_journal(given)
+    else:
+        journal, own = given, None
     try:
         yield journal, own
     except BaseException:
@@ -66,9 +71,9 @@ def journal_or_own(given: Journal | None) -> Iterator[tuple[Journal, Journal | N
         raise
 
 
-def file_of_journal() -> Path | None:
-    """The file of the default journal; None if it is on a server."""
-    place = os.environ.get(VARIABLE) or ""
+def file_of_journal(where: str | Path | None = None) -> Path | None:
+    """The file of a journal, see `open_journal`; None if it is on a server."""
+    place = str(where or os.environ.get(VARIABLE) or "")
     if place.startswith(_SERVERS):
         return None
     return (Path(place) if place else default_path()).absolute()
@@ -131,7 +136,7 @@ class PooledJournal:
 
 
 class JournalPool:
-    """Lends the default journal to one run after another, and keeps it open while it is idle.
+    """Lends a journal to one run after another, and keeps the latest open while it is idle.
 
     A journal whose file was moved, removed or replaced is reopened, and so is one that a parent
     process opened.
@@ -143,16 +148,16 @@ class JournalPool:
         self._inherited: list[PooledJournal] = []  # closing them would disturb the parent process
         atexit.register(self.close)
 
-    def lend(self) -> PooledJournal:
-        """The default journal; see `open_journal`. Raises: `StoreError`."""
-        path = file_of_journal()
+    def lend(self, where: str | Path | None = None) -> PooledJournal:
+        """The journal at a place, or the default one; see `open_journal`. Raises: `StoreError`."""
+        path = file_of_journal(where)
         with self._lock:
             latest = self._latest
             if path is not None and latest is not None and latest.is_still(path):
                 latest.users += 1
                 return latest
             self._forget()
-            place, journal = path or Path(), open_journal()
+            place, journal = path or Path(), open_journal(where)
             made = PooledJournal(place, journal, os.getpid(), mark_of(place))
             if path is not None and sys.platform != "win32":  # which removes no file that is open
                 self._latest = made

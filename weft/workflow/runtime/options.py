@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any, Final, TypedDict, get_args
 
 from pydantic import ValidationError
@@ -52,7 +52,7 @@ class RunSettings:
     journal_wait  how long to wait for a journal that is temporarily not writable: as `deadline`
     notes         further plain data in the record, for the process that resumes the run
 
-    Raises: `BuildError` for a wrong value, such as an unknown durability or a path as `journal`.
+    Raises: `BuildError` for a wrong value, such as an unknown durability.
     """
 
     listeners: Iterable[Listener] = ()
@@ -67,7 +67,7 @@ class RunSettings:
     budget: Budget | BudgetLimit | Mapping[str, object] | None = None
     seed: int | None = None
     run: str | None = None
-    journal: Journal | None = None
+    journal: Journal | str | Path | None = None
     durability: Durability | None = None
     journal_wait: float | str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -186,17 +186,15 @@ def _checked(given: Mapping[str, Any]) -> RunSpec:
 
 def _check_objects(settings: RunSettings) -> None:
     """Raises: `BuildError` for a setting that is not the object that it should be."""
-    journal: object = settings.journal
-    if isinstance(journal, str | PurePath):
-        hint = f"weft.open_journal({str(journal)!r}) opens it"
-        raise BuildError("`journal` is a path, and not a journal", hint=hint)
     wanted: tuple[tuple[str, str, str], ...] = (
         ("tools", "call", "a tool runner, such as weft.Toolbox([search])"),
         ("clock", "call_later", "a clock, such as weft.testing.VirtualClock()"),
-        ("journal", "begin", "a journal: weft.open_journal(path)"),
+        ("journal", "begin", "a path, an address, or weft.open_journal(path)"),
     )
     for name, method, hint in wanted:
         value = getattr(settings, name)
+        if name == "journal" and isinstance(value, str | Path):
+            continue
         if value is not None and not hasattr(value, method):
             raise BuildError(f"`{name}` is {value!r:.80}", hint=f"give {hint}")
     models = settings.models

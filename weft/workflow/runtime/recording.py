@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
@@ -117,8 +118,8 @@ class RunRecording:
         self._own = None if past is None else past.own
         self._lent: PooledJournal | None = None
         journal = settings.journal
-        if journal is None:
-            self._lent = JOURNALS.lend()
+        if journal is None or isinstance(journal, str | Path):
+            self._lent = JOURNALS.lend(journal)
             journal = self._lent.journal
         self._past = past
         self._calls: CallLog | None = None
