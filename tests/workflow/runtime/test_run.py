@@ -575,14 +575,6 @@ def test_the_run_has_the_same_id_for_the_same_inputs() -> None:
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_run_sync_inside_a_loop() -> None:
-    async def main() -> None:
-        with pytest.raises(BuildError, match="event loop"):
-            loads("  a: {value: 1}").run_sync()
-
-    asyncio.run(main())
-
-
 def test_everything_runs() -> None:
     """The document with one of each, on fakes but with its own functions and files."""
     flow = weft.load(WHOLE / "everything.yaml")
