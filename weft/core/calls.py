@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NewType
 
 from weft.core.errors import Failure
+from weft.core.foreign import ErrorCause
 from weft.core.ids import NodeId
 from weft.core.ports.model import Delta, ModelRequest, Prefilled
 from weft.core.values import Completion, Effect, ToolSpec, Usage, constructor
@@ -42,7 +43,10 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """How a tool call ended: with `value` or `failure`. `done`: whether its effect happened."""
+    """How a tool call ended: with `value` or `failure`. `done`: whether its effect happened.
+
+    `cause`: the exception behind a failure, on which the retry of the node may depend.
+    """
 
     node: NodeId
     attempt: int
@@ -51,6 +55,7 @@ class ToolReturned:
     failure: Failure | None
     done: Doneness
     at_s: float
+    cause: ErrorCause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from weft.core.foreign import ErrorCause, cause_of, class_names, matches
 from weft.core.values import Usage
 
 __all__ = [
@@ -123,10 +124,14 @@ class WeftError(Exception):
 
     `message` says what happened, `hint` what to do next, `node` names the node where it happened
     (filled in as the error propagates), `retryable` whether the same call may succeed if repeated.
+    `retry_after_s` is the delay that a server asks for, and `cause` the exception behind the error
+    as data, where it is known: of an error in another process, or in a record.
     """
 
     stage: ClassVar[Stage] = "run"
     retryable: bool = False
+    retry_after_s: float | None = None
+    cause: ErrorCause | None = None
 
     def __init__(
         self,
@@ -466,3 +471,16 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
         return "its message cannot be read"
+
+
+def is_any_of(error: WeftError, names: tuple[str | int, ...]) -> bool:
+    """Whether `names` has a class of `error` or of the exception behind it, or its HTTP status."""
+    own = matches(ErrorCause(class_names(type(error))), names)
+    return own or matches(_cause(error), names)
+
+
+def _cause(error: WeftError) -> ErrorCause:
+    if error.cause is not None:
+        return error.cause
+    behind = error.__cause__
+    return ErrorCause() if behind is None else cause_of(behind)

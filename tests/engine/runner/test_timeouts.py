@@ -129,7 +129,7 @@ def test_the_deadline_ends_the_run_with_what_it_has() -> None:
 def test_the_deadline_reaches_retries_questions_and_children() -> None:
     retry = Retry(attempts=2, delay_s=100, jitter=0, max_delay_s=100)
     played = play(
-        node("backoff", fail(ModelUnavailable("x")), retry=retry),
+        node("late", fail(ModelUnavailable("x")), retry=retry, on_failure="skip"),
         node("asking", give(AskHuman("go?"))),
         node("growing", grow(node("growing/x", for_ever))),
         node("queued", give(1), resource="r"),
@@ -137,7 +137,9 @@ def test_the_deadline_reaches_retries_questions_and_children() -> None:
         deadline_s=5,
         limits={"r": 1},
     )
-    assert set(played.statuses.values()) == {"cancelled"}
+    statuses = played.statuses
+    assert statuses.pop("late") == "failed", "an attempt after the deadline is none"
+    assert set(statuses.values()) == {"cancelled"}
     assert played.result.wall_s == 5
 
 

@@ -17,7 +17,7 @@ from weft.agents.loops.base import LoopAgent, partial_answer
 from weft.agents.loops.call_ledger import CallLedger, CallLedgerEntry
 from weft.agents.loops.joiner import Finish, Joiner, Replan
 from weft.agents.loops.plan_attempt import KnownSchemas, PlanAttempt
-from weft.agents.tools.toolbox import resource_of
+from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, PlanError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
@@ -239,7 +239,7 @@ class _CompilerRun:
 
     def _begin(self, step: PlanStep) -> None:
         """Add the node of `step` to the running graph."""
-        name = f"s{step.number}"
+        name, agent = f"s{step.number}", self._agent
         while (node := inside(self._context.scope, name)) in self._taken:
             name += "_"  # the number of a step that failed in an earlier round
         streams = [known.number for known in self._steps.values() if known.over is not None]
@@ -250,9 +250,9 @@ class _CompilerRun:
             self._ledger.call,
             node,
             self._nodes,
-            policy=Policy(resource=resource_of(self._agent.tools, step.tool), on_failure="skip"),
+            policy=Policy(**settings_of(agent.tools, step.tool)._asdict(), on_failure="skip"),
             streams=streams,
-            max_items=self._agent.options.calls,
+            max_items=agent.options.calls,
         )
         self._steps[step.number] = step
         self._nodes[step.number] = node

@@ -15,7 +15,7 @@ from weft.agents.agent import Observation
 from weft.agents.chat.model_output import excerpt, text_of
 from weft.agents.chat.prompt import repeated
 from weft.agents.tools import tool_logs
-from weft.agents.tools.toolbox import resource_of
+from weft.agents.tools.toolbox import settings_of
 from weft.core.errors import AgentError, ToolArgumentError
 from weft.core.events import Outcome
 from weft.core.ids import inside
@@ -57,7 +57,7 @@ async def call_all(
         Node(
             inside(place, f"s{call.number}"),
             tool_call_fn(tools, call),
-            policy=Policy(resource=resource_of(tools, call.tool)),
+            policy=Policy(**settings_of(tools, call.tool)._asdict()),
             kind="tool",
             identity=identity("tool", call),
         )

@@ -12,6 +12,7 @@ from weft.agents.openapi.operation import Operation
 from weft.agents.openapi.responses import ResponseSchema, is_json, kind_of
 from weft.agents.untrusted import Secrets, printable
 from weft.core.errors import NotDone, ToolRaised, ToolResultError
+from weft.core.foreign import ErrorCause, retry_after_s
 from weft.validation import violation
 
 _SHOWN: Final = 300
@@ -71,12 +72,15 @@ def failure_of(
         phrase = ""
     hint = "see `auth_env`" if answer.status in (401, 403) else None
     kind = NotDone if answer.status in _REFUSED else ToolRaised
-    return kind(
+    error = kind(
         f"{operation.spec.name}: the server answered {answer.status}{phrase}"
         f"{_begin(answer, secrets)}",
         hint=hint,
         retryable=retryable,
     )
+    error.retry_after_s = retry_after_s(answer.headers)
+    error.cause = ErrorCause((), answer.status, error.retry_after_s)
+    return error
 
 
 def _begin(answer: HttpAnswer, secrets: Secrets) -> str:

@@ -11,7 +11,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -23,6 +22,7 @@ from weft.agents.openapi.options import OpenApiOptions
 from weft.agents.untrusted import printable
 from weft.core.call_context import trace_headers
 from weft.core.errors import BuildError, NotDone, ToolLimitError, ToolRaised
+from weft.core.foreign import TRANSIENT_STATUSES, retry_after_s
 from weft.core.ports import Clock
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -168,7 +168,6 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_PASSING: Final = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 _ANYWHERE: Final = frozenset({"accept"})
@@ -203,8 +202,9 @@ class RequestSender:
                 if last or not error.retryable:
                     raise
             else:
-                wanted_s = self._wanted_s(found)
-                if found.status not in _PASSING or last or (wanted_s or 0) > _LONGEST_PAUSE_S:
+                wanted_s = retry_after_s(found.headers, self._clock.wall())
+                again = found.status in TRANSIENT_STATUSES and not last
+                if not again or (wanted_s or 0) > _LONGEST_PAUSE_S:
                     return found
                 pause_s = pause_s if wanted_s is None else wanted_s
             await self._clock.sleep(pause_s)
@@ -217,16 +217,6 @@ class RequestSender:
                 return found
             request = _redirected(request, found.headers)
         raise ToolRaised(f"the server redirects more than {self._options.redirects} times")
-
-    def _wanted_s(self, answer: HttpAnswer) -> float | None:
-        """The delay that the server asks for, in seconds, or None."""
-        text = answer.headers.get("retry-after", "").strip()
-        if text.isascii() and text.isdecimal():
-            return float(text[:9])
-        try:
-            return max(0.0, (parsedate_to_datetime(text) - self._clock.wall()).total_seconds())
-        except (TypeError, ValueError, OverflowError):
-            return None
 
 
 def _redirected(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:

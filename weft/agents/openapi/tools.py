@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from weft.agents.openapi.address import AddressPolicy, ServerOrigin, origin_of
 from weft.agents.openapi.answer import failure_of, value_of
@@ -20,12 +20,11 @@ from weft.agents.tools.problem import time_limit
 from weft.agents.tools.threads import in_thread
 from weft.agents.untrusted import check_effects, identifiers, printable
 from weft.core.errors import BuildError, ToolNotFound, ToolRaised
+from weft.core.foreign import TRANSIENT_STATUSES
 from weft.core.ports import Clock
 from weft.core.ports.clock import SystemClock
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
-
-_LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ class OpenApiTools:
         exchange = self._exchange(endpoint.origin)
         answer = await exchange.answer(request, repeatable=repeatable)
         if not 200 <= answer.status < 300:
-            again = repeatable and answer.status in _LATER
+            again = repeatable and answer.status in TRANSIENT_STATUSES
             raise failure_of(operation, answer, keys.secrets, retryable=again)
         return await in_thread(
             lambda: value_of(operation, answer, keys.secrets), operation.spec.name

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from weft.agents.reuse.fusion import CallFusion, SharedCall
 from weft.agents.tools.context import current_sink
-from weft.agents.tools.toolbox import resource_of
+from weft.agents.tools.toolbox import resource_of, settings_of
 from weft.core.errors import StoreError, WeftError
 from weft.core.ports import BatchRunner, BoundTool, Clock, ResultStore, ToolRunner, bound
 from weft.core.ports.clock import SystemClock
 from weft.core.values import ToolSpec
+from weft.engine import Retry
 from weft.engine.graph.content_digest import key
 from weft.engine.graph.node import NodeCache
 
@@ -91,6 +92,10 @@ class ReusingTools:
     def resource(self, name: str) -> str | None:
         """The resource whose slots a call of the tool takes, or None."""
         return resource_of(self._inner, name)
+
+    def retry(self, name: str) -> Retry | None:
+        """The retry that the tool declares, or None."""
+        return settings_of(self._inner, name).retry
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.asked += 1

@@ -16,8 +16,10 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, overload
 
 from weft.agents.tools.code import object_digest
 from weft.agents.tools.module import path_of
+from weft.agents.tools.retry import RetryLike, retry_from
 from weft.agents.tools.signature import Signature, signature_of
 from weft.agents.untrusted.schema import warn_of_contradictions
+from weft.core.error_names import ErrorRef
 from weft.core.errors import BuildError
 from weft.core.ids import is_name
 from weft.core.keywords import refuses_unknown_keywords
@@ -136,6 +138,7 @@ class Tool(Generic[P, R]):
     timeout_s   the time limit of a call in seconds, or None
     resource    the resource whose slot a call takes, for the engine's limits
     batch       the batch form, or None
+    retry       how its calls are repeated, or None
     is_declared whether a schema defines the arguments, not the function: see `tool_from_schema`
     """
 
@@ -152,6 +155,8 @@ class Tool(Generic[P, R]):
         version: str | None = None,
         effect: Effect = "unknown",
         signature: Signature | None = None,
+        retry: RetryLike = None,
+        retry_on: ErrorRef | Sequence[ErrorRef] = (),
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits are not valid."""
         self.batch = batch_of(batch)
@@ -177,6 +182,7 @@ class Tool(Generic[P, R]):
         self.import_path = path_of(function) if isolation is not None else None
         self.timeout_s = timeout_s
         self.resource = resource
+        self.retry = retry_from(self.spec.name, retry, retry_on)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -227,6 +233,7 @@ class Tool(Generic[P, R]):
             version=self.spec.version,
             effect=effect or self.spec.effect,
             signature=self._own_signature(isolation),
+            retry=self.retry,
         )
 
     def _own_signature(self, isolation: Isolation | None) -> Signature | None:
@@ -253,6 +260,8 @@ def tool(
     batch: Batch | BatchFunction | None = None,
     version: str | None = None,
     effect: Effect = "unknown",
+    retry: RetryLike = None,
+    retry_on: ErrorRef | Sequence[ErrorRef] = (),
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -269,6 +278,8 @@ def tool(
     batch: Batch | BatchFunction | None = None,
     version: str | None = None,
     effect: Effect = "unknown",
+    retry: RetryLike = None,
+    retry_on: ErrorRef | Sequence[ErrorRef] = (),
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -291,6 +302,12 @@ def tool(
             idempotency key of its call with `weft.idempotency_key()`, or in a parameter
             `idempotency_key: str`, which models do not see. A tool whose effect is `once` is not
             called again for the same call, unless it raised `weft.NotDone`
+        retry: how often a node or an agent tries a call, the first time included, where the node
+            has no `retry` of its own; or a mapping of `attempts`, `delay`, `factor`, `max_delay`
+            (seconds) and `jitter`. Repeated are failures that may go away: lost connections,
+            timeouts, HTTP 408, 425, 429 and 5xx
+        retry_on: further exceptions (classes, or names as `module.Class`) and HTTP statuses that
+            are repeated
 
     Raises: `BuildError`, with file and line, for a function that JSON cannot call: parameters
     without annotation, *args, **kwargs, types without a JSON Schema.
@@ -307,6 +324,8 @@ def tool(
             batch=batch,
             version=version,
             effect=effect,
+            retry=retry,
+            retry_on=retry_on,
         )
 
     return made if function is None else made(function)

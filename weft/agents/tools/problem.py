@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from weft.core.errors import ToolLimitError, ToolRaised, WeftError
+from weft.core.foreign import cause_of, is_transient
 from weft.core.suggestion import suggestion
 from weft.core.values import JsonSchema
 
@@ -109,16 +110,18 @@ def late_error(tool: str, limit_s: float, *, retryable: bool = True) -> ToolLimi
 def as_tool_error(name: str, error: BaseException) -> WeftError:
     """An exception of the tool `name` as a `WeftError`; a `WeftError` is unchanged.
 
-    A lost connection and a timeout are retryable. For anything else a tool declares it with
-    `raise ToolRaised("...", retryable=True)`.
+    A lost connection, a timeout and a busy HTTP server are retryable (`is_transient`). For anything
+    else a tool declares it with `raise ToolRaised("...", retryable=True)` or `retry_on`.
     """
     if isinstance(error, WeftError):
         return error
     wrapped = ToolRaised(
         f"{name} raised {type(error).__name__}: {_message(error)}".removesuffix(": "),
-        retryable=isinstance(error, (ConnectionError, TimeoutError)),
+        retryable=is_transient(error),
     )
     wrapped.__cause__ = error
+    wrapped.cause = cause_of(error)
+    wrapped.retry_after_s = wrapped.cause.retry_after_s
     return wrapped
 
 

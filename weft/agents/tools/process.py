@@ -31,6 +31,7 @@ from weft.core.errors import (
     ToolRaised,
     ToolResultError,
 )
+from weft.core.foreign import LONGEST_DELAY_S, ErrorCause
 
 _PIECE_BYTES: Final = 64 * 1024
 
@@ -192,8 +193,10 @@ class _SubprocessCall:
             case {"limit": str(limit)}:
                 self._finish(None, self._over(limit))
             case {"error": str(kind), "message": str(text), "hint": hint, "retryable": again}:
-                failure = _FAILURES.get(kind, ToolRaised)
-                self._finish(None, failure(text, hint=hint, retryable=bool(again)))
+                failure = _FAILURES.get(kind, ToolRaised)(text, hint=hint, retryable=bool(again))
+                failure.cause = cause = _cause(message.get("cause"))
+                failure.retry_after_s = None if cause is None else cause.retry_after_s
+                self._finish(None, failure)
             case _:
                 self._finish(None, ToolResultError(f"{self._name} wrote into its reply"))
 
@@ -237,3 +240,12 @@ def _feed(process: Process, request: bytes) -> None:
     assert process.stdin is not None
     process.stdin.write(request)
     process.stdin.close()
+
+
+def _cause(given: object) -> ErrorCause | None:
+    """The cause that a worker reports, as far as it has the right form: its tool could forge it."""
+    match given:
+        case {"classes": [*classes], "status": int() | None as status, "retry_after_s": after_s}:
+            wait = isinstance(after_s, int | float) and 0 <= after_s <= LONGEST_DELAY_S
+            return ErrorCause(tuple(map(str, classes)), status, float(after_s) if wait else None)
+    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import invocation, invoke_batch
@@ -19,6 +19,7 @@ from weft.core.errors import BuildError, DuplicateName, ToolNotFound, WeftError
 from weft.core.ports import BatchRunner, BoundTool, ToolRunner
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
+from weft.engine import Retry
 
 
 @runtime_checkable
@@ -32,6 +33,19 @@ class ToolResources(Protocol):
 def resource_of(tools: ToolRunner, name: str) -> str | None:
     """The resource of the tool `name`, if `tools` knows it."""
     return tools.resource(name) if isinstance(tools, ToolResources) else None
+
+
+class ToolSettings(NamedTuple):
+    """The resource whose slot a call of a tool takes, and the retry that the tool declares."""
+
+    resource: str | None = None
+    retry: Retry | None = None
+
+
+def settings_of(tools: ToolRunner, name: str) -> ToolSettings:
+    """The settings of the tool `name`, as far as `tools` knows them."""
+    retry = getattr(tools, "retry", None)
+    return ToolSettings(resource_of(tools, name), None if retry is None else retry(name))
 
 
 def resolve(path: str, base: Path | None = None) -> Tool[..., Any]:
@@ -143,6 +157,10 @@ class Toolbox:
         """The resource whose slot a call of the tool takes, or None; imports it if needed."""
         return self.get(name).resource if name in self._tools else None
 
+    def retry(self, name: str) -> Retry | None:
+        """The retry that the tool declares, or None; imports it if needed."""
+        return self.get(name).retry if name in self._tools else None
+
     def specs(self) -> tuple[ToolSpec, ...]:
         """The specs of all tools, in the order of registration; imports declared ones.
 
@@ -193,6 +211,11 @@ class JoinedTools:
         """The resource whose slot a call of the tool takes, or None."""
         owner = self._owners.get(name)
         return None if owner is None else resource_of(owner, name)
+
+    def retry(self, name: str) -> Retry | None:
+        """The retry that the tool declares, or None."""
+        owner = self._owners.get(name)
+        return None if owner is None else settings_of(owner, name).retry
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await self._owner(name).call(name, arguments)

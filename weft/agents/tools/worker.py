@@ -105,6 +105,8 @@ def _reply(request: Mapping[str, Any], arguments: bytes, channel: _ReplyPipe) ->
 
 
 def _error_message(name: str, error: BaseException) -> Mapping[str, Any]:
+    from dataclasses import asdict
+
     from weft.agents.tools.problem import as_tool_error
 
     failure = as_tool_error(name, error)
@@ -113,6 +115,7 @@ def _error_message(name: str, error: BaseException) -> Mapping[str, Any]:
         "message": failure.message,
         "hint": failure.hint,
         "retryable": failure.retryable,
+        "cause": None if failure.cause is None else asdict(failure.cause),
     }
 
 

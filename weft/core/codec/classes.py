@@ -35,6 +35,7 @@ from weft.core.events import (
     NodeWaiting,
     Outcome,
 )
+from weft.core.foreign import ErrorCause
 from weft.core.ports.journal import Letter, RunHeader
 from weft.core.ports.model import (
     Capabilities,
@@ -154,7 +155,9 @@ LAYOUTS: Final[Mapping[type, FieldLayout]] = {
         4,
         ("node", "attempt", "call", "tool", "arguments", "effect", "key", "at_s", "stands_for"),
     ),
-    ToolReturned: FieldLayout(5, ("node", "attempt", "call", "value", "failure", "done", "at_s")),
+    ToolReturned: FieldLayout(
+        5, ("node", "attempt", "call", "value", "failure", "done", "at_s", "cause")
+    ),
     NodeInfo: FieldLayout(
         6,
         (
@@ -232,7 +235,7 @@ def register(*classes: type) -> None:
 register(
     *get_args(Event),
     *get_args(CallEvent),
-    *(RunHeader, Letter, NodeInfo, Outcome, Failure, Opaque),
+    *(RunHeader, Letter, NodeInfo, Outcome, Failure, ErrorCause, Opaque),
     *(ModelRequest, Sampling, Placed, Program, ConcurrentAttention, Message, ToolCall, ToolSpec),
     *(TextDelta, ReasoningDelta, ToolCallDelta, Prefilled, Completion, Capabilities),
     *(Usage, Speculated, Denoised, Lossless, Lossy),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from weft.core.calls import CallId, ModelAnswered, ModelCalled, ModelStreamed, ModelTold
-from weft.core.errors import Failure, ModelError, ModelOverloaded, convert
+from weft.core.errors import Failure, ModelError, convert
 from weft.core.ids import NodeId
 from weft.core.ports import (
     Capabilities,
@@ -314,7 +314,7 @@ class _ModelCall:
 
     async def failed(self, error: Exception) -> None:
         """Write why there is none."""
-        delay_s = error.retry_after_s if isinstance(error, ModelOverloaded) else None
+        delay_s = error.retry_after_s if isinstance(error, ModelError) else None
         usage = error.usage if isinstance(error, ModelError) else None
         await self._ended(None, convert(error).failure(), delay_s, usage)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.core.calls import ModelAnswered, ToolCalled, ToolReturned
-from weft.core.errors import CassetteMiss, Failure, ModelError, ModelOverloaded, WeftError
+from weft.core.errors import CassetteMiss, Failure, ModelError, WeftError
 from weft.core.ports import (
     Capabilities,
     Clock,
@@ -80,7 +80,7 @@ class ReplayingTools:
         if made is not None and known.ended.done == "done":
             (made.close if known.ended.failure is None else made.carried_out)()
         if known.ended.failure is not None:
-            raise error_of_failure(known.ended.failure)
+            raise tool_error_of(known.ended, known.ended.failure)
         return known.ended.value
 
     async def call_batch(
@@ -95,6 +95,14 @@ class ReplayingTools:
             except WeftError as error:
                 outcomes.append(error)
         return outcomes
+
+
+def tool_error_of(ended: ToolReturned, failure: Failure) -> WeftError:
+    """The error with which a recorded call of a tool ended."""
+    error = error_of_failure(failure)
+    error.cause = ended.cause
+    error.retry_after_s = None if ended.cause is None else ended.cause.retry_after_s
+    return error
 
 
 class ReplayingClient:
@@ -138,8 +146,7 @@ class ReplayingClient:
         await self._player.until(self._player.cassette.answered_s(known.ended))
         if known.ended.failure is not None:
             error = error_of_failure(known.ended.failure)
-            if isinstance(error, ModelOverloaded):
-                error.retry_after_s = known.ended.retry_after_s
+            error.retry_after_s = known.ended.retry_after_s
             if isinstance(error, ModelError):
                 error.usage = known.ended.usage
             raise error

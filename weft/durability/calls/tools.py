@@ -19,12 +19,14 @@ from weft.core.calls import (
     tool_returned,
 )
 from weft.core.errors import Cancelled, EffectUnknown, Failure, WeftError, convert
+from weft.core.foreign import ErrorCause
 from weft.core.ids import RunId
 from weft.core.ports import BatchRunner, BoundTool, ToolRunner, bound
 from weft.core.values import Effect, JsonSchema, ToolSpec
 from weft.durability.calls.history import RecordedCall, fitted
 from weft.durability.calls.log import CallLog, Write
 from weft.durability.calls.once import ReportedResult, check_reported, doneness, settled, value_of
+from weft.engine.graph.node import Retry
 from weft.engine.scheduler.effects import (
     EFFECTS,
     CallSite,
@@ -147,12 +149,15 @@ class _ToolCall:
         done = doneness(error)
         if self._made is not None and done != "unknown":
             (self._made.close if done == "not done" else self._made.carried_out)()
-        return self._ended(convert(error).failure(), done)
+        known = convert(error)
+        return self._ended(known.failure(), done, known.cause)
 
-    def _ended(self, failure: Failure, done: Doneness) -> Awaitable[None] | None:
+    def _ended(
+        self, failure: Failure, done: Doneness, cause: ErrorCause | None = None
+    ) -> Awaitable[None] | None:
         place, call_log = self._place, self._call_log
         event = tool_returned(
-            place.node, place.attempt, self._id, None, failure, done, call_log.now_s
+            place.node, place.attempt, self._id, None, failure, done, call_log.now_s, cause
         )
         return self._kept(event) if self._effect == "once" else call_log.put(event)
 
@@ -205,6 +210,12 @@ class RecordingTools:
         """The slot class of a call of the tool, where `inner` has one."""
         resource = getattr(self._inner, "resource", None)
         found: str | None = resource(name) if resource is not None else None
+        return found
+
+    def retry(self, name: str) -> Retry | None:
+        """The retry that the tool declares, where `inner` knows it."""
+        retry = getattr(self._inner, "retry", None)
+        found: Retry | None = retry(name) if retry is not None else None
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -194,11 +194,13 @@ def best_effort(default: Any = MISSING, *, counts: str = "") -> Join:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Repeat a node when its error is `retryable`.
+    """Repeat a node when its error is `retryable`, or one of `on`.
 
-    `attempts` counts the first one. Attempt n+1 waits delay_s * factor**(n-1), at most
-    `max_delay_s`, varied by up to `jitter` of itself, and never less than an error's own
-    `retry_after_s`.
+    `on`: names of exception classes, `module.Class` or `Class`, and HTTP statuses. `only`, if not
+    empty: no other errors than these are retried, and `on` has no effect. `attempts` counts the
+    first one. Attempt n+1 waits delay_s * factor**(n-1), at most `max_delay_s`, varied by up to
+    `jitter` of itself, and never less than an error's own `retry_after_s`. There is no
+    attempt that the run's deadline would come before.
     """
 
     attempts: int = 3
@@ -206,6 +208,12 @@ class Retry:
     factor: float = 2.0
     max_delay_s: float = 30.0
     jitter: float = 0.1
+    on: tuple[str | int, ...] = ()
+    only: tuple[str | int, ...] = ()
+
+
+MODEL_RETRY: Final = Retry(only=("ModelOverloaded", "ModelUnavailable"))
+"""The retry of a model call that declares none: of 429, 5xx and lost connections."""
 
 
 @dataclass(frozen=True, slots=True)

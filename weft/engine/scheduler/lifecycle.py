@@ -33,7 +33,7 @@ from weft.engine.scheduler.effects import EffectLedger
 from weft.engine.scheduler.expansion import NodeExpansion
 from weft.engine.scheduler.frontier import READY
 from weft.engine.scheduler.inputs import digest, joined_values, node_inputs
-from weft.engine.scheduler.policies import UsageLedger, delay_s
+from weft.engine.scheduler.policies import UsageLedger, delay_s, is_retried
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
 from weft.engine.scheduler.state import Account, ExpandState, NodePhase, NodeState
 
@@ -55,6 +55,7 @@ class NodeLifecycle(NodeExpansion):
         super().__init__(graph, options, recall, effects)
         self.ledger = UsageLedger(options.limit, 0.0)
         self._seed = options.seed
+        self._deadline_s = options.deadline_s
         self._questions_asked: Counter[tuple[NodeId, int]] = Counter()
         self._starts_left = UNLIMITED
         self.busy = False
@@ -347,14 +348,31 @@ class NodeLifecycle(NodeExpansion):
             self.watch_seconds(state.account)
         state.growth = state.pending_end = state.awaited = None
         retry = state.node.policy.retry
-        if retry and error.retryable and not state.via and state.attempt < retry.attempts:
-            delay = delay_s(retry, state.attempt, state.node.id, error, self._seed)
+        if (
+            retry is None
+            or state.via
+            or state.attempt >= retry.attempts
+            or not is_retried(retry, error)
+        ):
+            self._give_up(state, error.failure())
+        elif self._too_late(
+            state, delay := delay_s(retry, state.attempt, state.node.id, error, self._seed)
+        ):
+            text = f"not tried again: it would wait {delay:.3g} s, until after its time limit"
+            self.out.append(NodeLogged(state.node.id, text, self.now))
+            self._give_up(state, error.failure())
+        else:
             self._pause(state, NodePhase.BACKOFF)
             failure = error.failure()
             self.out.append(NodeRetrying(state.node.id, state.attempt, delay, failure, self.now))
             self.out.append(SetTimer(state, state.epoch, "retry", delay))
-        else:
-            self._give_up(state, error.failure())
+
+    def _too_late(self, state: NodeState, delay: float) -> bool:
+        """Whether the run, or a node around `state`, has its time limit before another attempt."""
+        ends = [] if self._deadline_s is None else [self._deadline_s]
+        scopes = () if state.parent is None else state.parent.scopes()
+        ends += [scope.due_s for scope in scopes if scope.due_s is not None]
+        return bool(ends) and self.now + delay >= min(ends)
 
     # -- effects -----------------------------------------------------------------------------
 

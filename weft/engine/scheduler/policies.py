@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from weft.core.errors import BudgetExceeded, Failure, WeftError
+from weft.core.errors import BudgetExceeded, EffectUnknown, Failure, WeftError, is_any_of
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage
@@ -108,6 +108,15 @@ def spent(account: Account) -> Failure:
 
 def _placed(state: NodeState, template: Node) -> Node:
     return replace(template, id=inside(state.node.id, template.id))
+
+
+def is_retried(retry: Retry, error: WeftError) -> bool:
+    """Whether `retry` repeats a node after `error`: never after a call with an unknown end."""
+    if isinstance(error, EffectUnknown):
+        return False
+    if retry.only:
+        return error.retryable and is_any_of(error, retry.only)
+    return error.retryable or (bool(retry.on) and is_any_of(error, retry.on))
 
 
 def delay_s(retry: Retry, attempt: int, node: NodeId, error: WeftError, seed: int) -> float:

@@ -6,11 +6,8 @@ Foreign exceptions are not chained: their texts may contain credentials that a s
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 import anyio
 import httpx2
@@ -25,11 +22,11 @@ from weft.core.errors import (
     ModelUnavailable,
     WeftError,
 )
+from weft.core.foreign import retry_after_s
 from weft.serving.openai.answer import StreamError
 from weft.serving.openai.endpoint import Endpoint
 
 _MESSAGE_CHARS = 300
-_LONGEST_DELAY_S = 600.0  # A server must not stall a program for good.
 _TOO_LONG = re.compile(
     r"maximum context length[^.\"]{0,80}|context_length_exceeded"
     r"|exceeds the (?:available context size|model's context length)[^.\"]{0,80}"
@@ -71,9 +68,11 @@ def status_error(
     if "insufficient_quota" in text:
         return ModelRequestError(message, hint="the account's quota is spent")
     if status in _BUSY:
-        return ModelOverloaded(message, retry_after_s=_retry_after(headers))
+        return ModelOverloaded(message, retry_after_s=retry_after_s(headers))
     if status >= 500 or status in _TRY_AGAIN:
-        return ModelUnavailable(message)
+        unavailable = ModelUnavailable(message)
+        unavailable.retry_after_s = retry_after_s(headers)
+        return unavailable
     if status in {401, 403}:
         return ModelRequestError(message, hint=_key_hint(endpoint))
     if status == 404:
@@ -117,25 +116,6 @@ def _short(endpoint: Endpoint, text: str) -> str:
         message = message.get("message") or message.get("detail")
     words = endpoint.redact(str(message or text)).split()
     return " ".join(words)[:_MESSAGE_CHARS] or "nothing"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`, as a number or a date; None for other values."""
-    text = headers.get("retry-after", "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = _until(text)
-    return min(max(0.0, seconds), _LONGEST_DELAY_S) if math.isfinite(seconds) else None
-
-
-def _until(date: str) -> float:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return math.nan
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - datetime.now(UTC)).total_seconds()
 
 
 def _key_hint(endpoint: Endpoint) -> str:

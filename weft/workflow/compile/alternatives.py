@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.agents.tools import tool_logs
+from weft.agents.tools.toolbox import ToolSettings
 from weft.core.values import ToolSpec
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.planner.routing import (
@@ -31,13 +32,13 @@ _WEIGHTS: Final = RouteWeights(latency=0.0, money=1.0, call=0.0)
 """Only declared costs count, and how often a call succeeds."""
 
 
-def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> NodeFn:
+def tool(step: ToolNode, unit: Unit, settings: Callable[[str], ToolSettings]) -> NodeFn:
     """Call the node's own tool, or the cheapest of its alternatives that has not failed yet.
 
     The cost of a call is divided by the tool's recent success rate. Fails with `RouteError` when
-    all tools have failed. `resource`: the resource class of a tool.
+    all tools have failed. `settings`: those of a tool.
     """
-    graph = ToolGraph(_routed(step, resource))
+    graph = ToolGraph(_routed(step, settings))
     choices = {
         routed.name: (choice.tool, value_template(choice.arguments))
         for routed, choice in zip(graph.tools.values(), step.choices, strict=True)
@@ -60,7 +61,7 @@ def tool(step: ToolNode, unit: Unit, resource: Callable[[str], str | None]) -> N
     return node_fn
 
 
-def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[RoutedTool]:
+def _routed(step: ToolNode, settings: Callable[[str], ToolSettings]) -> Iterator[RoutedTool]:
     taken: list[str] = []
     for place, choice in enumerate(step.choices, start=1):
         name = free_name(choice.tool.rpartition(":")[2], taken)
@@ -70,8 +71,8 @@ def _routed(step: ToolNode, resource: Callable[[str], str | None]) -> Iterator[R
             gives=_RESULT.wants,
             cost=CallCost(0.0, place if choice.cost is None else choice.cost),
             timeout_s=step.timeout,
-            retry=retry_of(step.retry),
-            resource=resource(choice.tool),
+            retry=retry_of(step) or settings(choice.tool).retry,
+            resource=settings(choice.tool).resource,
         )
 
 

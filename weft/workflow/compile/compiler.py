@@ -179,6 +179,7 @@ class Compiler:
                 plan.resource,
                 plan.cache,
                 lambda other: self._node(NodeId(other), level[other], names, level),
+                plan.retry,
             )
         given = names.given(plan.used)
         return make_node(node, node_fn, edges, given, join, policy, plan.kind, plan.identity)

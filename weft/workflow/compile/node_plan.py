@@ -6,8 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from weft.agents.tools.toolbox import ToolSettings
 from weft.engine import kinds
-from weft.engine.graph.node import Inputs, Node, NodeCache, NodeContext, NodeFn, Policy, Skip
+from weft.engine.graph.node import (
+    MODEL_RETRY,
+    Inputs,
+    Node,
+    NodeCache,
+    NodeContext,
+    NodeFn,
+    Policy,
+    Retry,
+    Skip,
+)
 from weft.workflow.compile import node_functions
 from weft.workflow.compile.identity import Digests, cache_of, identity_of
 from weft.workflow.compile.policy import NameBindings, policy_of, retry_of
@@ -27,8 +38,8 @@ from weft.workflow.document.spec.nodes import (
 from weft.workflow.document.templates import inner_names, names_of, template_uses, uses_of
 from weft.workflow.document.unit import Unit
 
-Resources = Mapping[tuple[Unit, str], str | None]
-"""The resource class of each tool, by its name in a unit."""
+Resources = Mapping[tuple[Unit, str], ToolSettings]
+"""The resource class and the retry of each tool, by its name in a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +47,8 @@ class NodePlan:
     """The needs and functions of a node.
 
     `used`: the names that its function needs; `streamed`: the one whose items a map can take one by
-    one, and `whole` the other names. `node_fn` and `policy` are those of every instance; None where
-    they depend on the instance.
+    one, and `whole` the other names. `retry`: that of its tool. `node_fn` and `policy` are those of
+    every instance; None where they depend on the instance.
     """
 
     used: tuple[str, ...]
@@ -47,6 +58,7 @@ class NodePlan:
     identity: str
     kind: str
     resource: str | None
+    retry: Retry | None
     node_fn: NodeFn | None
     policy: Policy | None
 
@@ -77,7 +89,7 @@ class NodePlans:
             used |= inner_names(step)
         cache = cache_of(step, unit, self._cached)
         node_fn = self._node_fn(step)
-        resource = self._resource(step)
+        resource, own = self._settings(step)
         return NodePlan(
             tuple(sorted(used)),
             _streamed(step),
@@ -86,18 +98,19 @@ class NodePlans:
             "" if digests is None else identity_of(step, unit, digests),
             _kind(step),
             resource,
+            own,
             None if node_fn is None else with_condition(step.when, node_fn),
-            policy_of(step, NameBindings(), resource, cache, _no_replacement)
+            policy_of(step, NameBindings(), resource, cache, _no_replacement, own)
             if is_shared(step)
             else None,
         )
 
-    def _resource(self, step: BaseNode) -> str | None:
+    def _settings(self, step: BaseNode) -> ToolSettings:
         if isinstance(step, ModelNode):
-            return step.model
+            return ToolSettings(step.model)
         if isinstance(step, ToolNode):
             return self._resources[self._unit, step.tool]
-        return None
+        return ToolSettings()
 
     def _node_fn(self, step: BaseNode) -> NodeFn | None:
         """The function of a node without bodies; None where each instance has its own."""
@@ -189,7 +202,7 @@ def _model(step: ModelNode, unit: Unit) -> NodeFn:
         return act(step, unit)
     from weft.workflow.compile.model import model
 
-    return model(step, unit, retry_of(step.retry))
+    return model(step, unit, retry_of(step) or MODEL_RETRY)
 
 
 def _kind(step: BaseNode) -> str:

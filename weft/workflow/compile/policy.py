@@ -9,8 +9,18 @@ from typing import Any
 from weft.core.budget import Budget
 from weft.core.ids import NodeId
 from weft.core.values import constructor
-from weft.engine.graph.node import MISSING, BudgetLimit, Edge, Node, NodeCache, Policy, Retry
+from weft.engine.graph.node import (
+    MISSING,
+    MODEL_RETRY,
+    BudgetLimit,
+    Edge,
+    Node,
+    NodeCache,
+    Policy,
+    Retry,
+)
 from weft.workflow.document.expressions import value_template
+from weft.workflow.document.spec.declarations import ToolUse
 from weft.workflow.document.spec.nodes import BaseNode, ModelNode, ToolNode
 from weft.workflow.document.spec.settings import BudgetSpec, RetrySpec
 from weft.workflow.document.unit import Unit
@@ -75,8 +85,12 @@ def policy_of(
     resource: str | None,
     cache: NodeCache | None,
     replacement: Callable[[str], Node],
+    own: Retry | None = None,
 ) -> Policy:
     """The policy of one node. `replacement` makes its fallback or degrade node, by name.
+
+    `own`: the retry of the tool that it calls, for a node that declares none. A model call without
+    one is repeated after 429, 5xx and lost connections.
 
     The calls of a node with samples, a strategy, an agent or alternative tools are nodes with their
     own policies; a node with a strategy or an agent is retried as a whole.
@@ -84,9 +98,10 @@ def policy_of(
     samples = isinstance(step, ModelNode) and step.samples is not None
     thinks = isinstance(step, ModelNode) and bool(step.think or step.agent)
     choices = isinstance(step, ToolNode) and bool(step.alternatives)
+    own = own if own is not None or thinks or not isinstance(step, ModelNode) else MODEL_RETRY
     return Policy(
         timeout_s=None if choices else step.timeout,
-        retry=None if samples or choices else retry_of(step.retry),
+        retry=None if samples or choices else retry_of(step) or own,
         fallback=replacement(step.fallback) if step.fallback else None,
         default=value_template(step.default).render(names.inputs) if step.has_default else MISSING,
         on_failure=step.on_failure,
@@ -99,11 +114,12 @@ def policy_of(
     )
 
 
-def retry_of(retry: RetrySpec | None) -> Retry | None:
-    """The engine's retry of a node."""
-    if retry is None:
+def retry_of(step: BaseNode | ToolUse) -> Retry | None:
+    """The engine's retry of a node, or of a declared tool; None where neither is declared."""
+    if step.retry is None and step.retry_on is None:
         return None
-    return Retry(retry.attempts, retry.delay, retry.factor, retry.max_delay, retry.jitter)
+    retry, on = step.retry or RetrySpec(), tuple(step.retry_on or ())
+    return Retry(retry.attempts, retry.delay, retry.factor, retry.max_delay, retry.jitter, on)
 
 
 def limit_of(budget: BudgetSpec | None) -> BudgetLimit | None:

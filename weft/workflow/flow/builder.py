@@ -12,6 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
+from weft.core.error_names import ErrorRef, error_names
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.ports import ModelClient
@@ -49,6 +50,7 @@ class NodeOptions(TypedDict, total=False):
     when: Condition
     after: Handle | Sequence[Handle]
     retry: int | Mapping[str, object]
+    retry_on: ErrorRef | Sequence[ErrorRef]
     timeout: float | str
     fallback: Handle
     default: object
@@ -374,6 +376,11 @@ class FlowBuilder(ABC):
     def _option(self, key: str, value: Any) -> Any:
         if key in ("fallback", "degrade"):
             return _name(value)
+        if key == "retry_on":
+            try:
+                return list(error_names(value))
+            except ValueError as error:
+                raise BuildError(f"retry_on: {error}") from error
         if key == "after":
             expect(value, (Handle, list, tuple), "`after` is a node or a list", "after=[a, b]")
             return [_name(one) for one in ([value] if isinstance(value, Handle) else value)]

@@ -14,6 +14,7 @@ from typing import Any, Final
 from platformdirs import user_cache_path
 
 from weft.agents.tools import tool_logs
+from weft.agents.tools.toolbox import ToolSettings
 from weft.core.errors import BuildError, ToolError, UnknownReference, WeftError
 from weft.core.ports import ModelClient, ResultStore
 from weft.core.redaction import Redactor
@@ -69,13 +70,13 @@ class ToolSnapshot:
     def __init__(self, tools: Toolset) -> None:
         self._specs: dict[tuple[Unit, str], ToolSpec] = {}
         self._functions: dict[tuple[Unit, str], Function] = {}
-        self._slots: dict[tuple[Unit, str], str | None] = {}
+        self._slots: dict[tuple[Unit, str], ToolSettings] = {}
         self._tools: Toolset | None = tools
         self._named: frozenset[str] = frozenset()
 
     @property
-    def resources(self) -> Mapping[tuple[Unit, str], str | None]:
-        """The resource class of each tool."""
+    def resources(self) -> Mapping[tuple[Unit, str], ToolSettings]:
+        """The resource class and the retry of each tool."""
         return self._slots
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
@@ -98,7 +99,7 @@ class ToolSnapshot:
                 for choice in step.choices if isinstance(step, ToolNode) else ():
                     key = included, choice.tool
                     if key not in self._slots:
-                        self._slots[key] = self._tools.resource(*key)
+                        self._slots[key] = self._tools.settings(*key)
         self._named = self._tools.resources
         self._tools = None
 
@@ -110,7 +111,7 @@ class ToolSnapshot:
                 and all(
                     tools.function(*key) is function for key, function in self._functions.items()
                 )
-                and all(tools.resource(*key) == slot for key, slot in self._slots.items())
+                and all(tools.settings(*key) == slot for key, slot in self._slots.items())
                 and tools.resources == self._named
             )
         except WeftError:

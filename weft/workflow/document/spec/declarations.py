@@ -25,6 +25,7 @@ from weft.workflow.document.spec.fields import (
 )
 from weft.workflow.document.spec.model_settings import Among, Moderator, Think, WeightsSpec
 from weft.workflow.document.spec.schemas import SchemaSpec
+from weft.workflow.document.spec.settings import Retry, RetryOn
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """The name of an environment variable."""
@@ -284,6 +285,12 @@ class ToolUse(SpecPart):
         "What a call does to the world. `pure`: nothing. `idempotent`: repeated with "
         "the same key, no more than once. `once`: it is never repeated without confirmation. Of a "
         "server: of all its tools, or by tool."
+    )
+    retry: Retry | None = optional(
+        "Repeat a call when its error may go away, also in an agent. A node's own `retry` wins."
+    )
+    retry_on: RetryOn | None = optional(
+        "Further errors after which a call is repeated: exceptions and HTTP statuses."
     )
 
     @property

@@ -30,7 +30,7 @@ from weft.workflow.document.spec.fields import (
 )
 from weft.workflow.document.spec.model_settings import Agentic, NodeThink
 from weft.workflow.document.spec.schemas import SchemaSpec
-from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry
+from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry, RetryOn
 
 
 class BaseNode(SpecPart):
@@ -44,6 +44,10 @@ class BaseNode(SpecPart):
     )
     after: Names = optional_list("Nodes to wait for without using their values.")
     retry: Retry | None = optional("Repeat it when its error may go away.")
+    retry_on: RetryOn | None = optional(
+        "Further errors after which it is repeated: exceptions as `module.Class`, built-in ones "
+        "bare (`KeyError`), and HTTP statuses (`409`)."
+    )
     timeout: Duration | None = optional("The longest that one attempt may take.")
     fallback: Name | None = optional(
         "The node that runs in its place when it fails; it runs only then."

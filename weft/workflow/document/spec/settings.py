@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic_core import PydanticCustomError
 
+from weft.core.error_names import error_names
 from weft.engine.graph.graph import MAX_NODES
 from weft.workflow.document.spec.fields import (
     Duration,
@@ -79,6 +81,23 @@ class RunSpec(SpecPart):
         "moment. After that it is suspended, to be resumed.",
     )
 
+
+def _check_errors(given: list[str | int]) -> list[str | int]:
+    try:
+        return list(error_names(given))
+    except ValueError as error:
+        raise PydanticCustomError("retry_on", "{why}", {"why": str(error)}) from None
+
+
+RetryOn = Annotated[
+    list[str | int],
+    BeforeValidator(
+        lambda given: [given] if isinstance(given, str | int) else given,
+        json_schema_input_type=str | int | list[str | int],
+    ),
+    AfterValidator(_check_errors),
+]
+"""Exceptions as `module.Class`, built-in ones bare, and HTTP statuses: one, or a list."""
 
 Retry = Annotated[
     RetrySpec, expands("attempts", Positive | RetrySpec, kind=int), shortens("attempts")

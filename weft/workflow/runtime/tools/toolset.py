@@ -9,10 +9,13 @@ from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
+from weft.agents.tools.toolbox import ToolSettings
 from weft.core.errors import ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
 from weft.core.suggestion import suggestion
 from weft.core.values import ToolSpec
+from weft.engine import Retry
+from weft.workflow.compile.policy import retry_of
 from weft.workflow.document.tool_servers import (
     ToolServer,
     is_known,
@@ -167,6 +170,19 @@ class Toolset:
             return declared
         return self._tool(unit, text).resource or declared
 
+    def retry(self, unit: Unit, text: str) -> Retry | None:
+        """The retry that the tool's declaration has, or else the tool itself."""
+        source = source_of(unit, text)
+        declared = unit.document.tools.get(text if source is None else source[0])
+        found = None if declared is None else retry_of(declared)
+        if found is not None or source is not None or _short(text) in self._given_specs:
+            return found
+        return self._tool(unit, text).retry
+
+    def settings(self, unit: Unit, text: str) -> ToolSettings:
+        """The resource class and the retry of the tool's calls."""
+        return ToolSettings(self.resource(unit, text), self.retry(unit, text))
+
     @property
     def resources(self) -> frozenset[str]:
         """The resource classes that the tools used so far declare themselves."""
@@ -308,6 +324,11 @@ class FlowTools:
         """The resource class of the tool's calls; None for an unknown tool."""
         written = self.written.get(name)
         return None if written is None else self._toolset.resource(self.unit, written)
+
+    def retry(self, name: str) -> Retry | None:
+        """The retry of the tool's calls; None for an unknown tool."""
+        written = self.written.get(name)
+        return None if written is None else self._toolset.retry(self.unit, written)
 
     async def aclose(self) -> None:
         """Stop the servers that were started."""
