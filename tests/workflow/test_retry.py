@@ -74,7 +74,7 @@ def run(
     flow = weft.Flow("f")
     flow.output(r=flow.tool(tool, i=1, **options))
     clock = clock or FakeClock()
-    return clock.run(flow.run(clock=clock, deadline_s=deadline_s, journal=MemoryJournal()))
+    return clock.run(flow.run(clock=clock, deadline=deadline_s, journal=MemoryJournal()))
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def retry_after_s(headers: Mapping[str, Any], now: datetime | None = None) -> fl
     `headers` finds names in lower case. `now`: the time in UTC, for dates.
     """
     try:
-        text = str(headers.get("retry-after") or headers.get("Retry-After") or "")
-        seconds = float(text) if text.strip()[:1].isdigit() else _until(text, now)
+        text = str(headers.get("retry-after") or headers.get("Retry-After") or "").strip()
+        seconds = float(text) if text.lstrip("+-")[:1].isdigit() else _until(text, now)
     except (ValueError, TypeError, OverflowError):
         return None
     return min(max(0.0, seconds), LONGEST_DELAY_S) if math.isfinite(seconds) else None

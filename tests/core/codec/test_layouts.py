@@ -39,7 +39,7 @@ def test_the_layouts_are_those_that_journals_have() -> None:
             *(4, "node", "attempt", "call", "tool", "arguments"),
             *("effect", "key", "at_s", "stands_for"),
         ),
-        "ToolReturned": (5, "node", "attempt", "call", "value", "failure", "done", "at_s"),
+        "ToolReturned": (5, "node", "attempt", "call", "value", "failure", "done", "at_s", "cause"),
         "NodeInfo": (
             *(6, "id", "kind", "parent", "sources", "resource", "may_fail", "weight", "spends"),
             *("attempts", "join", "quorum", "cancels", "streams"),

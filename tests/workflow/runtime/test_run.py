@@ -200,7 +200,7 @@ def test_samples_that_fail_are_left_out() -> None:
     result = run(flow, odd)
     # Seeds 0 and 2 fail, and succeed when repeated: another attempt has another seed.
     assert result.outputs["a"] == ["1000003", "1", "1000005", "3"]
-    failing = loads("  a: {model: small, prompt: x, samples: 4, seed: 0}")
+    failing = loads("  a: {model: small, prompt: x, samples: 4, seed: 0, retry: 1}")
     result = run(failing, odd)
     assert (result.outputs["a"], result.status) == (["1", "3"], "partial")
     assert result.reasons[0].startswith("a is partial: Incomplete: 2 of 4 samples failed: ")

@@ -55,7 +55,7 @@ def _called(value: ToolCalled, sink: Sink) -> str | None:
 
 def _returned(value: ToolReturned, sink: Sink) -> str | None:
     attempt, at_s = value.attempt, value.at_s
-    if value.failure is not None or value.done != "done":
+    if value.failure is not None or value.done != "done" or value.cause is not None:
         return None
     head = f"[5,{quoted(value.node)},{attempt!r},{quoted(value.call)},"
     usual = type(attempt) is int and type(at_s) is float and -_LATEST < at_s < _LATEST
