@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from weft.core import errors
-from weft.core.foreign import class_name
+from weft.core.foreign import ErrorCause, cause_of, class_name, class_names, matches
 from weft.core.suggestion import closest
 
 ErrorRef = type[Exception] | str | int
@@ -46,3 +46,16 @@ def _checked(given: ErrorRef) -> str | int:
         hint = f"did you mean {near}?" if near else "write module.Class"
         raise ValueError(f"no built-in exception is called {given}: {hint}")
     return given
+
+
+def is_any_of(error: errors.WeftError, names: tuple[str | int, ...]) -> bool:
+    """Whether `names` has a class of `error` or of the exception behind it, or its HTTP status."""
+    own = matches(ErrorCause(class_names(type(error))), names)
+    return own or matches(_cause(error), names)
+
+
+def _cause(error: errors.WeftError) -> ErrorCause:
+    if error.cause is not None:
+        return error.cause
+    behind = error.__cause__
+    return ErrorCause() if behind is None else cause_of(behind)

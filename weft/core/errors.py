@@ -58,7 +58,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from weft.core.foreign import ErrorCause, cause_of, class_names, matches
+from weft.core.foreign import ErrorCause
 from weft.core.values import Usage
 
 __all__ = [
@@ -471,16 +471,3 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
         return "its message cannot be read"
-
-
-def is_any_of(error: WeftError, names: tuple[str | int, ...]) -> bool:
-    """Whether `names` has a class of `error` or of the exception behind it, or its HTTP status."""
-    own = matches(ErrorCause(class_names(type(error))), names)
-    return own or matches(_cause(error), names)
-
-
-def _cause(error: WeftError) -> ErrorCause:
-    if error.cause is not None:
-        return error.cause
-    behind = error.__cause__
-    return ErrorCause() if behind is None else cause_of(behind)

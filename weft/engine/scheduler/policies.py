@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from weft.core.errors import BudgetExceeded, EffectUnknown, Failure, WeftError, is_any_of
+from weft.core.error_names import is_any_of
+from weft.core.errors import BudgetExceeded, EffectUnknown, Failure, WeftError
 from weft.core.events import Outcome
 from weft.core.ids import NodeId, inside
 from weft.core.values import Usage
