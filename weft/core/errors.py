@@ -45,6 +45,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ModelOverloaded      429 or 503, with the server's own delay     (retryable)
 │   ├── ModelTimeout         the answer was not complete within the request's time limit
 │   ├── ModelOutputError     the output does not fit the requested schema (retryable)
+│   │   └── OutputTruncated  max_tokens ended the output inside its value
 │   └── CapabilityError      this client or model does not support the request
 ├── ServeError               a model server cannot be started, kept or planned
 │   ├── EngineMissing        no installed vLLM can do what was asked
@@ -92,6 +93,7 @@ __all__ = [
     "NodeLimit",
     "NodeTimeout",
     "NotDone",
+    "OutputTruncated",
     "PlanError",
     "ReasoningError",
     "RecursionLimit",
@@ -418,6 +420,10 @@ class ModelOutputError(ModelError):
     """The output does not parse or does not fit the requested schema."""
 
     retryable = True
+
+
+class OutputTruncated(ModelOutputError):
+    """`max_tokens` ended the output inside its value."""
 
 
 class CapabilityError(ModelError):

@@ -4,11 +4,13 @@ compile_schema(schema)            a bounded, compiled schema, or `SchemaRefused`
 misfit(value, schema)             why a value does not fit; may block for `WAIT_LIMIT_S`
 await misfit_async(value, schema) the same without blocking the event loop
 violation(value, schema)          as `misfit`; failure to check is a reason too
+read_answer(text, schema)         the value in a model's text, or `ModelOutputError`
 
 Patterns are matched in linear time. A check that could take long runs in its own process, with a
 limit of processor time.
 """
 
+from weft.validation.answer import read_answer, read_answer_async
 from weft.validation.bounds import SchemaRefused, TooMuchToCheck
 from weft.validation.compiled import (
     CompiledSchema,
@@ -31,6 +33,8 @@ __all__ = [
     "misfit",
     "misfit_async",
     "pattern_error",
+    "read_answer",
+    "read_answer_async",
     "reference_target",
     "violation",
     "violation_async",

@@ -11,9 +11,10 @@ from typing import Any, Final, NoReturn
 
 from weft.core.errors import BuildError, ModelOutputError
 from weft.core.events import jsonable
-from weft.core.generated_text import is_blank, unfenced
+from weft.core.generated_json import NoJson, read_generated_json
+from weft.core.generated_text import is_blank
 from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, compile_schema, violation
+from weft.validation import SchemaRefused, compile_schema, read_answer, violation
 
 
 def text_of(value: Any) -> str:
@@ -49,13 +50,13 @@ _DECODER: Final = json.JSONDecoder(strict=False, parse_constant=_refuse)
 
 
 def decode_json(text: str, what: str) -> Any:
-    """The JSON value of `text`, in a code fence or not.
+    """The JSON value of `text`, perhaps fenced or with text around it.
 
     Raises: `ModelOutputError`; `what` names the text.
     """
     try:
-        return _DECODER.decode(unfenced(text).strip())
-    except (ValueError, RecursionError) as error:
+        return read_generated_json(text)
+    except NoJson as error:
         raise ModelOutputError(f"{what} is not JSON: {error}") from None
 
 
@@ -112,8 +113,7 @@ def fit_answer(written: Any, schema: JsonSchema | None) -> Any:
         return text
     wrong = violation(written, schema)
     if wrong is not None and isinstance(written, str):
-        written = decode_json(written, "the answer")
-        wrong = violation(written, schema)
+        return read_answer(written, schema)
     if wrong is not None:
         raise ModelOutputError(f"the answer does not fit its schema: {wrong}")
     return written

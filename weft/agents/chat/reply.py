@@ -21,7 +21,7 @@ from weft.agents.chat.model_output import (
 )
 from weft.agents.chat.repetition import repeats_itself
 from weft.agents.chat.reply_format import ReplyFormat
-from weft.core.errors import ModelOutputError
+from weft.core.errors import ModelOutputError, OutputTruncated
 from weft.core.generated_text import is_blank
 from weft.core.values import Completion
 
@@ -117,10 +117,10 @@ def check_repetition(text: str) -> None:
         raise ModelOutputError("it repeats itself", hint="say each thing once, and then end")
 
 
-def cut_off_error(completion: Completion) -> ModelOutputError:
+def cut_off_error(completion: Completion) -> OutputTruncated:
     """The error of a reply that reached its token limit."""
     tokens = completion.usage.completion_tokens or "too many"
-    return ModelOutputError(f"it was cut off after {tokens} tokens", hint="write less")
+    return OutputTruncated(f"it was cut off after {tokens} tokens", hint="write less")
 
 
 def _read(text: str, form: ReplyFormat, cut_off: bool) -> ParsedReply:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from weft.core.errors import ModelOutputError, ModelRequestError
+from weft.core.errors import ModelRequestError, OutputTruncated
 from weft.core.values import (
     AUTOREGRESSIVE,
     Completion,
@@ -322,7 +322,7 @@ def unrefused(answer: Completion) -> Completion:
     return answer
 
 
-def cut_off(what: str, tokens: int | None) -> ModelOutputError:
+def cut_off(what: str, tokens: int | None) -> OutputTruncated:
     """The error for `what`, a value that ends in the middle because its `tokens` were used up."""
     where = "" if tokens is None else f" at {tokens} tokens"
-    return ModelOutputError(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")
+    return OutputTruncated(f"{what} was cut off{where}", hint="raise max_tokens, or ask for less")

@@ -6,13 +6,13 @@ offered names.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from weft.core.errors import ModelOutputError, RouteError
 from weft.core.events import Outcome
+from weft.core.generated_json import NoJson, read_generated_json
 from weft.core.ids import NodeId, inside
 from weft.core.ports import ModelClient, ModelRequest, Sampling, Startable, UsageMeter, complete
 from weft.core.values import JsonSchema, Message
@@ -72,8 +72,8 @@ class DeadEnd:
         Raises: `ModelOutputError` for any other answer.
         """
         try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            answer = read_generated_json(text, {"object"})
+        except NoJson as error:
             raise ModelOutputError(f"the choice is not JSON: {error}") from error
         choice = answer.get("choice") if isinstance(answer, dict) else None
         if choice == "escalate":

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from pydantic import ValidationError
 
 from weft.core.errors import ModelOutputError, ModelRequestError, ModelUnavailable
-from weft.core.generated_text import unfenced
 from weft.core.loggers import logger
-from weft.core.ports.model import Delta, ModelRequest, Prefilled, cut_off
+from weft.core.ports.model import Delta, ModelRequest, Prefilled
 from weft.core.values import Completion, FinishReason, JsonSchema, Speculated, Usage
 from weft.serving.openai.chunk import (
     Chunk,
@@ -23,7 +21,7 @@ from weft.serving.openai.chunk import (
 from weft.serving.openai.endpoint import Price
 from weft.serving.openai.output import StreamedOutput, ToolCalls
 from weft.serving.text import FoundCall, Piece, Splitter
-from weft.validation import SchemaRefused, TooMuchToCheck, compile_schema_async, misfit_async
+from weft.validation import SchemaRefused, compile_schema_async
 
 _DEEPEST = 64
 
@@ -314,41 +312,9 @@ def _size(choice: WireChoice) -> int:
     return size
 
 
-_HINT: Final = "try `retry`; servers with structured output hold a model to its schema"
-
-
 async def check_schema(schema: JsonSchema) -> None:
     """Raises: `ModelRequestError` for a schema that cannot be compiled."""
     try:
         await compile_schema_async(schema)
     except SchemaRefused as error:
         raise ModelRequestError(f"the output schema is wrong: {error}") from None
-
-
-async def parse_output(text: str, schema: JsonSchema, *, cut_at: int | None = None) -> Any:
-    """The JSON value in `text`, with or without a code fence, which has to fit `schema`.
-
-    `cut_at`: the text was cut off after this many tokens.
-
-    Raises: `ModelOutputError` when the text does not parse or fit; `ModelRequestError` for a schema
-    that cannot be used.
-    """
-    try:
-        value = json.loads(unfenced(text), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        if cut_at is not None:
-            raise cut_off("the output", cut_at) from None
-        raise ModelOutputError(f"the output is not JSON: {error}", hint=_HINT) from None
-    try:
-        wrong = await misfit_async(value, schema)
-    except SchemaRefused as error:
-        raise ModelRequestError(f"the output schema is wrong: {error}") from None
-    except TooMuchToCheck as error:
-        raise ModelOutputError(f"the output cannot be checked: {error}") from None
-    if wrong is not None:
-        raise ModelOutputError(f"the output does not fit its schema: {wrong}")
-    return value
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -20,7 +20,7 @@ from weft.core.errors import (
 from weft.core.ports.model import Capabilities, ModelEvent, ModelRequest
 from weft.core.values import Message
 from weft.serving.deadline import Deadline
-from weft.serving.openai.answer import StreamedAnswer, check_schema, parse_output
+from weft.serving.openai.answer import StreamedAnswer, check_schema
 from weft.serving.openai.body import body_of, check_extra, with_diffusion_arguments, with_node_name
 from weft.serving.openai.endpoint import Endpoint, Price
 from weft.serving.openai.server import (
@@ -31,6 +31,7 @@ from weft.serving.openai.server import (
     vllm_version,
 )
 from weft.serving.text import FORMATS, FormatName, ReasoningStyle, Splitter, spell
+from weft.validation import read_answer_async
 
 if TYPE_CHECKING:
     from weft.serving.openai.tokenizer import ServerTokenizer
@@ -190,7 +191,7 @@ class OpenAIModel:
                 completion = answer.completion()
                 if request.schema is not None and not completion.tool_calls:
                     cut_at = answer.cut_at(completion)
-                    await parse_output(completion.text, request.schema, cut_at=cut_at)
+                    await read_answer_async(completion.text, request.schema, cut_at=cut_at)
             yield completion
 
     async def metrics(self) -> ServerMetrics:

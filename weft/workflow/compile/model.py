@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from weft.core.errors import Failure, ModelOutputError, ReasoningError, WeftError
+from weft.core.errors import Failure, ModelOutputError, OutputTruncated, ReasoningError, WeftError
 from weft.core.generated_text import is_blank, without_thought
 from weft.core.ids import item
 from weft.core.ports import (
@@ -33,11 +33,10 @@ from weft.engine.graph.node import (
 from weft.engine.kinds import instances
 from weft.engine.kinds.body import map_result
 from weft.reasoning.thought import Thought
-from weft.validation import violation_async
+from weft.validation import read_answer, read_answer_async
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
-from weft.workflow.document.spec.schemas import parse_answer, parse_answer_async, read_json
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.declared_model import adapter_of
 from weft.workflow.runtime.models.decoders import decoder_of
@@ -58,7 +57,7 @@ def answer_value(result: Any, context: NodeContext, schema: JsonSchema | None) -
             f"{counts.critical_path_tokens:,} one after another; {thought.why}{lost}"
         )
         services_of(context).findings[context.node] = thought
-        answer = parse_answer(thought.answer, schema)
+        answer = thought.answer if schema is None else read_answer(thought.answer, schema)
         return Partial(answer, cut_off(thought)) if thought.cut else answer
 
     return map_result(result, value)
@@ -181,7 +180,7 @@ class _NodeModelCall:
         if empty and not self._step.allow_empty:
             raise _empty_answer(completion, cut_off=cut_off)
         if not tools and schema is not None:  # complete JSON is the whole answer
-            return await parse_answer_async(completion.text, schema, cut_at=_cut_at(completion))
+            return await read_answer_async(completion.text, schema, cut_at=_cut_at(completion))
         value = {"text": completion.text, "tool_calls": calls} if tools else completion.text
         return Partial(value, _cut_off(completion)) if cut_off else value
 
@@ -216,7 +215,7 @@ def _cut_off(completion: Completion) -> Failure:
     after = f" after {tokens:,} tokens" if tokens else ""
     name = completion.model or "the model"
     hint = "raise `max_tokens`"
-    return ModelOutputError(f"the answer of {name} is cut off{after}", hint=hint).failure()
+    return OutputTruncated(f"the answer of {name} is cut off{after}", hint=hint).failure()
 
 
 def _empty_answer(completion: Completion, *, cut_off: bool) -> ModelOutputError:
@@ -250,9 +249,9 @@ async def _calls(completion: Completion, tools: tuple[ToolSpec, ...]) -> list[Ma
             names = ", ".join(specs)
             raise ModelOutputError(f"the model calls {call.name!r}", hint=f"there is: {names}")
         what = f"what {call.name} is called with"
-        arguments = read_json(call.arguments or "{}", what, cut_at=_cut_at(completion))
-        why = await violation_async(arguments, specs[call.name].parameters)
-        if why is not None:
-            raise ModelOutputError(f"the model calls {call.name} wrongly: {why}")
+        parameters, cut_at = specs[call.name].parameters, _cut_at(completion)
+        arguments = await read_answer_async(
+            call.arguments or "{}", parameters, what=what, cut_at=cut_at
+        )
         calls.append({"name": call.name, "arguments": arguments})
     return calls

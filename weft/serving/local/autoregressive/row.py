@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.core.errors import ModelOutputError
+from weft.core.errors import ModelOutputError, OutputTruncated
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, FinishReason, Speculated, Usage
 from weft.decoding.network.visibility import Placement
@@ -257,7 +257,7 @@ class AnswerRow:
         if self._grammar is None or not self._grammar.is_json:
             return
         if reason == "length" and (self._cut or not self._grammar.complete):
-            raise ModelOutputError(
+            raise OutputTruncated(
                 f"the answer reached max_tokens ({self.limits.max_tokens}) inside its JSON",
                 hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
                 retryable=not self._repeatable,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from weft.core.errors import ModelOutputError
+from weft.core.errors import OutputTruncated
 from weft.core.ports.model import Prefilled
 from weft.core.values import Completion, Denoised, FinishReason, Usage
 from weft.decoding.diffusion.denoising import DenoisingRow
@@ -157,7 +157,7 @@ class DiffusionRow:
 
     def _check_complete(self, reason: FinishReason, usage: Usage) -> None:
         if self.ticket.request.schema is not None and reason == "length":
-            error = ModelOutputError(
+            error = OutputTruncated(
                 "the answer reached max_tokens inside its JSON",
                 hint="raise max_tokens, or give strings a maxLength and arrays a maxItems",
                 retryable=not self._repeatable,

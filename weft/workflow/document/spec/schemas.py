@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from weft.core.errors import ModelOutputError
-from weft.core.generated_text import unfenced
-from weft.core.ports import cut_off
-from weft.core.values import JsonSchema
-from weft.validation import SchemaRefused, compile_schema, violation, violation_async
+from weft.validation import SchemaRefused, compile_schema
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
@@ -77,47 +72,3 @@ SchemaSpec = Annotated[
     ),
 ]
 """A JSON Schema (draft 2020-12), the name of a type, or a list with the name of a type."""
-
-
-def parse_answer(text: str, schema: JsonSchema | None) -> Any:
-    """The value of an answer: the text, or, with a schema, its JSON value.
-
-    Raises: `ModelOutputError` when it does not fit.
-    """
-    if schema is None:
-        return text
-    value = read_json(text, "the answer")
-    _refuse(violation(value, schema))
-    return value
-
-
-async def parse_answer_async(
-    text: str, schema: JsonSchema | None, *, cut_at: int | None = None
-) -> Any:
-    """As `parse_answer`, without blocking the event loop.
-
-    `cut_at`: the text was cut off at that many tokens. Raises: as `parse_answer`.
-    """
-    if schema is None:
-        return text
-    value = read_json(text, "the answer", cut_at=cut_at)
-    _refuse(await violation_async(value, schema))
-    return value
-
-
-def _refuse(why: str | None) -> None:
-    if why is not None:
-        raise ModelOutputError(f"the answer does not fit the schema: {why}")
-
-
-def read_json(text: str, what: str, *, cut_at: int | None = None) -> Any:
-    """The JSON value of `text`, in a code fence or not; `what` names it in errors.
-
-    Raises: `ModelOutputError`.
-    """
-    try:
-        return json.loads(unfenced(text))
-    except (ValueError, RecursionError) as error:
-        if cut_at is not None:
-            raise cut_off(what, cut_at) from error
-        raise ModelOutputError(f"{what} is not JSON: {error}", hint="try `retry`") from error

@@ -36,8 +36,8 @@ from weft.reasoning.question import Question
 from weft.reasoning.strategies import STRATEGIES, make_strategy
 from weft.reasoning.strategy import Strategy
 from weft.reasoning.thought import Thought
+from weft.validation import read_answer
 from weft.workflow.document.secrets import redactor_here
-from weft.workflow.document.spec.schemas import parse_answer
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.composed import check_behind, thinker
 from weft.workflow.runtime.models.declared_model import check_chat_only, declared_model
@@ -119,7 +119,7 @@ class ThoughtRun:
         return node_fn if self._schema is None else typed
 
     def _answer(self, thought: Thought) -> Any:
-        return parse_answer(thought.answer, self._schema)
+        return thought.answer if self._schema is None else read_answer(thought.answer, self._schema)
 
 
 def no_thought(strategy: str, outcome: Outcome) -> ReasoningError:
