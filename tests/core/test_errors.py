@@ -73,6 +73,7 @@ def test_only_what_may_pass_by_itself_is_retryable() -> None:
         "ModelUnavailable",
         "ModelOverloaded",
         "ModelOutputError",
+        "OutputTruncated",
     }
 
 

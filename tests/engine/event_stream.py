@@ -22,6 +22,7 @@ from weft.core.events import (
     NodeFinished,
     NodeInfo,
     NodeLogged,
+    NodeRepairing,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -98,7 +99,14 @@ class Replay:
                 self.finished(event)
             case BudgetReached():
                 self.budgets.append(event)
-            case NodeStreamed() | NodeLogged() | NodeSpent() | NodeDecoded() | NodeDenoised():
+            case (
+                NodeStreamed()
+                | NodeLogged()
+                | NodeSpent()
+                | NodeDecoded()
+                | NodeDenoised()
+                | NodeRepairing()
+            ):
                 # also while code unwinds
                 assert event.node in self.infos
             case HumanAsked():

@@ -25,7 +25,7 @@ def test_one_of_a_server(endpoints: EndpointServer, counts: bool) -> None:
     chunks = [chunk({"content": CUT}), chunk({}, "length")]
     endpoint = endpoints.add(Script([*chunks, usage(5, 3)] if counts else chunks))
     told = why({"use": "openai", "model": "m", "base_url": endpoint.base_url})
-    assert "the output was cut off at 3 tokens (raise max_tokens" in told
+    assert "the answer was cut off at 3 tokens (raise max_tokens" in told
     assert "Unterminated" not in told
 
 

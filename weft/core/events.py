@@ -230,6 +230,19 @@ class NodeDenoised:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRepairing:
+    """A model's answer did not fit its schema; the model is asked again, with the error.
+
+    `number` counts the repairs of one attempt from 1.
+    """
+
+    node: NodeId
+    number: int
+    failure: Failure
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRetrying:
     """An attempt failed with a retryable error; the next one starts after `delay_s`."""
 
@@ -358,6 +371,7 @@ Event = (
     | NodeSpent
     | NodeDecoded
     | NodeDenoised
+    | NodeRepairing
     | NodeRetrying
     | NodeRerouted
     | HumanAsked

@@ -19,6 +19,7 @@ from weft.core.events import (
     HumanAsked,
     NodeFinished,
     NodeLogged,
+    NodeRepairing,
     NodeRerouted,
     NodeRetrying,
     NodeStarted,
@@ -70,14 +71,18 @@ class LineProgress:
             case NodeRerouted():
                 why = one_line(str(event.failure), _WIDTH)
                 return f"{clean(event.node)} goes on as {clean(event.to)}: {why}"
-            case NodeRetrying() | NodeLogged() if self._wide_scope(event.node) is None:
+            case NodeRepairing() | NodeRetrying() | NodeLogged() if (
+                self._wide_scope(event.node) is None
+            ):
                 return self._note(event)
         return None
 
-    def _note(self, event: NodeRetrying | NodeLogged) -> str:
+    def _note(self, event: NodeRepairing | NodeRetrying | NodeLogged) -> str:
         if isinstance(event, NodeLogged):
             return f"{clean(event.node)}: {one_line(event.text, _WIDTH)}"
         why = one_line(str(event.failure), _WIDTH)
+        if isinstance(event, NodeRepairing):
+            return f"{clean(event.node)} answer did not fit, asked again: {why}"
         again = f"next in {duration(event.delay_s)}"
         return f"{clean(event.node)} attempt {event.attempt} failed, {again}: {why}"
 

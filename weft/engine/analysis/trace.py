@@ -20,6 +20,7 @@ from weft.core.events import (
     NodeDenoised,
     NodeFinished,
     NodeInfo,
+    NodeRepairing,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -82,6 +83,7 @@ class NodeTrace:
     ended: Moment | None = None
     outcome: Outcome | None = None
     attempts: int = 0
+    repairs: int = 0
     usage: Usage = field(default_factory=Usage)
     decoded: list[Speculated | Denoised] = field(default_factory=list)
     streamed_tokens: int = 0
@@ -205,8 +207,8 @@ class Trace:
             case NodeSpent():
                 node.usage += event.usage
                 self.usage += event.usage
-            case NodeDecoded(speculated=how) | NodeDenoised(denoised=how):
-                node.decoded.append(how)
+            case NodeDecoded() | NodeDenoised() | NodeRepairing():
+                _note_answer(node, event)
             case NodeRetrying():
                 self._leave(node, failed=True)
                 self._enter(node, "delay", event.at_s + event.delay_s)
@@ -331,3 +333,11 @@ class Trace:
             return None
         found = self.all_busy_s() / self.wall_s
         return found if round(found, 1) > 1 else None
+
+
+def _note_answer(node: NodeTrace, event: NodeDecoded | NodeDenoised | NodeRepairing) -> None:
+    match event:
+        case NodeDecoded(speculated=how) | NodeDenoised(denoised=how):
+            node.decoded.append(how)
+        case NodeRepairing():
+            node.repairs += 1

@@ -80,6 +80,9 @@ class NodeContext(Protocol):
     def decoded(self, how: Speculated | Denoised | None) -> None:
         """Emit `NodeDecoded` or `NodeDenoised` for an answer that came several tokens a step."""
 
+    def repairing(self, number: int, failure: Failure) -> None:
+        """Announce the repair `number` of this attempt (event `NodeRepairing`)."""
+
     def tokens_left(self) -> int | None:
         """The smallest token allowance left in the budgets that this node is charged to."""
 

@@ -13,6 +13,7 @@ from weft.core.events import (
     NodeDecoded,
     NodeDenoised,
     NodeLogged,
+    NodeRepairing,
     NodeRerouted,
     NodeStreamed,
     Outcome,
@@ -83,6 +84,9 @@ class AttemptContext:
             self._run.emit(NodeDenoised(self.node, how, self._run.elapsed_s))
         elif how is not None:
             self._run.emit(NodeDecoded(self.node, how, self._run.elapsed_s))
+
+    def repairing(self, number: int, failure: Failure) -> None:
+        self._run.emit(NodeRepairing(self.node, number, failure, self._run.elapsed_s))
 
     def tokens_left(self) -> int | None:
         return self._run.tokens_left(self._state)

@@ -51,6 +51,7 @@ from weft.core.events import (
     NodeFinished,
     NodeInfo,
     NodeLogged,
+    NodeRepairing,
     NodeRerouted,
     NodeRetrying,
     NodeSpent,
@@ -299,9 +300,9 @@ class Spans:
                 self._add(span, "answer", {})
             case NodeLogged(text=text) if self._content:
                 self._add(span, "log", {"message": text[:_MAX_CHARS]})
-            case NodeDecoded(speculated=how):
-                span.set_attributes(decoded(how))
-            case NodeDenoised(denoised=how):
+            case NodeRepairing(number=number, failure=failure):
+                self._add(span, "repair", {"weft.repair": number, "error.type": failure.error})
+            case NodeDecoded(speculated=how) | NodeDenoised(denoised=how):
                 span.set_attributes(decoded(how))
             case _:
                 pass  # streaming, expanding and waiting show in the inner spans

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from weft.core.errors import Failure, ModelOutputError, OutputTruncated, ReasoningError, WeftError
@@ -34,6 +35,7 @@ from weft.engine.kinds import instances
 from weft.engine.kinds.body import map_result
 from weft.reasoning.thought import Thought
 from weft.validation import read_answer, read_answer_async
+from weft.workflow.compile.repair import with_error
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
 from weft.workflow.document.spec.nodes import ModelNode
@@ -109,6 +111,8 @@ class _NodeModelCall:
         self._system = None if step.system is None else template(step.system)
         self._adapter = adapter_of(step.model, unit)
         self._decode = decoder_of(unit, step)
+        is_checked = step.output_schema is not None or bool(step.tools)
+        self._repairs = step.repair if is_checked else 0
 
     def node_fn(self, seed: int | None) -> NodeFn:
         async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
@@ -125,19 +129,52 @@ class _NodeModelCall:
             if request.sampling.temperature is None:
                 await _log_default(client, services, context)
 
-            def show(delta: Delta) -> None:
-                if isinstance(delta, TextDelta):
-                    context.stream(delta.text, len(delta.token_ids) or 1)
-
-            meter = UsageMeter(request)
-            try:
-                completion = await complete(client, request, show, meter)
-            finally:
-                context.spend(meter.usage)
-            context.decoded(completion.decoding)
-            return await self._value(completion, request.tools)
+            return await self._repaired(context, client, request)
 
         return node_fn
+
+    async def _repaired(
+        self, context: NodeContext, client: ModelClient, request: ModelRequest
+    ) -> Any:
+        """The node's value; where an answer does not fit, the model is asked again."""
+        value, problem = await self._answer(context, client, request)
+        for number in range(1, 1 + self._repairs):
+            if problem is None or context.tokens_left() == 0:
+                break
+            context.repairing(number, problem.failure())
+            request = self._within(with_error(request, value, problem), context)
+            value, problem = await self._answer(context, client, request)
+        if problem is not None:
+            raise problem
+        return value
+
+    async def _answer(
+        self, context: NodeContext, client: ModelClient, request: ModelRequest
+    ) -> tuple[Any, ModelOutputError | None]:
+        """The node's value; or the completion with the error that another answer may repair."""
+        text: list[str] = []
+
+        def show(delta: Delta) -> None:
+            if isinstance(delta, TextDelta):
+                text.append(delta.text)
+                context.stream(delta.text, len(delta.token_ids) or 1)
+
+        meter = UsageMeter(request)
+        try:
+            completion = await complete(client, request, show, meter)
+        except ModelOutputError as error:
+            if request.schema is None or not text or not _is_repairable(error):
+                raise
+            return Completion("".join(text), "error", model=client.model), error
+        finally:
+            context.spend(meter.usage)
+        context.decoded(completion.decoding)
+        try:
+            return await self._value(completion, request.tools), None
+        except ModelOutputError as error:
+            if not _is_repairable(error):
+                raise
+            return completion, error
 
     def _request(
         self,
@@ -172,6 +209,15 @@ class _NodeModelCall:
             timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
 
+    def _within(self, request: ModelRequest, context: NodeContext) -> ModelRequest:
+        """`request` within what its budgets and its time leave."""
+        left_s, most = context.time_left(), context.tokens_left()
+        return replace(
+            request,
+            sampling=replace(request.sampling, max_tokens=_smaller(self._step.max_tokens, most)),
+            timeout_s=None if left_s is None else left_s + _GRACE_S,
+        )
+
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         cut_off = completion.finish_reason == "length"
         calls = await _calls(completion, tools) if tools else []
@@ -196,6 +242,11 @@ async def _log_default(client: ModelClient, services: Services, context: NodeCon
         return  # the call itself reports the error
     if sampling is not None:
         context.log(f"{client.model} is sampled with {_sampled(sampling)}: its default")
+
+
+def _is_repairable(error: ModelOutputError) -> bool:
+    """Whether another answer to a longer prompt may do; one that was cut off would be again."""
+    return error.retryable and not isinstance(error, OutputTruncated)
 
 
 def _cut_at(completion: Completion) -> int | None:

@@ -69,6 +69,7 @@ class ModelOptions(NodeOptions, total=False):
     top_p: float
     top_k: int
     min_p: float
+    repair: int
     stop: str | Sequence[str]
     seed: int
     decode: str

@@ -162,6 +162,13 @@ class ModelNode(BaseNode):
     )
     stop: list[str] = optional_list("Texts that end the answer.")
     seed: int | None = optional("Makes sampling repeatable.", ge=0)
+    repair: int = Field(
+        default=1,
+        ge=0,
+        le=10,
+        description="How often the model is asked again, with the error, when its answer does not "
+        "fit `schema` or its calls do not fit the `tools`. Each repair is a request.",
+    )
     allow_empty: bool = Field(
         default=False, description="An answer without any text is a value, and not a failure."
     )
@@ -213,7 +220,7 @@ _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
 _NOT_ACTING = frozenset(
     (
         *("top_p", "top_k", "min_p", "stop", "seed"),
-        *("samples", "warm", "tool_choice", "allow_empty"),
+        *("samples", "warm", "tool_choice", "allow_empty", "repair"),
     )
 )
 _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}

@@ -14,7 +14,15 @@ from weft.core.errors import (
     ModelUnavailable,
     ReasoningError,
 )
-from weft.core.events import Event, Listener, NodeFinished, NodeRetrying, NodeStreamed, Outcome
+from weft.core.events import (
+    Event,
+    Listener,
+    NodeFinished,
+    NodeRepairing,
+    NodeRetrying,
+    NodeStreamed,
+    Outcome,
+)
 from weft.core.ids import NodeId, inside, run_id
 from weft.core.ports import (
     Capabilities,
@@ -287,7 +295,7 @@ class _Transcript:
         match event:
             case NodeStreamed() if event.node != self._speaker:
                 self._writing[event.node].append(event.text)
-            case NodeRetrying():
+            case NodeRepairing() | NodeRetrying():
                 self._writing.pop(event.node, None)
             case NodeFinished():
                 if text := "".join(self._writing.pop(event.node, ())):

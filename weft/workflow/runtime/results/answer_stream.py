@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.core.errors import ModelUnavailable
-from weft.core.events import Event, NodeRerouted, NodeRetrying, NodeStreamed, jsonable
+from weft.core.events import (
+    Event,
+    NodeRepairing,
+    NodeRerouted,
+    NodeRetrying,
+    NodeStreamed,
+    jsonable,
+)
 from weft.core.ids import NodeId
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.expressions import template, value_template
@@ -76,7 +83,7 @@ class AnswerStream:
         match event:
             case NodeStreamed(node=node, text=text) if node == self._speaker:
                 return self._send(text)
-            case NodeRetrying(node=node) if node == self._speaker:
+            case NodeRepairing(node=node) | NodeRetrying(node=node) if node == self._speaker:
                 self._at = 0
             case NodeRerouted(node=node, to=to) if node == self._speaker:
                 self._at = 0

@@ -228,6 +228,7 @@ const OF_NODE = {
   NodeDecoded: (run, node, record) => keep(node, record),
   NodeDenoised: (run, node, record) => keep(node, record),
   JoinDecided: (run, node, record) => keep(node, record),
+  NodeRepairing: (run, node, record) => keep(node, record),
   NodeRetrying(run, node, record) {
     keep(node, record);
     run.leave(node, record.at_s, true);

@@ -99,7 +99,7 @@ export function NodePanel({ source, node, onClose }) {
   const models = calls(records, "ModelCalled", "ModelAnswered");
   const tools = calls(records, "ToolCalled", "ToolReturned");
   const end = records.findLast((record) => record.event === "NodeFinished");
-  const failed = records.filter((record) => ["NodeRetrying", "NodeRerouted"].includes(record.event));
+  const failed = records.filter((record) => ["NodeRepairing", "NodeRetrying", "NodeRerouted"].includes(record.event));
   const key = (event) => {
     if (event.key === "Escape" && !event.defaultPrevented) {
       onClose();
@@ -119,7 +119,7 @@ export function NodePanel({ source, node, onClose }) {
       failed.length > 0 &&
       html`<section><h3>Earlier attempts</h3>${failed.map(
         (record) => html`<div key=${record.seq}>
-      <p class="note">${record.event === "NodeRetrying" ? `attempt ${record.attempt}, repeated after ${duration(record.delay_s)}` : html`<bdi>${visible(record.to)}</bdi> took its place`}</p>
+      <p class="note">${record.event === "NodeRepairing" ? `answer ${record.number} did not fit, the model was asked again` : record.event === "NodeRetrying" ? `attempt ${record.attempt}, repeated after ${duration(record.delay_s)}` : html`<bdi>${visible(record.to)}</bdi> took its place`}</p>
       <${Failure} failure=${record.failure} /></div>`,
       )}</section>`
     }
