@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from weft.agents.tools.declaration import tool_from_schema
     from weft.core.budget import Budget
     from weft.core.call_context import idempotency_key
+    from weft.core.content import Audio, File, Image
     from weft.core.errors import NotDone
+    from weft.core.values import Message, ToolCall
     from weft.durability.calls import Confirmation
     from weft.planner.grammar.limits import GrammarLimits
     from weft.reasoning.code.sandbox.request import SandboxLimits
@@ -57,7 +59,9 @@ _NAMES = {
     "weft.agents.tools.declaration": "tool_from_schema",
     "weft.core.budget": "Budget",
     "weft.core.call_context": "idempotency_key",
+    "weft.core.content": "Audio File Image",
     "weft.core.errors": "NotDone",
+    "weft.core.values": "Message ToolCall",
     "weft.durability.calls": "Confirmation",
     "weft.planner.grammar.limits": "GrammarLimits",
     "weft.reasoning.code.sandbox.request": "SandboxLimits",
@@ -80,18 +84,22 @@ __all__ = [
     "AgentOptions",
     "Answer",
     "AskSettings",
+    "Audio",
     "Batch",
     "Budget",
     "CodeSandbox",
     "Confirmation",
     "Document",
+    "File",
     "Flow",
     "FlowResult",
     "FlowRun",
     "GrammarLimits",
+    "Image",
     "Isolation",
     "McpServer",
     "McpTools",
+    "Message",
     "Models",
     "NotDone",
     "OpenApiOptions",
@@ -104,6 +112,7 @@ __all__ = [
     "Thought",
     "ThoughtModel",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "Toolbox",
     "__version__",

@@ -199,6 +199,7 @@ class _Writer:
             "top_k": st.integers(1, 9),
             "min_p": st.floats(0, 1),
             "repair": st.integers(0, 3),
+            "messages": st.just([{"role": "user", "content": ["Hi", {"text": "there"}]}]),
             "stop": st.lists(texts, max_size=2),
             "seed": st.integers(0, 9),
             "samples": st.integers(1, 4),

@@ -60,7 +60,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from weft.core.foreign import ErrorCause
-from weft.core.values import Usage
+from weft.core.usage import Usage
 
 __all__ = [
     "AgentError",

@@ -405,10 +405,10 @@ def to_json(event: Event) -> str:
 
 def jsonable(value: Any) -> Any:
     """`value` as JSON types, or else its `repr`; for `json.dumps(default=...)`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): item for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, (set, frozenset, tuple)):
         return list(value)
     if hasattr(value, "model_dump"):

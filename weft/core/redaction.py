@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
+from weft.core.content import Media
 from weft.core.list_prefixes import Items, ListPrefixCache
 
 T = TypeVar("T")
@@ -206,7 +207,7 @@ def _mapped(
         return "[nested too deep to be kept]"
     if isinstance(value, str | bytes):
         return _text_or_bytes(value, change)
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not isinstance(value, Media):
         return _mapping(value, change, depth + 1, unclean)
     if isinstance(value, list | tuple | set | frozenset):
         return _sequence(value, change, depth + 1, unclean)

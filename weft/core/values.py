@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, Self, TypeVar, cast
+
+from weft.core.content import ContentPart, Media
+from weft.core.usage import Usage as Usage
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "refused", "cancelled", "error"]
@@ -24,12 +27,35 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation. `tool_call_id` is set on a tool's answer."""
+    """One turn of a conversation. `tool_call_id` is set on a tool's answer.
+
+    `parts`: texts and media in order, where there are media; `content` then joins the texts.
+    """
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    parts: tuple[ContentPart, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        role: Role,
+        parts: Iterable[ContentPart],
+        tool_calls: tuple[ToolCall, ...] = (),
+        tool_call_id: str | None = None,
+    ) -> Self:
+        """The message with these parts; texts alone are joined by blank lines."""
+        given = tuple(parts)
+        text = "\n\n".join(part for part in given if isinstance(part, str))
+        media = any(not isinstance(part, str) for part in given)
+        return cls(role, text, tool_calls, tool_call_id, given if media else ())
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The parts that are no texts."""
+        return tuple(part for part in self.parts if isinstance(part, Media))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +95,6 @@ class ToolSpec:
     def repeatable(self) -> bool:
         """Whether a repeated call does no more than one call."""
         return self.effect in ("pure", "idempotent")
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
-
-    `forwards` counts target-model forward passes where the client can tell, else 0.
-    """
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    requests: int = 0
-    forwards: int = 0
-    money: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and completion tokens together."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.requests + other.requests,
-            self.forwards + other.forwards,
-            self.money + other.money,
-        )
 
 
 @dataclass(frozen=True, slots=True)

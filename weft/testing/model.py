@@ -27,12 +27,13 @@ from weft.core.ports.model import (
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
+    check_media,
 )
 from weft.core.suggestion import suggestion
 from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, ToolSpec, Usage
 
 _TOKENS = re.compile(r"\s*\S+|\s+")
-_CAPABILITIES = Capabilities(structured_output=True, tools=True)
+_CAPABILITIES = Capabilities(structured_output=True, tools=True, media=("image", "audio", "file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ class FakeModel:
             "cannot place a prompt": bool(request.placement) and not able.placement,
             "has no such attention": attention is not None and attention.layout not in able.layouts,
         }
+        check_media(request, self._model, able.media)
         for what, lacks in lacking.items():
             if lacks:
                 raise CapabilityError(f"{self._model} {what}")
@@ -161,6 +163,7 @@ class FakeModel:
     def _usage(self, request: ModelRequest, completion_tokens: int) -> Usage:
         prompt = sum(len(_tokens(message.content)) for message in request.messages)
         prompt += len(request.prompt_token_ids)
+        prompt += sum(part.tokens for message in request.messages for part in message.media)
         money = self._money_per_token * (prompt + completion_tokens)
         return Usage(prompt, completion_tokens, requests=1, forwards=completion_tokens, money=money)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_
 
 from hypothesis import strategies as st
 
+from weft.core.content import Media
 from weft.core.ports.model import ConcurrentAttention, ModelRequest, Placed
 from weft.core.values import Message, ToolSpec, Usage
 
@@ -65,6 +66,9 @@ def text(rng: Random) -> str:
 def instance(cls: type, rng: Random) -> Any:
     """An instance of a dataclass, by the annotations of its fields."""
     hints = get_type_hints(cls)
+    if issubclass(cls, Media):
+        heads = {"image": b"\x89PNG\r\n\x1a\n", "audio": b"fLaC", "file": b"%PDF-"}
+        return cls(heads[cls.kind] + rng.randbytes(rng.choice((0, 3, 400))), name=text(rng))
     if cls is ConcurrentAttention:
         return ConcurrentAttention(text(rng), 3, rng.randrange(3), own=text(rng))
     fields = [field for field in dataclasses.fields(cls) if rng.random() < 0.8 or needed(field)]
@@ -104,6 +108,8 @@ def of(hint: Any, rng: Random) -> Any:
         bool: lambda rng: rng.random() < 0.5, types.NoneType: lambda rng: None,
         Any: lambda rng: value(rng, 2),
     }  # fmt: skip
+    if hint is bytes:
+        return rng.randbytes(rng.choice((0, 3, 400)))
     if hint in simple:
         return simple[hint](rng)
     if dataclasses.is_dataclass(hint):

@@ -24,6 +24,7 @@ from typing import (
 )
 
 from weft.core.calls import CallEvent, ToolCalled, ToolReturned
+from weft.core.content import Audio, File, Image
 from weft.core.errors import Failure
 from weft.core.events import (
     Event,
@@ -62,11 +63,29 @@ from weft.core.values import (
 )
 
 Shape = Literal[
-    "text", "int", "float", "bool", "choice", "free", "row", "pair", "map", "object", "maybe", "any"
+    "text",
+    "int",
+    "float",
+    "bool",
+    "bytes",
+    "choice",
+    "free",
+    "row",
+    "pair",
+    "map",
+    "object",
+    "maybe",
+    "any",
 ]
 """row: any number of one kind; pair: one of each; maybe: it or None; any: one of several classes;
 free: any value."""
-_SCALARS: dict[object, Shape] = {str: "text", int: "int", float: "float", bool: "bool"}
+_SCALARS: dict[object, Shape] = {
+    str: "text",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    bytes: "bytes",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,5 +257,5 @@ register(
     *(RunHeader, Letter, NodeInfo, Outcome, Failure, ErrorCause, Opaque),
     *(ModelRequest, Sampling, Placed, Program, ConcurrentAttention, Message, ToolCall, ToolSpec),
     *(TextDelta, ReasoningDelta, ToolCallDelta, Prefilled, Completion, Capabilities),
-    *(Usage, Speculated, Denoised, Lossless, Lossy),
+    *(Usage, Speculated, Denoised, Lossless, Lossy, Image, Audio, File),
 )

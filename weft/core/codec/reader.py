@@ -249,6 +249,7 @@ _SCALARS: dict[str, Read] = {
     "float": _float,
     "bool": _bool,
     "free": _free,
+    "bytes": lambda node, source: _as(bytes, _free(node, source)),
 }
 _TAGS: dict[str, Read] = {
     "~": _tagged_object,

@@ -151,6 +151,10 @@ def _bool(value: Any, _sink: Sink) -> str:
     raise TypeError(f"{type(value).__name__} is no boolean")
 
 
+def _bytes(value: Any, sink: Sink) -> str:
+    return sink.fold(f'{{"~b":"{b64encode(value).decode()}"}}')
+
+
 def _choice(choices: frozenset[str]) -> Write:
     texts = {choice: quoted(choice) for choice in choices}
 
@@ -330,6 +334,7 @@ _SCALARS: dict[str, Write] = {
     "float": _float,
     "bool": _bool,
     "free": free,
+    "bytes": _bytes,
 }
 _CONTAINERS: dict[type, Write] = {
     list: _items,
@@ -337,5 +342,5 @@ _CONTAINERS: dict[type, Write] = {
     dict: lambda value, sink: _mapping(value, sink, free),
     set: lambda value, sink: f'{{"~s":{_sorted(value, sink)}}}',
     frozenset: lambda value, sink: f'{{"~f":{_sorted(value, sink)}}}',
-    bytes: lambda value, sink: sink.fold(f'{{"~b":"{b64encode(value).decode()}"}}'),
+    bytes: _bytes,
 }

@@ -20,6 +20,7 @@ from weft.core.ports.model import (
     Tokenizing,
     ToolCallDelta,
     Warmable,
+    check_media,
     cut_off,
     unrefused,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "UsageMeter",
     "Warmable",
     "bound",
+    "check_media",
     "complete",
     "cut_off",
     "unrefused",

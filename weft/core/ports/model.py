@@ -6,11 +6,11 @@ cancels the request at its origin: a server frees its KV cache, a local batch it
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from weft.core.errors import ModelRequestError, OutputTruncated
+from weft.core.errors import CapabilityError, ModelRequestError, OutputTruncated
 from weft.core.values import (
     AUTOREGRESSIVE,
     Completion,
@@ -216,7 +216,8 @@ class Capabilities:
     `stop_token_ids`, `placement`: requests may have them. `top_logprobs`: the most per token.
     `layouts`: supported layouts of concurrent attention. `extra_fields`: fields that
     `ModelRequest.extra` may have, all of which are honoured. `sampling`: the defaults of
-    temperature, top_p and top_k; None: the server's own, which it does not report.
+    temperature, top_p and top_k; None: the server's own, which it does not report. `media`: kinds
+    of media that messages may have: image, audio, file. A server may still refuse them.
     """
 
     streaming: bool = True
@@ -239,6 +240,7 @@ class Capabilities:
     max_context_tokens: int | None = None
     extra_fields: tuple[str, ...] = ()
     sampling: Sampling | None = None
+    media: tuple[str, ...] = ()
 
 
 class ModelClient(Protocol):
@@ -309,6 +311,20 @@ class Tokenizing(Protocol):
 
     async def special_token(self, text: str) -> int | None:
         """The id of the special token written `text`, or None. Raises: `ModelError`."""
+
+
+def check_media(request: ModelRequest, who: str, accepts: Collection[str] = ()) -> None:
+    """Raises: `CapabilityError` for media in the messages that `who` does not take."""
+    for message in request.messages:
+        for part in message.media:
+            if part.kind not in accepts:
+                takes = (
+                    f"only {' and '.join(sorted(accepts))} beside text" if accepts else "only text"
+                )
+                raise CapabilityError(
+                    f"{who} takes {takes}, and a message has {part}",
+                    hint="ask a multimodal model behind vLLM or an OpenAI-compatible API",
+                )
 
 
 def unrefused(answer: Completion) -> Completion:

@@ -78,10 +78,17 @@ def _of_messages(old: Sequence[Message], new: Sequence[Message]) -> Iterator[str
         elif before.content != after.content:
             text = difference(before.content, after.content)
             yield f"message {number} ({after.role}): {text}"
+        elif before.parts != after.parts:
+            old_media, new_media = (_shown_media(each) for each in (before, after))
+            yield f"message {number} ({after.role}) has {new_media} instead of {old_media}"
         elif before != after:
             yield f"message {number} ({after.role}) has other tool calls"
     if len(old) != len(new):
         yield f"{len(new)} messages, not {len(old)}"
+
+
+def _shown_media(message: Message) -> str:
+    return ", ".join(map(str, message.media)) or "no media"
 
 
 def _of_prompt(old: Sequence[int], new: Sequence[int]) -> Iterator[str]:

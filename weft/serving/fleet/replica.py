@@ -125,7 +125,15 @@ def _text(request: ModelRequest) -> str:
 
 def _turn(message: Message) -> str:
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    return "\x01".join([message.role, message.tool_call_id or "", message.content, *calls])
+    return "\x01".join(
+        [
+            message.role,
+            message.tool_call_id or "",
+            message.content,
+            *calls,
+            *map(str, message.media),
+        ]
+    )
 
 
 class FleetReplica:

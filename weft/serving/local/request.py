@@ -7,7 +7,7 @@ import secrets
 from typing import TypeVar
 
 from weft.core.errors import ContextLengthExceeded, ModelRequestError
-from weft.core.ports.model import ModelRequest, Sampling
+from weft.core.ports.model import ModelRequest, Sampling, check_media
 from weft.decoding.network.network import ModelGenerationConfig
 from weft.decoding.sampling import SamplingParams
 from weft.serving.generation_config import DEFAULT_TEMPERATURE
@@ -72,6 +72,7 @@ def room_after(tokens: int, context_tokens: int) -> int:
 
 def check_request(request: ModelRequest) -> None:
     """Check what no local model can answer. Raises: `ModelRequestError`."""
+    check_media(request, "a local model")
     check_sampling(request.sampling)
     stops = request.sampling.stop or request.sampling.stop_token_ids
     if (request.schema is not None or request.grammar is not None) and stops:

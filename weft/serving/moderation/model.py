@@ -19,6 +19,7 @@ from weft.core.ports import (
     Startable,
     TextDelta,
     UsageMeter,
+    check_media,
 )
 from weft.core.values import Completion
 from weft.serving.moderation.judges import Judge
@@ -59,6 +60,7 @@ class ModeratedModel:
                 "a moderated model is asked by messages, not by token ids",
                 hint="its moderator has to read them",
             )
+        check_media(request, "a moderated model")  # its moderator could not read them
         review = _Review(request, self._judge)
         async with aclosing(self.client.generate(request)) as stream:
             async for event in stream:

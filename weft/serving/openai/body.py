@@ -6,11 +6,13 @@ plugin. A server that drafts receives the name of the program's node.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
+from weft.core.content import Audio, ContentPart, File, Image
 from weft.core.errors import CapabilityError, ModelRequestError, SpecError
-from weft.core.ports.model import Capabilities, ModelRequest
+from weft.core.ports.model import Capabilities, ModelRequest, check_media
 from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, ToolSpec
 from weft.decoding.options import PLAIN_NAMES, format_decoder
 from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
@@ -105,6 +107,7 @@ def body_of(
 def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None:
     check_extra(request.extra)
     check_decoder(request, server)
+    check_media(request, f"a server of the kind {server.kind}", offered.media)
     if (request.schema is not None or request.tools) and server.diffuses:
         raise CapabilityError(
             "a diffusion model inside vLLM is held to no schema, and calls no tools",
@@ -221,12 +224,33 @@ def _logprobs(request: ModelRequest, server: Server, offered: Capabilities) -> B
 
 def _message(message: Message) -> Body:
     wire: Body = {"role": message.role, "content": message.content}
+    if message.parts:
+        wire["content"] = [_part(part) for part in message.parts]
     if message.tool_calls:
-        wire["content"] = message.content or None
+        wire["content"] = wire["content"] or None
         wire["tool_calls"] = wire_calls(message.tool_calls)
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id
     return wire
+
+
+def _part(part: ContentPart) -> Body:
+    """A part as the chat API spells it. A file's type is in its data URL, sound's in `format`."""
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = b64encode(part.data).decode()
+    url = f"data:{part.media_type};base64,{data}"
+    match part:
+        case Image():
+            return {"type": "image_url", "image_url": {"url": url}}
+        case Audio():
+            form = _AUDIO_FORMATS.get(part.media_type, part.media_type.rpartition("/")[2])
+            return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+        case File():
+            return {"type": "file", "file": {"filename": part.name or "file", "file_data": url}}
+
+
+_AUDIO_FORMATS: Final = {"audio/mpeg": "mp3"}
 
 
 def _tool(tool: ToolSpec, server: Server) -> Body:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -245,6 +246,8 @@ class OpenAIModel:
             failed = self._transport.failure(error, self._server.models if self._server else ())
             if request is not None and request.grammar is not None:
                 failed = _grammar_failure(failed)
+            if request is not None and any(message.media for message in request.messages):
+                failed = _media_failure(failed, self.model)
             if self._closed:
                 failed = ModelUnavailable(f"the client of {self.model} is closed", retryable=False)
             raise failed from None
@@ -293,6 +296,19 @@ def _counted(answer: StreamedAnswer) -> Iterator[None]:
     except ModelError as error:
         error.usage = answer.usage
         raise
+
+
+_NO_MEDIA = re.compile(
+    r"multi-?modal|image|audio|vision|content (?:part|type)|input_audio|file_data", re.IGNORECASE
+)
+
+
+def _media_failure(error: WeftError, model: str) -> WeftError:
+    """The error for media that the server refuses, or `error` for any other reason."""
+    if type(error) is not ModelRequestError or not _NO_MEDIA.search(error.message):
+        return error
+    hint = "ask a multimodal model, or leave the media out"
+    return CapabilityError(f"{model} takes no such media: {error.message}", hint=hint)
 
 
 def _grammar_failure(error: WeftError) -> WeftError:

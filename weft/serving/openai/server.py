@@ -113,6 +113,7 @@ class Server:
             adapters=self.adapters,
             max_context_tokens=self.max_context_tokens,
             extra_fields=tuple(sorted(_PROTOCOL | _EXTENSIONS.get(self.kind, frozenset()))),
+            media=("image", "audio") if self.kind in SELF_HOSTED else ("image", "audio", "file"),
         )
 
     def with_metrics(self, page: bytes) -> Server:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from weft.core.errors import CapabilityError, ModelRequestError, ModelUnavailable
-from weft.core.ports.model import ModelRequest
+from weft.core.ports.model import ModelRequest, check_media
 from weft.core.values import Message
 from weft.serving.openai.body import conversation
 from weft.serving.openai.endpoint import Endpoint
@@ -53,6 +53,7 @@ class ServerTokenizer:
 
     async def encode_chat(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
         """See `Tokenizing.encode_chat`; special tokens spelt out in messages are broken up."""
+        check_media(ModelRequest(messages), "tokenizing")
         broken = tuple([await self._broken(message) for message in messages])
         answer = await self._post("tokenize", conversation(ModelRequest(broken)), _Encoded)
         return tuple(answer.tokens)

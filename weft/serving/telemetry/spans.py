@@ -59,6 +59,7 @@ from weft.core.events import (
     RunFinished,
     RunResumed,
     RunStarted,
+    jsonable,
 )
 from weft.core.ids import NodeId, stem
 from weft.core.ports.model import ModelRequest
@@ -320,7 +321,9 @@ class Spans:
             case ModelCalled(model=model, request=request):
                 attributes = asked(model, request)
                 if self._content:
-                    messages = [{"role": m.role, "content": m.content} for m in request.messages]
+                    messages = [
+                        {"role": m.role, "content": m.parts or m.content} for m in request.messages
+                    ]
                     attributes["gen_ai.input.messages"] = _text(messages)
                 self._call_begins(key, f"chat {model}", SpanKind.CLIENT, attributes, event.at_s)
             case ToolCalled(tool=tool):
@@ -400,4 +403,4 @@ def _failed_nodes(nodes: Sequence[NodeId]) -> str:
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, default=repr, ensure_ascii=False)[:_MAX_CHARS]
+    return json.dumps(value, default=jsonable, ensure_ascii=False)[:_MAX_CHARS]

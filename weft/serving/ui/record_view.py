@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.core.calls import ModelStreamed
+from weft.core.content import Media
 from weft.core.ports.journal import NumberedRecord
 from weft.core.ports.model import ReasoningDelta, TextDelta
 from weft.serving.ui.responses import beginning, mark
@@ -118,6 +119,8 @@ class _Walk:
                     None if item is None else self._plain(item, f"{path}.{index}", most, chars)
                     for index, item in enumerate(value[:most])
                 ]
+            case Media():
+                return dict(value)
             case Mapping():
                 return self._mapping(value, path)
         if dataclasses.is_dataclass(value):

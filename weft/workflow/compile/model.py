@@ -38,8 +38,9 @@ from weft.validation import read_answer, read_answer_async
 from weft.workflow.compile.repair import with_error
 from weft.workflow.compile.services import Services, services_of
 from weft.workflow.document.expressions import template, value_template
+from weft.workflow.document.spec.messages import NamedFile, messages_of, with_file_names
 from weft.workflow.document.spec.nodes import ModelNode
-from weft.workflow.document.unit import Unit
+from weft.workflow.document.unit import Unit, file_beside
 from weft.workflow.runtime.models.declared_model import adapter_of
 from weft.workflow.runtime.models.decoders import decoder_of
 from weft.workflow.runtime.models.think import ThoughtModel
@@ -109,6 +110,11 @@ class _NodeModelCall:
         self._arguments = value_template(step.arguments)
         self._prompt = template(step.prompt)
         self._system = None if step.system is None else template(step.system)
+        self._files: dict[str, NamedFile] = {}
+        written = step.messages
+        self._given = (
+            None if written is None else value_template(with_file_names(written, self._files))
+        )
         self._adapter = adapter_of(step.model, unit)
         self._decode = decoder_of(unit, step)
         is_checked = step.output_schema is not None or bool(step.tools)
@@ -185,11 +191,8 @@ class _NodeModelCall:
     ) -> ModelRequest:
         step, left_s = self._step, context.time_left()
         names = {**inputs, **self._arguments.render(inputs)}
-        messages = [Message("user", self._prompt.text_for(names))]
-        if self._system is not None:
-            messages.insert(0, Message("system", self._system.text_for(names)))
         return ModelRequest(
-            tuple(messages),
+            self._messages(names),
             sampling=Sampling(
                 _smaller(step.max_tokens, context.tokens_left()),
                 step.temperature,
@@ -217,6 +220,18 @@ class _NodeModelCall:
             sampling=replace(request.sampling, max_tokens=_smaller(self._step.max_tokens, most)),
             timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
+
+    def _messages(self, names: Mapping[str, Any]) -> tuple[Message, ...]:
+        """The system text, the `messages`, and the prompt."""
+        before = () if self._system is None else (Message("system", self._system.text_for(names)),)
+        given: tuple[Message, ...] = ()
+        if self._given is not None:
+            files = self._files.items()
+            media = {n: f.cls.from_file(file_beside(self._unit, f.path)) for n, f in files}
+            given = messages_of(self._given.render({**names, **media}))
+        if not self._step.prompt and given:
+            return (*before, *given)
+        return (*before, *given, Message("user", self._prompt.text_for(names)))
 
     async def _value(self, completion: Completion, tools: tuple[ToolSpec, ...]) -> Any:
         cut_off = completion.finish_reason == "length"

@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from weft.core.content import MEDIA, Media
 from weft.core.errors import InputError
 from weft.core.values import JsonSchema
 from weft.validation import violation, violation_async
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.spec.declarations import InputSpec
 from weft.workflow.document.spec.defects import choice_hint
+from weft.workflow.document.spec.schemas import MEDIA_TYPES
 
 
 class CheckedInputs(dict[str, Any]):
@@ -91,6 +93,9 @@ def coerce_inputs(document: WorkflowDocument, given: Mapping[str, str]) -> dict[
 
 
 def _read(declared: InputSpec, text: str) -> Any:
+    media = _media(declared)
+    if media is not None:
+        return media.from_file(text)
     kinds = _types(declared)
     if kinds == ["string"]:
         return text
@@ -101,6 +106,16 @@ def _read(declared: InputSpec, text: str) -> Any:
             return text
         raise ValueError(text) from None
     return text if "string" in kinds and violation(value, declared.root) else value
+
+
+def _media(declared: InputSpec) -> type[Media] | None:
+    """The class of media that the input takes, if it does; a command line names a file."""
+    found = (
+        MEDIA[name]
+        for name, schema in MEDIA_TYPES.items()
+        if schema.items() <= declared.root.items()
+    )
+    return next(found, None)
 
 
 def _types(declared: InputSpec) -> list[str]:

@@ -110,6 +110,7 @@ def _model(step: ModelNode) -> Iterator[TemplateUse]:
     bound = frozenset(step.arguments)
     yield from uses_of(step.arguments, "with")
     yield from uses_of(step.system, "system", bound=bound)
+    yield from uses_of(step.messages, "messages", bound=bound)
     yield from uses_of(step.prompt, "prompt", bound=bound)
     if step.think is not None:
         yield from uses_of(step.think.documents, "think", "documents", bound=bound)

@@ -8,18 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
 from weft.agents.tools import Tool
 from weft.core.budget import Budget
 from weft.core.error_names import ErrorRef, error_names
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
 from weft.core.ports import ModelClient
-from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.fields import free_name
-from weft.workflow.document.spec.nodes import KINDS, BaseNode, Body, NodeSpec
+from weft.workflow.document.spec.nodes import Body
 from weft.workflow.document.unit import ONLY_PYTHON, Unit
+from weft.workflow.flow.checked_node import checked_node
 from weft.workflow.flow.handle import Expression, Handle, source_of
 from weft.workflow.flow.positional_call import with_names
 from weft.workflow.flow.python_values import (
@@ -32,14 +30,13 @@ from weft.workflow.flow.python_values import (
     schema_of,
     split,
     thinking,
+    written_messages,
 )
 from weft.workflow.flow.scope import FlowScope, assigned_name, parameters
 
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 Condition = str | Expression
 Test = Condition | Callable[[Handle], object]
-
-_NODES: TypeAdapter[NodeSpec] = TypeAdapter(NodeSpec, config=ConfigDict(defer_build=True))
 
 
 class NodeOptions(TypedDict, total=False):
@@ -151,10 +148,11 @@ class FlowBuilder(ABC):
     def model(
         self,
         model: str,
-        prompt: str | Expression,
+        prompt: str | Expression = "",
         /,
         *,
         system: str | None = None,
+        messages: Sequence[object] | Expression | None = None,
         schema: object = None,
         tools: Sequence[str | Function] = (),
         think: str | Mapping[str, object] | None = None,
@@ -166,6 +164,8 @@ class FlowBuilder(ABC):
 
         `schema`, a Python type or a JSON Schema, makes the answer typed. `args` has further names
         for the prompt: `flow.model("small", "Summarise {{ text }}", args={"text": hit.text})`.
+        `messages` come before the prompt, or instead of one: a list of mappings such as
+        `{"role": "user", "content": ...}` and of handles of such lists.
         `think` answers by a strategy: its name, or `{"strategy": "sample", ...}`. `agent` is the
         loop in which the model calls the tools: `compiler`, or `{"loop": ...}`. See `ModelOptions`
         for the fields of the request, such as `max_tokens` and `temperature`.
@@ -174,7 +174,11 @@ class FlowBuilder(ABC):
         hint = "names of the prompt go into args={...}"
         self._known("model", given, hint, (*_MODEL_FIELDS,))
         expect(model, str, "a model is named as under `models`", 'flow.model("small", "prompt")')
-        fields |= {"model": model, "prompt": self._value(prompt)}
+        fields["model"] = model
+        if messages is None or isinstance(prompt, Expression) or prompt:
+            fields["prompt"] = self._value(prompt)
+        if messages is not None:
+            fields["messages"] = self._value(written_messages(messages))
         fields |= {"with": self._values(arguments_mapping(args))}
         if system is not None:
             fields["system"] = self._value(system)
@@ -370,7 +374,7 @@ class FlowBuilder(ABC):
         name = self._level.claim(options.get("name"), assigned_name() or otherwise)
         raw = {key: value for key, value in fields.items() if key != "with" or value}
         raw |= {key: self._option(key, value) for key, value in options.items() if key != "name"}
-        self._level.nodes[name] = _validated(raw, name)
+        self._level.nodes[name] = checked_node(raw, name)
         self._changed()
         return Handle(name, self)
 
@@ -466,13 +470,3 @@ def _name(handle: object) -> str:
         return source_of(handle)
     hint = "a method of the flow returns it: draft = flow.model(...)"
     raise BuildError(f"expected the handle of a node, not {handle!r}", hint=hint)
-
-
-def _validated(raw: Mapping[str, Any], name: str) -> BaseNode:
-    try:
-        step: BaseNode = _NODES.validate_python(raw)
-    except ValidationError as error:
-        defect = first_defect(error, {"nodes": {name: raw}}, ("nodes", name))
-        raise BuildError(defect.message, hint=defect.hint, node=name) from error
-    assert isinstance(step, KINDS)
-    return step

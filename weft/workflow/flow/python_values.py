@@ -15,6 +15,7 @@ from weft.agents.tools import Tool
 from weft.core.budget import Budget
 from weft.core.errors import BuildError
 from weft.core.keywords import check_keywords, expect
+from weft.core.values import Message
 from weft.workflow.document.unit import ONLY_PYTHON
 from weft.workflow.flow.handle import Expression, owner_of
 
@@ -208,6 +209,28 @@ def document_value(value: object, owner: object) -> Any:
         f"a workflow cannot hold {type(value).__name__}: {value!r}",
         hint="make it an input, or return it from a function (`flow.call`)",
     )
+
+
+def written_messages(messages: object) -> object:
+    """`messages` with each `weft.Message` as a document writes it; its texts are no templates."""
+    if isinstance(messages, (list, tuple)):
+        return [written_messages(item) for item in messages]
+    if not isinstance(messages, Message):
+        return messages
+    parts = [literal(part) if isinstance(part, str) else part for part in messages.parts]
+    written: dict[str, object] = {
+        "role": messages.role,
+        "content": parts or literal(messages.content),
+    }
+    if messages.tool_calls:
+        calls = messages.tool_calls
+        written["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": literal(call.arguments)}
+            for call in calls
+        ]
+    if messages.tool_call_id is not None:
+        written["tool_call_id"] = messages.tool_call_id
+    return written
 
 
 def literal(text: str) -> str:

@@ -19,6 +19,7 @@ from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from weft.core.content import Media
 from weft.core.events import jsonable
 
 MAX_TEXT = 4_000_000
@@ -104,6 +105,8 @@ def text_of(value: Any) -> Any:
     """A value as it appears in a text: texts as they are, all others as JSON."""
     if isinstance(value, Undefined):
         return value
+    if isinstance(value, Media):
+        raise TypeError(f"{value} is no text: give it in `messages`, as a part of the content")
     return value if isinstance(value, str) else to_json(value)
 
 
@@ -164,6 +167,8 @@ def plain(value: Any) -> Any:
         case Undefined() | Markup():
             return str(value)
         case str() | int() | float() | bool() | None:
+            return value
+        case Media():
             return value
         case Mapping():
             return {key: plain(item) for key, item in value.items()}

@@ -28,6 +28,7 @@ from weft.workflow.document.spec.fields import (
     optional_mapping,
     shortens,
 )
+from weft.workflow.document.spec.messages import MessageDefect, check_messages
 from weft.workflow.document.spec.model_settings import Agentic, NodeThink
 from weft.workflow.document.spec.schemas import SchemaSpec
 from weft.workflow.document.spec.settings import BudgetSpec, Cache, Positive, Retry, RetryOn
@@ -147,7 +148,14 @@ class ModelNode(BaseNode):
     kind: ClassVar[str] = "model"
 
     model: Name = Field(description="A name under `models`.")
-    prompt: Template = Field(description="What to say to the model.")
+    prompt: Template = Field(
+        default="", description="What to say to the model. With `messages`: the last one, a user's."
+    )
+    messages: Value = optional(
+        "The messages before the prompt, or instead of one: a list of {role, content, tool_calls, "
+        "tool_call_id}, or expressions whose values are such lists. `content` is a text or a list "
+        "of texts and {image: ...}, {audio: ...}, {file: ...}."
+    )
     system: Template | None = optional("Who the model is to be.")
     arguments: Arguments = optional_mapping("Further names for the prompt.", alias="with")
     output_schema: SchemaSpec | None = optional(
@@ -203,6 +211,15 @@ class ModelNode(BaseNode):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> ModelNode:
+        if "prompt" not in self.model_fields_set and self.messages is None:
+            hint = "add `prompt:`, or `messages:`"
+            raise PydanticCustomError("origin", "a model node has no `prompt`", {"hint": hint})
+        try:
+            check_messages([] if self.messages is None else self.messages)
+        except MessageDefect as error:
+            where = ["messages", *error.path]
+            context = {"text": error.message, "hint": error.hint, "where": where}
+            raise PydanticCustomError("origin", "{text}", context) from error
         for key in sorted(self.model_fields_set & _NOT_THINKING) if self.think else ():
             hint = "put it into `think`" if key in _INSIDE_THINKING else "make it another node"
             _refuse(key, "think", hint)
@@ -220,7 +237,7 @@ _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
 _NOT_ACTING = frozenset(
     (
         *("top_p", "top_k", "min_p", "stop", "seed"),
-        *("samples", "warm", "tool_choice", "allow_empty", "repair"),
+        *("samples", "warm", "tool_choice", "allow_empty", "repair", "messages"),
     )
 )
 _NOT_THINKING = _INSIDE_THINKING | _NOT_ACTING | {"tools", "agent"}

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, JsonValue, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from weft.core.content import MEDIA
 from weft.validation import SchemaRefused, compile_schema
 
-TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+MEDIA_TYPES: Mapping[str, dict[str, Any]] = {kind: cls.json_schema() for kind, cls in MEDIA.items()}
+TYPES = ("string", "integer", "number", "boolean", "array", "object", "null", *MEDIA_TYPES)
 
 
 def _expand(value: object) -> object:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return {"type": "array", "items": _named(value[0], (0,))}
+    named = value.get("type") if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(named, str) and named in MEDIA_TYPES:
+        return {**value, **MEDIA_TYPES[named]}
     return _named(value, ()) if isinstance(value, str) else value
 
 
-def _named(name: str, where: tuple[int, ...]) -> dict[str, str]:
+def _named(name: str, where: tuple[int, ...]) -> dict[str, Any]:
     if name not in TYPES:
         _refuse_type(name, where)
-    return {"type": name}
+    return dict(MEDIA_TYPES.get(name) or {"type": name})
 
 
 def _refuse_type(name: str, where: Sequence[object]) -> NoReturn:
@@ -35,9 +40,9 @@ def _refuse_type(name: str, where: Sequence[object]) -> NoReturn:
 
 def _shorten(schema: dict[str, Any]) -> str | list[str] | dict[str, Any]:
     for name in TYPES:
-        if schema == {"type": name}:
+        if schema == _named(name, ()):
             return name
-        if schema == {"type": "array", "items": {"type": name}}:
+        if schema == {"type": "array", "items": _named(name, ())}:
             return [name]
     return schema
 

@@ -1,0 +1,35 @@
+"""What a model call used. Errors carry it, so it depends on nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Usage of a call. Tokens are counted by the serving model; `money` is in US dollars.
+
+    `forwards` counts target-model forward passes where the client can tell, else 0.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    requests: int = 0
+    forwards: int = 0
+    money: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.requests + other.requests,
+            self.forwards + other.forwards,
+            self.money + other.money,
+        )
