@@ -1,17 +1,19 @@
-"""A pytest fixture that repeats recorded runs, so that a test needs neither models nor tools.
+"""pytest fixtures: recorded runs, recorded answers of models, and what a run did.
 
 Found by pytest through weft's entry point. Imports nothing of weft before a test asks for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    from weft.core.ports import ModelClient
+    from weft.testing import CassetteModel, RunSpy
     from weft.workflow.document.unit import Unit
     from weft.workflow.flow import Flow
     from weft.workflow.history.replay import RunReplay
@@ -66,6 +68,51 @@ def weft_replay(request: pytest.FixtureRequest) -> Replaying:
         pytest.fail(said, pytrace=False)  # here: how weft came to it helps nobody
 
     return replaying
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option `--weft-record`."""
+    parser.getgroup("weft").addoption(
+        "--weft-record",
+        choices=("none", "once", "all"),
+        default="none",
+        help="Record answers of real models in cassettes of `weft_cassette`: once (those that are "
+        "missing) or all. By default they are only replayed.",
+    )
+
+
+@pytest.fixture
+def weft_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., CassetteModel]]:
+    """A model client that replays recorded answers: offline, and always the same.
+
+        def test_brief(weft_cassette):
+            model = weft_cassette("brief", lambda: OpenAIModel(URL, "qwen3-8b"))
+            result = flow.run_sync(topic="tea", models={"small": model})
+
+    The fixture is `weft_cassette(name, make_client=None)`; the file is `cassettes/NAME.json` beside
+    the test's. `pytest --weft-record=once` records it with the real client, `all` anew. A request
+    that is not recorded fails, and shows how it differs from the recorded ones.
+    """
+    from weft.testing import CassetteModel
+
+    folder, mode = request.path.parent / "cassettes", request.config.getoption("--weft-record")
+    made: list[CassetteModel] = []
+
+    def cassette(name: str, make_client: Callable[[], ModelClient] | None = None) -> CassetteModel:
+        made.append(CassetteModel(folder / f"{name}.json", make_client, record=mode))
+        return made[-1]
+
+    yield cassette
+    for model in made:
+        model.save()
+
+
+@pytest.fixture
+def weft_spy() -> RunSpy:
+    """A journal in memory with assertions: `flow.run_sync(..., journal=weft_spy)`."""
+    from weft.testing import RunSpy
+
+    return RunSpy()
 
 
 def _unit(flow: Flow | str | Path, folder: Path) -> Unit:

@@ -7,7 +7,6 @@ import inspect
 import math
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.core.errors import (
@@ -30,48 +29,38 @@ from weft.core.ports.model import (
     check_media,
 )
 from weft.core.suggestion import suggestion
-from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolCall, ToolSpec, Usage
+from weft.core.values import AUTOREGRESSIVE, Completion, FinishReason, ToolSpec, Usage
+from weft.testing.script import AgentStep, Reply, Script, agent_script, reply_of, script_of
 
 _TOKENS = re.compile(r"\s*\S+|\s+")
 _CAPABILITIES = Capabilities(structured_output=True, tools=True, media=("image", "audio", "file"))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One scripted answer. Tokens are the words of `text`, each with the blanks before it.
-
-    `reasoning` comes before the text, in tokens too. `prefill_s`: the stream begins with
-    `Prefilled` after so many seconds, before `first_token_s` begins. `break_after_tokens`: the
-    stream breaks off there. `error`: raised before the first token.
-    """
-
-    text: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    first_token_s: float = 0.0
-    per_token_s: float = 0.0
-    break_after_tokens: int | None = None
-    error: WeftError | None = None
-    reasoning: str = ""
-    prefill_s: float | None = None
-
-
 class FakeModel:
-    """Implements `ModelClient`. `script` has the replies in order, or computes one from a request.
+    """Implements `ModelClient`. `script` says what it replies.
 
-    A list that runs out repeats its last reply. `requests` lists the requests, `cancelled` counts
+        FakeModel(["one", Reply("two", per_token_s=0.1)])           # in order; the last is repeated
+        FakeModel({"[Ss]ummar": "short", "translate": ["a", "b"]})  # by pattern in the messages
+        FakeModel(lambda request: request.messages[-1].content)     # by function
+
+    A reply is a text, a `Reply`, or a mapping that it writes as JSON. A request that no pattern
+    fits is refused. `requests` lists the requests, `cancelled` counts
     streams that were closed before their end, `running` those now open. A request that needs
     missing `capabilities` is refused. Replies do not follow schemas, grammars or stop texts.
     """
 
+    fake = True
+    """Runs on it are not recorded, unless a journal is named."""
+
     def __init__(
         self,
-        script: Iterable[Reply | str] | Callable[[ModelRequest], Reply | str],
+        script: Script,
         *,
         model: str = "fake",
         money_per_token: float = 0.0,
         capabilities: Capabilities = _CAPABILITIES,
     ) -> None:
-        self._script = script if callable(script) else _in_turn(list(script))
+        self._script = script_of(script, model)
         self._model = model
         self._money_per_token = money_per_token
         self._capabilities = capabilities
@@ -92,8 +81,7 @@ class FakeModel:
         self._check(request)
         end_s = _end(request)
         self.requests.append(request)
-        reply = self._script(request)
-        reply = Reply(reply) if isinstance(reply, str) else reply
+        reply = reply_of(self._script(request))
         self.running += 1
         finished = False
         try:
@@ -133,7 +121,7 @@ class FakeModel:
             "".join(delta.text for delta in written if isinstance(delta, TextDelta)),
             "tool_calls" if reply.tool_calls else reason,
             reply.tool_calls,
-            usage=self._usage(request, len(written)),
+            usage=reply.usage or self._usage(request, len(written)),
             model=self._model,
             reasoning="".join(delta.text for delta in written if isinstance(delta, ReasoningDelta)),
         )
@@ -171,6 +159,19 @@ class FakeModel:
         self._closed = True
 
 
+class ScriptedAgent(FakeModel):
+    """A fake model that calls tools as scripted, for the agents react and parallel-react.
+
+        ScriptedAgent([call_tool("search", query="tea"), "Tea is old."])
+
+    Each step is one reply: a call, a list of calls to make at once, or the answer. Where a request
+    declares tools, it calls them natively. A request after the last step is refused.
+    """
+
+    def __init__(self, steps: Iterable[AgentStep], **settings: Any) -> None:
+        super().__init__(agent_script(steps), **settings)
+
+
 def _end(request: ModelRequest) -> float:
     """The end of the timeout of `request`, on the loop's clock."""
     timeout_s = math.inf if request.timeout_s is None else request.timeout_s
@@ -184,18 +185,6 @@ async def _pass(seconds: float, end_s: float) -> None:
     await asyncio.sleep(min(seconds, max(0.0, remaining_s)))
     if seconds > remaining_s:
         raise ModelTimeout("the answer was not complete in time")
-
-
-def _in_turn(replies: list[Reply | str]) -> Callable[[ModelRequest], Reply | str]:
-    if not replies:
-        raise ValueError("a scripted model needs at least one reply")
-    remaining = iter(replies)
-    last = replies[-1]
-
-    def following(_: ModelRequest) -> Reply | str:
-        return next(remaining, last)
-
-    return following
 
 
 def _tokens(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from weft.workflow.history.recorded_workflow import question_notes
 from weft.workflow.history.resume import claim_run, resume_run
 from weft.workflow.runtime.journals import JournalPlace, journal_or_own
 from weft.workflow.runtime.models.factory import ModelSource
-from weft.workflow.runtime.options import AskSettings, RunSettings
+from weft.workflow.runtime.options import AskSettings, RunSettings, has_fakes
 from weft.workflow.runtime.recording import PriorRun
 from weft.workflow.runtime.results.result import ANSWER, no_answer_reason
 from weft.workflow.runtime.run import FlowRun
@@ -52,7 +52,8 @@ class QuestionFlow:
             hint = "give them to `ask` or `think` itself"
             raise BuildError("settings of a question have no models and no tools", hint=hint)
         given = {**options.given(), "models": models, "tools": self.tools}
-        if options.durability == "none" and options.resume is None:
+        unnamed_fake = options.journal is None and has_fakes(self.flow.unit)
+        if (options.durability == "none" or unnamed_fake) and options.resume is None:
             return self._begun(given, options.journal, None)
         with journal_or_own(options.journal) as (journal, own):
             if options.resume is not None:

@@ -98,7 +98,7 @@ class RunSettings:
 
     def durability_of(self, unit: Unit) -> Durability:
         """The run's durability."""
-        if self.journal is None and self.substitutes:
+        if self.journal is None and (self.substitutes or has_fakes(unit)):
             return "none"
         return self.durability or unit.document.run.durability
 
@@ -144,6 +144,15 @@ class AskSettings(RunSettings):
     """
 
     resume: str | None = None
+
+
+def has_fakes(unit: Unit) -> bool:
+    """Whether a client of the workflow, or one that it asks, is a fake for tests."""
+    return any(
+        getattr(client, "fake", False)
+        for included in unit.everything()
+        for client in included.clients.values()
+    )
 
 
 def settings_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
