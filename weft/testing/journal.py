@@ -27,6 +27,7 @@ from weft.core.ports.journal import (
     settles,
     unknown_run,
 )
+from weft.core.ports.rates import RateChange, T
 
 
 @dataclass(slots=True)
@@ -67,6 +68,7 @@ class MemoryJournal:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._runs: dict[RunId, _StoredRun] = {}
+        self._rates: dict[str, str] = {}
         self._lock = threading.RLock()
         self._version = 0
 
@@ -158,6 +160,13 @@ class MemoryJournal:
             for signal in waiting:
                 signal.taken = True
             return [decode(signal.letter) for signal in waiting]
+
+    def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
+        """See `RateStore`."""
+        with self._lock:
+            now_s = self._clock.wall().timestamp() if now_s is None else now_s
+            self._rates[key], result = change(self._rates.get(key, ""), now_s)
+            return result
 
     def prune(
         self,

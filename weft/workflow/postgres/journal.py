@@ -27,12 +27,13 @@ from weft.core.ports.journal import (
     RunSummary,
     Salvage,
 )
+from weft.core.ports.rates import RateChange, T
 from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, unclaimed
 from weft.durability.journal.rows import Blobs, sealed
 from weft.durability.journal.tables import iter_records
 from weft.workflow.postgres import leases, writes
-from weft.workflow.postgres.connections import Connection, PostgresPool, Rows
+from weft.workflow.postgres.connections import Connection, PostgresPool, Rows, rows_of
 from weft.workflow.postgres.leases import LEASE_S, Claimant, Heartbeat, RunLease
 from weft.workflow.postgres.tables import MIGRATIONS, PostgresTables, one, prepare, prune
 
@@ -159,6 +160,20 @@ class PostgresJournal:
         with self._lock:
             self._looks.pop(run, None)
         return signals
+
+    def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
+        """See `RateStore`."""
+
+        def write(db: Connection) -> T:
+            db.execute("INSERT INTO weft_rates VALUES (%s, '') ON CONFLICT DO NOTHING", (key,))
+            query = "SELECT body FROM weft_rates WHERE key = %s FOR UPDATE"
+            ((body,),) = rows_of(db, query, (key,))  # the time is that after the wait for the row
+            (server_s,) = rows_of(db, "SELECT extract(epoch FROM clock_timestamp())")[0]
+            text, result = change(body, float(server_s) if now_s is None else now_s)
+            db.execute("UPDATE weft_rates SET body = %s WHERE key = %s", (text, key))
+            return result
+
+        return self._open().transact(write)
 
     def prune(
         self,

@@ -60,6 +60,8 @@ MIGRATIONS: Sequence[Sequence[LiteralString]] = (
     ),
     # Records may be lists of fields (`weft.core.codec.classes`): an earlier weft cannot read them.
     (),
+    # Rate limits: see `weft.durability.rates.window`.
+    ("CREATE TABLE weft_rates (key text PRIMARY KEY, body text NOT NULL)",),
 )
 """The statements from version N, counted from 0, to N + 1. Append only."""
 

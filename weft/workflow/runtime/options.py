@@ -20,7 +20,7 @@ from weft.engine import BudgetLimit, RunOptions
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.spec.fields import parse_duration
-from weft.workflow.document.spec.settings import Durability, RunSpec
+from weft.workflow.document.spec.settings import Durability, LimitSpec, RunSpec
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import ModelSource
 
@@ -39,7 +39,8 @@ class RunSettings:
     clock         the clock
     store         results stored between runs; by default in the user's cache folder, but none with
                   substituted models or tools, whose results must not be reused
-    concurrency   the most nodes that run at once; `limits`: of a resource class
+    concurrency   the most nodes that run at once; `limits`: of a model or tool,
+                  a number of slots or a mapping as in a file
     max_nodes     the most nodes in all; a node that expands into more fails
     deadline      when the run ends with what it has: seconds, or a text such as 5m
     budget        what the run may spend; a `BudgetLimit`, or a mapping as in a file, also says what
@@ -61,7 +62,7 @@ class RunSettings:
     clock: Clock | None = None
     store: ResultStore | None = None
     concurrency: int | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
     max_nodes: int | None = None
     deadline: float | str | None = None
     budget: Budget | BudgetLimit | Mapping[str, object] | None = None
@@ -108,13 +109,18 @@ class RunSettings:
         assert not isinstance(self.budget, Mapping), "`__post_init__` has converted it"
         return BudgetLimit(self.budget) if isinstance(self.budget, Budget) else self.budget
 
+    def limits_of(self, unit: Unit) -> dict[str, LimitSpec]:
+        """The limits by name: these over those of the document."""
+        own = _checked({"limits": dict(self.limits)}).limits if self.limits else {}
+        return {**unit.document.run.limits, **own}
+
     def options(self, unit: Unit) -> RunOptions:
         """The engine's options: these settings over those of the document."""
         spec = unit.document.run
         deadline_s = spec.deadline if self.deadline is None else parse_duration(self.deadline)
         return RunOptions(
             self.concurrency or spec.concurrency,
-            {**spec.limits, **self.limits},
+            {name: each.slots for name, each in self.limits_of(unit).items() if each.slots},
             deadline_s,
             self.limit or limit_of(spec.budget),
             spec.seed if self.seed is None else self.seed,
@@ -230,7 +236,7 @@ class FlowLimits(TypedDict, total=False):
 
     deadline: float | str
     concurrency: int
-    limits: Mapping[str, int]
+    limits: Mapping[str, int | Mapping[str, int]]
     max_nodes: int
     budget: Mapping[str, object] | Budget
     seed: int
@@ -247,7 +253,7 @@ class FlowSettings(TypedDict, total=False):
     clock: Clock | None
     store: ResultStore | None
     concurrency: int | None
-    limits: Mapping[str, int]
+    limits: Mapping[str, int | Mapping[str, int]]
     max_nodes: int | None
     deadline: float | str | None
     budget: Budget | BudgetLimit | Mapping[str, object] | None

@@ -121,6 +121,7 @@ class RunRecording:
         if journal is None or isinstance(journal, str | Path):
             self._lent = JOURNALS.lend(journal)
             journal = self._lent.journal
+        self.journal = journal
         self._past = past
         self._calls: CallLog | None = None
         try:

@@ -11,8 +11,10 @@ from weft.core.errors import InputError, UnknownReference
 from weft.core.events import NodeLogged
 from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import ModelClient
+from weft.core.ports.rates import RateStore
 from weft.durability.calls import RecordRedactor
 from weft.durability.calls.tools import unrecorded_log
+from weft.durability.rates import process_rates
 from weft.engine import AskHuman, Graph, Run, RunOptions
 from weft.engine.scheduler.effects import EffectLedger
 from weft.validation import violation
@@ -26,6 +28,7 @@ from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, re
 from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
 from weft.workflow.runtime.options import RunSettings
+from weft.workflow.runtime.rates import RunRates, is_rate
 from weft.workflow.runtime.recording import PriorRun, RunRecording
 from weft.workflow.runtime.results.result import FlowResult, flow_result
 from weft.workflow.runtime.run_log import run_log
@@ -93,8 +96,10 @@ class FlowRun:
         try:
             given = settings.models if isinstance(settings.models, Mapping) else ()
             if self._recording is not None:
+                models = self._limited(unit, settings, models, given)
                 models = self._recording.intercept_calls(self._tools, models, given, self._log)
             elif stage is None:
+                models = self._limited(unit, settings, models, given)
                 models = self._unrecorded(graph.name, models, given)
             self._run = self._prepared(graph, settings.options(unit), settings, models, past)
         except BaseException:
@@ -135,6 +140,20 @@ class FlowRun:
             effects=EffectLedger(guarded=True) if past is None else past.effects(),
             services=services,
         )
+
+    def _limited(
+        self, unit: Unit, settings: RunSettings, models: ModelSource, given: Container[str]
+    ) -> ModelSource:
+        """Let calls of tools, and of the returned models, wait for their rate limits."""
+        limits = settings.limits_of(unit)
+        if not any(map(is_rate, limits.values())):
+            return models
+        store = process_rates(settings.clock)
+        if self._recording is not None and isinstance(self._recording.journal, RateStore):
+            store = self._recording.journal
+        rates = RunRates(unit, limits, store, settings.clock, self._log)
+        self._tools.limit(rates.tool)
+        return rates.models(models, given)
 
     def _unrecorded(self, name: str, models: ModelSource, given: Container[str]) -> ModelSource:
         """Put an in-process boundary around the run, whose calls only spans observe.

@@ -29,6 +29,7 @@ from weft.core.ports.journal import (
     RunSummary,
     Salvage,
 )
+from weft.core.ports.rates import RateChange, T
 from weft.durability.journal.pruning import going
 from weft.durability.journal.refusals import HeldClaim, busy, closed, exists, lost, unclaimed
 from weft.durability.journal.rows import Blobs, letter_in, node_of, sealed
@@ -254,6 +255,16 @@ class SqliteJournal:
             if run in self._claimed:
                 self._claimed[run].letters = True
             return [letter_in(body) for _, body in rows]
+
+    def change_rate(self, key: str, change: RateChange[T], now_s: float | None = None) -> T:
+        """See `RateStore`."""
+        with self._writing() as tables, batch_writer.transaction(tables.db):
+            query = "SELECT body FROM rates WHERE key = ?"
+            row = tables.db.execute(query, (key,)).fetchone()
+            now_s = self._clock.wall().timestamp() if now_s is None else now_s
+            text, result = change("" if row is None else row[0], now_s)
+            tables.db.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, text))
+        return result
 
     def prune(
         self,

@@ -48,6 +48,8 @@ MIGRATIONS: Sequence[Sequence[str]] = (
     ),
     # Records may be lists of fields (`weft.core.codec.classes`), which an older weft cannot read.
     (),
+    # Rate limits: see `weft.durability.rates.window`.
+    ("CREATE TABLE rates (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",),
 )
 """The statements from version N, counted from 0, to N + 1. Only ever append to it."""
 _READ_FROM = 2

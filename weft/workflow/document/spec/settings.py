@@ -54,13 +54,29 @@ class BudgetSpec(SpecPart):
     )
 
 
+class LimitSpec(SpecPart):
+    """The limits of the calls of one model or tool."""
+
+    slots: Positive | None = optional("At most so many calls at once, of this run.")
+    requests_per_minute: Positive | None = optional(
+        "At most so many calls in any 60 seconds, of all runs that share a journal."
+    )
+    tokens_per_minute: Positive | None = optional(
+        "At most so many tokens in any 60 seconds, of prompts and answers; of a model."
+    )
+
+
+Limit = Annotated[LimitSpec, expands("slots", Positive | LimitSpec, kind=int), shortens("slots")]
+"""`small: 4`, or a mapping."""
+
+
 class RunSpec(SpecPart):
     """Limits of a whole run; the command line and Python may override them."""
 
     deadline: Duration | None = optional("The run ends then, with what it has.")
     concurrency: Positive | None = optional("At most so many nodes work at once.")
-    limits: dict[Name, Positive] = optional_mapping(
-        "At most so many calls of a model at once, by its name."
+    limits: dict[Name, Limit] = optional_mapping(
+        "At most so many calls of a model or tool at once, by its name; or a mapping."
     )
     max_nodes: Positive = Field(
         default=MAX_NODES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -40,6 +40,10 @@ class ToolBoundary(Protocol):
 
     async def listed(self, tools: ToolRunner) -> Sequence[ToolSpec]:
         """The tools of a started server, whose runner `tools` returned."""
+
+
+LimitCalls = Callable[[str | None, BoundTool], BoundTool]
+"""Makes calls of a resource class wait for its limit."""
 
 
 class ToolLookup(Protocol):
@@ -86,6 +90,7 @@ class Toolset:
         self._sources: dict[tuple[Unit, str], ToolServer] = {}
         self._reused: dict[tuple[Unit, str], ToolRunner] = {}
         self._server_specs: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
+        self._limit: LimitCalls | None = None
         self._boundary: ToolBoundary = _DirectBoundary()
         if boundary is not None:
             self.put(boundary)
@@ -99,6 +104,11 @@ class Toolset:
             self._given = boundary.tools(self._given)
         for (unit, name), tools in self._reused.items():
             self._reused[unit, name] = boundary.tools(tools, name)
+
+    def limit(self, limit: LimitCalls) -> None:
+        """Pass each call through `limit`, with the resource class of its tool."""
+        self._limit = limit
+        self._bound.clear()
 
     def spec(self, unit: Unit, text: str) -> ToolSpec:
         """The spec of the tool that `text` names in `unit`, as far as it is known.
@@ -200,7 +210,10 @@ class Toolset:
         """
         call = self._bound.get((unit, text))
         if call is None:
-            call = self._bound[unit, text] = self._lookup(unit, text)
+            call = self._lookup(unit, text)
+            if self._limit is not None:
+                call = self._limit(self.resource(unit, text), call)
+            self._bound[unit, text] = call
         return call
 
     def _lookup(self, unit: Unit, text: str) -> BoundTool:
