@@ -12,3 +12,7 @@ DECODE: Final = "weft_decode"
 TEMPERATURE: Final = "weft_temperature"
 SEED: Final = "weft_seed"
 """vLLM refuses its own temperature and seed for diffusion models."""
+RESERVED_FIELDS: Final = frozenset(
+    {"model", "messages", "prompt", "stream", "stream_options", "n", "tools", "response_format"}
+)
+"""Fields of a request's body that weft always sets itself."""

@@ -28,6 +28,9 @@ class Sampling:
     `min_p` keeps the tokens with at least that share of the likeliest one's probability, after
     temperature and before `top_k` and `top_p`; 0 keeps all. A stop text is cut off from the
     answer's text. A stop token is not in the text either, but is the last of its token ids.
+    Penalties and `logit_bias` (token ids, written as texts, to what is added to their logits) are
+    those of the OpenAI protocol, `repetition_penalty` that of vLLM. `reasoning_effort` is a name
+    that the server knows, such as "low".
     """
 
     max_tokens: int | None = None
@@ -38,6 +41,17 @@ class Sampling:
     seed: int | None = None
     stop_token_ids: tuple[int, ...] = ()
     min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: Mapping[str, float] | None = None
+    reasoning_effort: str | None = None
+
+    @property
+    def shifts(self) -> tuple[str, ...]:
+        """The names of set penalties and biases, which change logits by what was written."""
+        names = ("presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias")
+        return tuple(name for name in names if getattr(self, name) is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ def _may_continue(request: ModelRequest, pieces: tuple[Piece, ...]) -> bool:
     sampling = request.sampling
     return (
         (sampling.temperature == 0 or sampling.seed is None)
+        and not (sampling.presence_penalty or sampling.frequency_penalty)
         and request.decode == AUTOREGRESSIVE
         and not (request.schema or request.grammar or request.tools)
         and not (request.attention or request.placement)

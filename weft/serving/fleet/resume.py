@@ -236,6 +236,9 @@ def _cuttable(request: ModelRequest) -> bool:
     constraints = (request.schema, request.grammar, request.attention)
     if any(each is not None for each in constraints) or request.tools or request.placement:
         return False
+    sampling = request.sampling
+    if sampling.presence_penalty or sampling.frequency_penalty:
+        return False  # they count generated tokens, and not those of the prompt
     logprobs = request.logprobs or request.top_logprobs > 0
     return not logprobs and request.extra.keys() <= _HARMLESS
 

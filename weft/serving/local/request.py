@@ -6,7 +6,7 @@ import math
 import secrets
 from typing import TypeVar
 
-from weft.core.errors import ContextLengthExceeded, ModelRequestError
+from weft.core.errors import CapabilityError, ContextLengthExceeded, ModelRequestError
 from weft.core.ports.model import ModelRequest, Sampling, check_media
 from weft.decoding.network.network import ModelGenerationConfig
 from weft.decoding.sampling import SamplingParams
@@ -71,9 +71,16 @@ def room_after(tokens: int, context_tokens: int) -> int:
 
 
 def check_request(request: ModelRequest) -> None:
-    """Check what no local model can answer. Raises: `ModelRequestError`."""
+    """Check what no local model can answer. Raises: `ModelRequestError`, `CapabilityError`."""
     check_media(request, "a local model")
     check_sampling(request.sampling)
+    beyond = [*request.sampling.shifts]
+    beyond += ["reasoning_effort"] if request.sampling.reasoning_effort is not None else []
+    if beyond:
+        raise CapabilityError(
+            f"a local model has no {beyond[0]}",
+            hint="leave it out; servers such as vLLM have it",
+        )
     stops = request.sampling.stop or request.sampling.stop_token_ids
     if (request.schema is not None or request.grammar is not None) and stops:
         raise ModelRequestError(

@@ -15,12 +15,13 @@ from weft.core.errors import CapabilityError, ModelRequestError, SpecError
 from weft.core.ports.model import Capabilities, ModelRequest, check_media
 from weft.core.values import AUTOREGRESSIVE, JsonSchema, Lossless, Message, ToolSpec
 from weft.decoding.options import PLAIN_NAMES, format_decoder
-from weft.serving.extra_arguments import DECODE, FIELD, NODE, SEED, TEMPERATURE
+from weft.serving.extra_arguments import DECODE, FIELD, NODE, RESERVED_FIELDS, SEED, TEMPERATURE
 from weft.serving.openai.server import SELF_HOSTED, Server
 from weft.serving.text.prompt import wire_calls
 
 _MOVED: Final = {"temperature": TEMPERATURE, "seed": SEED}
 _PLAIN: Final = "sequential"
+_REPETITION: Final[Mapping[str, str]] = {"llamacpp": "repeat_penalty"}
 
 
 def check_decoder(request: ModelRequest, server: Server) -> None:
@@ -61,15 +62,12 @@ def with_diffusion_arguments(
     return {**rest, FIELD: {**given, **ours}} if ours else rest
 
 
-_RESERVED = frozenset(
-    {"model", "messages", "prompt", "stream", "stream_options", "n", "tools", "response_format"}
-)
 Body = dict[str, Any]
 
 
 def check_extra(extra: Mapping[str, Any]) -> None:
     """Raises: `ModelRequestError` when `extra` names a field that weft sets itself."""
-    taken = sorted(_RESERVED & extra.keys())
+    taken = sorted(RESERVED_FIELDS & extra.keys())
     if taken:
         raise ModelRequestError(
             f"extra fields {', '.join(taken)} belong to weft",
@@ -101,7 +99,18 @@ def body_of(
         body["structured_outputs"] = {"grammar": request.grammar}
     if tagged and server.kind in {"vllm", "sglang"}:
         body["skip_special_tokens"] = False
-    return body | _sampling(request, server) | _extensions(request, server, offered)
+    body |= _sampling(request, server) | _extensions(request, server, offered)
+    return _with_extra(body, request.extra)
+
+
+def _with_extra(body: Body, extra: Mapping[str, Any]) -> Body:
+    """Raises: `ModelRequestError` when `extra` would overwrite a field."""
+    taken = sorted(name for name in extra.keys() & body.keys() if extra[name] != body[name])
+    if taken:
+        raise ModelRequestError(
+            f"extra fields {', '.join(taken)} are set by weft too", hint="say it in one place"
+        )
+    return body | dict(extra)
 
 
 def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None:
@@ -140,13 +149,26 @@ def _check(request: ModelRequest, server: Server, offered: Capabilities) -> None
 
 
 def _check_sampling(request: ModelRequest, server: Server, offered: Capabilities) -> None:
-    beyond = {"top_k": request.sampling.top_k is not None, "min_p": bool(request.sampling.min_p)}
+    sampling = request.sampling
+    beyond = {
+        "top_k": sampling.top_k is not None,
+        "min_p": bool(sampling.min_p),
+        "repetition_penalty": sampling.repetition_penalty not in (None, 1),
+    }
     for name, asked in beyond.items():
         if asked and server.kind not in SELF_HOSTED:
             raise CapabilityError(
                 f"{name} is not part of the OpenAI protocol",
                 hint="leave it out, or put it into extra fields if you know the server takes it",
             )
+    if sampling.reasoning_effort is not None and server.kind == "llamacpp":
+        raise CapabilityError(
+            "llama.cpp does not take reasoning_effort", hint="leave it out, or use its own options"
+        )
+    if sampling.shifts and server.diffuses:
+        raise CapabilityError(
+            f"a diffusion model inside vLLM does not take {sampling.shifts[0]}", hint="leave it out"
+        )
     if request.sampling.stop_token_ids and not offered.stop_token_ids:
         raise CapabilityError(
             "this server is not known to stop at token ids",
@@ -189,6 +211,13 @@ def _sampling(request: ModelRequest, server: Server) -> Body:
         "top_k": sampling.top_k,
         # 0 keeps every token: news to llama.cpp, whose own default does not.
         "min_p": sampling.min_p if server.kind in SELF_HOSTED else None,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        _REPETITION.get(server.kind, "repetition_penalty"): sampling.repetition_penalty
+        if server.kind in SELF_HOSTED
+        else None,
+        "logit_bias": dict(sampling.logit_bias) if sampling.logit_bias is not None else None,
+        "reasoning_effort": sampling.reasoning_effort,
         "stop": list(sampling.stop) or None,
         "stop_token_ids": list(sampling.stop_token_ids) or None,
         "seed": sampling.seed,
@@ -205,7 +234,7 @@ def _extensions(request: ModelRequest, server: Server, offered: Capabilities) ->
         body["priority"] = -request.priority
     if request.cache_prefix and server.kind == "openai":
         body["prompt_cache_key"] = request.cache_prefix
-    return body | dict(request.extra)
+    return body
 
 
 def _logprobs(request: ModelRequest, server: Server, offered: Capabilities) -> Body:

@@ -201,6 +201,11 @@ class _NodeModelCall:
                 tuple(step.stop),
                 seed,
                 min_p=step.min_p,
+                presence_penalty=step.presence_penalty,
+                frequency_penalty=step.frequency_penalty,
+                repetition_penalty=step.repetition_penalty,
+                logit_bias=step.logit_bias,
+                reasoning_effort=step.reasoning_effort,
             ),
             schema=step.output_schema,
             tools=tools,
@@ -209,6 +214,7 @@ class _NodeModelCall:
             priority=context.priority,
             program=context.program,
             adapter=self._adapter,
+            extra=step.extra_body or {},
             timeout_s=None if left_s is None else left_s + _GRACE_S,
         )
 

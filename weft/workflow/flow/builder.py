@@ -67,6 +67,12 @@ class ModelOptions(NodeOptions, total=False):
     top_k: int
     min_p: float
     repair: int
+    presence_penalty: float
+    frequency_penalty: float
+    repetition_penalty: float
+    logit_bias: Mapping[str, float] | Mapping[int, float]
+    reasoning_effort: str
+    extra_body: Mapping[str, object]
     stop: str | Sequence[str]
     seed: int
     decode: str

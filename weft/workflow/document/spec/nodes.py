@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from pydantic import (
+    BeforeValidator,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
+    StringConstraints,
     model_serializer,
     model_validator,
 )
 from pydantic import Tag as PydanticTag
 from pydantic_core import PydanticCustomError
 
+from weft.serving.extra_arguments import RESERVED_FIELDS
 from weft.workflow.document.spec.fields import (
     Duration,
     Name,
@@ -133,6 +136,11 @@ class ToolNode(BaseNode):
         return (own, *others)
 
 
+def _token_id(value: object) -> object:
+    """A token id as text, as YAML reads `42: -5` with a number as key."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 class CallNode(BaseNode):
     """Call a plain Python function. Values are passed as they are."""
 
@@ -140,6 +148,10 @@ class CallNode(BaseNode):
 
     call: str = Field(description="`./file.py:name` or `package.module:name`.", min_length=1)
     arguments: Arguments = optional_mapping("Its arguments, by name.", alias="with")
+
+
+TokenId = Annotated[str, BeforeValidator(_token_id), StringConstraints(pattern="^[0-9]{1,9}$")]
+Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class ModelNode(BaseNode):
@@ -167,6 +179,24 @@ class ModelNode(BaseNode):
     top_k: Positive | None = optional("Only the k likeliest tokens.")
     min_p: float | None = optional(
         "Only tokens with at least this part of the likeliest one's probability.", ge=0, le=1
+    )
+    presence_penalty: float | None = optional("Penalty on tokens that occurred.", ge=-2, le=2)
+    frequency_penalty: float | None = optional(
+        "Penalty on tokens for each time that they occurred.", ge=-2, le=2
+    )
+    repetition_penalty: float | None = optional(
+        "Divides the logits of tokens that occurred, in the prompt too; 1: none.", gt=0, le=10
+    )
+    logit_bias: dict[TokenId, Bias] | None = optional(
+        "What is added to the logits of tokens, by token id."
+    )
+    reasoning_effort: str | None = optional(
+        "How much a reasoning model thinks: `low`, `medium`, ...; the server knows the names.",
+        min_length=1,
+    )
+    extra_body: dict[str, Value] | None = optional(
+        "Further fields of the request's body, for servers. They are sent as they are, and may not "
+        "be fields that weft sets."
     )
     stop: list[str] = optional_list("Texts that end the answer.")
     seed: int | None = optional("Makes sampling repeatable.", ge=0)
@@ -225,6 +255,9 @@ class ModelNode(BaseNode):
             _refuse(key, "think", hint)
         for key in sorted(self.model_fields_set & _NOT_ACTING) if self.agent else ():
             _refuse(key, "agent", "make it another node")
+        taken = sorted((self.extra_body or {}).keys() & RESERVED_FIELDS)
+        if taken:
+            _refuse(taken[0], "extra_body", "weft sets it itself")
         return self
 
 
@@ -236,7 +269,8 @@ def _refuse(key: str, other: str, hint: str) -> NoReturn:
 _INSIDE_THINKING = frozenset(("max_tokens", "temperature", "top_p", "seed"))
 _NOT_ACTING = frozenset(
     (
-        *("top_p", "top_k", "min_p", "stop", "seed"),
+        *("top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty"),
+        *("repetition_penalty", "logit_bias", "reasoning_effort", "extra_body"),
         *("samples", "warm", "tool_choice", "allow_empty", "repair", "messages"),
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from weft.core.errors import (
     BuildError,
@@ -240,12 +240,15 @@ class ThoughtModel:
         hint = "ask the model that it thinks with"
         typed = STRATEGIES[self._strategy].typed
         check_chat_only(request, f"{self._name} thinks", hint, schema=typed)
-        for key in ("stop", "top_k", "min_p", "stop_token_ids"):
+        for key in ("stop", "top_k", "min_p", "stop_token_ids", "reasoning_effort", *_SHIFTS):
             if getattr(request.sampling, key):
                 raise CapabilityError(f"{self._name} thinks: no `{key}`", hint=hint)
 
     def _is_closed(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self._name} is closed")
+
+
+_SHIFTS: Final = ("presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias")
 
 
 def refuse_thinker(model: ModelClient) -> None:
