@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from weft.workflow import Flow, FlowResult, FlowRun, json_schema, literal, load, loads
     from weft.workflow.apps.ask import ask, ask_sync
     from weft.workflow.apps.think import think, think_sync
+    from weft.workflow.flow.flow import check
     from weft.workflow.history.simulation import advise, simulate
     from weft.workflow.runtime.journals import open_journal
     from weft.workflow.runtime.models.factory import Models
@@ -72,6 +73,7 @@ _NAMES = {
     "weft.workflow": "Flow FlowResult FlowRun json_schema literal load loads",
     "weft.workflow.apps.ask": "ask ask_sync",
     "weft.workflow.apps.think": "think think_sync",
+    "weft.workflow.flow.flow": "check",
     "weft.workflow.history.simulation": "advise simulate",
     "weft.workflow.runtime.journals": "open_journal",
     "weft.workflow.runtime.models.factory": "Models",
@@ -119,6 +121,7 @@ __all__ = [
     "advise",
     "ask",
     "ask_sync",
+    "check",
     "idempotency_key",
     "json_schema",
     "literal",

@@ -175,9 +175,19 @@ class Failure:
 
 
 class BuildError(WeftError):
-    """The program cannot run as written; raised before anything runs."""
+    """The program cannot run as written; raised before anything runs.
+
+    `path`: the keys that lead to the defect in a document. `others`: further defects.
+    """
 
     stage = "build"
+    path: tuple[str | int, ...] = ()
+    others: tuple[BuildError, ...] = ()
+
+    @property
+    def defects(self) -> tuple[BuildError, ...]:
+        """All defects that were found at once, this one first."""
+        return (self, *self.others)
 
 
 class SourceError(BuildError):

@@ -11,7 +11,7 @@ from weft.cli.errors import print_error, report_errors
 from weft.cli.exit_code import ExitCode
 from weft.cli.options import Debug, WorkflowFiles
 from weft.cli.text import amount, clean
-from weft.core.errors import WeftError
+from weft.core.errors import BuildError, WeftError
 
 
 def check(
@@ -28,17 +28,17 @@ def check(
     """
     wrong = 0
     with report_errors(debug=debug):
-        from weft.workflow import load
+        from weft.workflow import check as check_file
 
         for file in files:
             try:
-                flow = load(file)
-                flow.check()
+                flow = check_file(file)
                 notes = asyncio.run(flow.check_connected()) if connect else ()
             except WeftError as error:
                 if debug:
                     raise
-                print_error(error)
+                for defect in error.defects if isinstance(error, BuildError) else (error,):
+                    print_error(defect)
                 wrong += 1
             else:
                 typer.echo(f"{clean(str(file))}: ok, {amount(len(flow.nodes), 'node')}")

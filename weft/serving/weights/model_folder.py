@@ -142,6 +142,12 @@ def installed(*, home: Path | None = None) -> list[InstalledModel]:
     ]
 
 
+def known_models(*, home: Path | None = None) -> tuple[str, ...]:
+    """The names of models that are installed, shipped or in the catalogue, sorted."""
+    here = [model.name for model in installed(home=home)]
+    return tuple(sorted({*here, *CATALOGUE, *shipped()}))
+
+
 def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) -> Path:
     """The folder of an installed model, of any folder with a `config.json`, or of a shipped model.
 
@@ -162,7 +168,7 @@ def locate(name_or_path: str | os.PathLike[str], *, home: Path | None = None) ->
         raise ModelNotFound(
             f"the weights of {name} are not on this machine", hint=f"{first}weft model pull {name}"
         )
-    names = ", ".join(sorted({*models, *CATALOGUE, *own}))
+    names = ", ".join(known_models(home=home))
     remark = missing_weights()
     raise ModelNotFound(
         f"no model {name!r}, and no folder of that name with a config.json",

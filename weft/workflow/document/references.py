@@ -22,6 +22,7 @@ from weft.core.errors import (
 )
 from weft.core.suggestion import closest
 from weft.workflow.document import Block, Body, NodeSpec
+from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import BadExpression
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.defects import choice_hint
@@ -160,14 +161,21 @@ _EXPRESSIONS = frozenset(("when", "until", "valid"))
 _MEANT_AS_NAMES = frozenset(("map", "over", "branch", "start", "result", "outputs"))
 
 
-def check_references(unit: Unit) -> None:
-    """Check all names of the document. Raises: `BuildError`, for a file a `SourceError`."""
-    _ReferenceChecker(unit).check()
+def check_references(unit: Unit, log: DefectLog | None = None) -> None:
+    """Check all names of the document.
+
+    Raises: `BuildError`, for a file a `SourceError`, with all defects; with a `log` nothing.
+    """
+    own = DefectLog() if log is None else log
+    _ReferenceChecker(unit, own).check()
+    if log is None:
+        own.finish()
 
 
 class _ReferenceChecker:
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, log: DefectLog) -> None:
         self._unit = unit
+        self._log = log
         self._document = unit.document
         named = (path for path, _ in walk(self._document.nodes) if path[-2] == "nodes")
         self._hidden = {str(path[-1]): path for path in named}
@@ -178,11 +186,16 @@ class _ReferenceChecker:
             inputs.symbols[name] = DocumentSymbol("input", ("inputs", name))
         scope, _ = self._nodes(self._document.nodes, ("nodes",), inputs)
         for name, value in self._document.outputs.items():
-            needs = self._value(value, ("outputs", name), scope)
-            if not needs:
-                hint = "refer to a node: {{ name }}"
-                error = UnknownReference(f"the output `{name}` refers to nothing", hint=hint)
-                self._unit.fail(error, ("outputs", name))
+            with self._log:
+                self._output(name, value, scope)
+
+    def _output(self, name: str, value: object, scope: SymbolTable) -> None:
+        before = len(self._log.found)
+        needs = self._value(value, ("outputs", name), scope)
+        if not needs and len(self._log.found) == before and (value is not None or not before):
+            hint = "refer to a node: {{ name }}"
+            error = UnknownReference(f"the output `{name}` refers to nothing", hint=hint)
+            self._unit.fail(error, ("outputs", name))
 
     # -- one scope -----------------------------------------------------------------------------
 
@@ -191,16 +204,22 @@ class _ReferenceChecker:
     ) -> tuple[SymbolTable, Dependencies]:
         """Check the nodes of one level, and return what they need from outer levels."""
         scope = SymbolTable(outer)
-        replacements = {
-            name: self._replacements(name, step, path, nodes) for name, step in nodes.items()
-        }
+        replacements: dict[str, set[str]] = {name: set() for name in nodes}
+        for name, step in nodes.items():
+            with self._log:
+                replacements[name] = self._replacements(name, step, path, nodes)
         owners = {other: owner for owner, others in replacements.items() for other in others}
         for name in nodes:
-            self._declare(scope, name, DocumentSymbol("node", (*path, name), owners.get(name)))
-        needs = {name: self._node(step, (*path, name), scope) for name, step in nodes.items()}
-        self._check_replacements(replacements, path)
+            with self._log:
+                self._declare(scope, name, DocumentSymbol("node", (*path, name), owners.get(name)))
+        needs: dict[str, Dependencies] = {name: {} for name in nodes}
+        for name, step in nodes.items():
+            with self._log:
+                needs[name] = self._node(step, (*path, name), scope)
         together = with_replacements(needs, replacements)
-        check_order(self._unit, together)
+        with self._log:
+            self._check_replacements(replacements, path)
+            check_order(self._unit, together)
         outside: Dependencies = {}
         for own in together.values():
             outside.update({name: need for name, need in own.items() if name not in nodes})
@@ -248,16 +267,19 @@ class _ReferenceChecker:
             self._unit.fail_in(error, path)
         needs: Dependencies = {}
         for use in own:
-            self._use(use, path, scope, needs)
-        self._names(step, path, scope, needs)
-        if isinstance(step, ModelNode):
-            self._prompt_names(step, own, path)
+            with self._log:
+                self._use(use, path, scope, needs)
+        with self._log:
+            self._names(step, path, scope, needs)
+            if isinstance(step, ModelNode):
+                self._prompt_names(step, own, path)
         for inside in bodies(step):
             scope_inside = SymbolTable(scope)
             below = (*path, *inside.path)
             for name in inside.bound:
                 where = (*path, "as") if name not in ("index", "iteration") else below
-                self._declare_item(scope_inside, name, where)
+                with self._log:
+                    self._declare_item(scope_inside, name, where)
             for name, need in self._body(inside.body, below, scope_inside).items():
                 if name not in inside.bound:
                     needs.setdefault(name, need)
@@ -290,7 +312,8 @@ class _ReferenceChecker:
         except BadExpression as error:
             self._unit.fail_in(error, path)
         for use in uses:
-            self._use(use, path, scope, needs)
+            with self._log:
+                self._use(use, path, scope, needs)
         return needs
 
     def _use(

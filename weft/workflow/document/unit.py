@@ -94,13 +94,14 @@ class Unit:
         if error.node is None:
             error.node = node_name(path)
         if self.origin is None:
+            error.path = path
             raise error
         source = self.origin.source
         place = place_of(self.origin.tree, path, key=at_key)
         if not at_key:
             place = source.within(place, line, word)
         located = source.error(error.message, place, error.hint)
-        located.node = error.node
+        located.node, located.path = error.node, path
         raise located from error
 
     def fail_in(self, error: BadExpression, path: KeyPath) -> NoReturn:

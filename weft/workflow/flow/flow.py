@@ -433,6 +433,18 @@ def load(path: str | Path) -> Flow:
     return Flow.of(load_unit(Path(path)))
 
 
+def check(path: str | Path) -> Flow:
+    """Load and check a workflow file in one pass: keys, names, types, tools and models.
+
+    Imports the Python files and modules that it names.
+
+    Raises: `SourceError` for the first defect; its `defects` are all of them, in order.
+    """
+    from weft.workflow.runtime.compiled import check_file as checked
+
+    return Flow.of(checked(Path(path)))
+
+
 def loads(text: str, file: str = "<text>") -> Flow:
     """The workflow in a text; relative paths are relative to the folder of `file`.
 

@@ -29,13 +29,16 @@ from weft.workflow.compile.node_plan import is_shared, mentioned_names
 from weft.workflow.compile.sources import SourceDigests, source_texts
 from weft.workflow.document import WorkflowDocument
 from weft.workflow.document.check.types import TypeChecker
+from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import ValueTemplate
+from weft.workflow.document.loader import load_partly
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.spec.document import walk
 from weft.workflow.document.spec.nodes import ToolNode
 from weft.workflow.document.tool_servers import check_source, sources_in
 from weft.workflow.document.unit import Unit
 from weft.workflow.runtime.models.factory import ModelSource, check_models
+from weft.workflow.runtime.models.local import check_local_names
 from weft.workflow.runtime.results.result import output_templates
 from weft.workflow.runtime.tools.functions import Function, build_error
 from weft.workflow.runtime.tools.toolset import Toolset
@@ -124,11 +127,13 @@ class CheckedFlow:
     Raises: `BuildError` for its defects.
     """
 
-    def __init__(self, unit: Unit, tools: Toolset) -> None:
+    def __init__(self, unit: Unit, tools: Toolset, log: DefectLog) -> None:
         self._unit = unit
         self.tools = ToolSnapshot(tools)
-        TypeChecker(unit, self.tools).check()
-        check_limits(unit, tools, unit.document.run.limits)
+        TypeChecker(unit, self.tools, log=log).check()
+        with log:
+            check_limits(unit, tools, unit.document.run.limits)
+        log.finish()
         self.tools.close(unit)
         self._compiled: list[CompiledFlow] = []
 
@@ -143,14 +148,19 @@ class CheckedFlow:
         return made
 
 
-def check_flow(unit: Unit, tools: Toolset) -> CheckedFlow:
-    """The workflow checked with these tools, from a cache if possible. Raises: `BuildError`."""
+def check_flow(unit: Unit, tools: Toolset, log: DefectLog | None = None) -> CheckedFlow:
+    """The workflow checked with these tools, from a cache if possible.
+
+    Raises: `BuildError` with all defects, those in `log` too.
+    """
+    log = DefectLog() if log is None else log
     memo = unit.memo
     for cached in memo.checked:
         flow: CheckedFlow = cached
         if flow.tools.hold(tools):
+            log.finish()
             return flow
-    made = CheckedFlow(unit, tools)
+    made = CheckedFlow(unit, tools, log)
     memo.checked[:] = [made, *memo.checked[: _MOST_FORMS - 1]]
     return made
 
@@ -241,20 +251,40 @@ def check_limits(unit: Unit, tools: Toolset, limits: Iterable[str]) -> None:
 
 
 def check_unit(
-    unit: Unit, tools: Toolset, models: Mapping[str, ModelClient] | ModelSource | None = None
+    unit: Unit,
+    tools: Toolset,
+    models: Mapping[str, ModelClient] | ModelSource | None = None,
+    log: DefectLog | None = None,
 ) -> CheckedFlow:
     """Import the tools of `unit` and check types, models and limits. Raises: `BuildError`.
 
     With a `ModelSource`, declarations of models are not checked. Models and servers depend on this
-    process and its environment and are checked every time; the rest only after changes.
+    process and its environment and are checked every time; the rest only after changes. `log` has
+    the defects that were found before.
     """
+    log = DefectLog() if log is None else log
     for included in unit.everything():
         for name in sources_in(included):
             if not tools.replaces(name):
-                check_source(included, name)
+                with log:
+                    check_source(included, name)
         if models is None or isinstance(models, Mapping):
-            check_models(included, models or ())
-    return check_flow(unit, tools)
+            check_models(included, models or (), log)
+    return check_flow(unit, tools, log)
+
+
+def check_file(path: Path) -> Unit:
+    """Load and check a workflow file in one pass.
+
+    Raises: `SourceError` for the first defect, which has all in `defects`.
+    """
+    unit, log = load_partly(path)
+    if all(error.path[:1] in ((), ("nodes",), ("outputs",)) for error in log.found):
+        for included in unit.everything():
+            check_local_names(included, log)
+        check_unit(unit, Toolset(), log=log)
+    log.finish()
+    return unit
 
 
 async def check_connected(unit: Unit) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from weft.workflow.document.check.arguments import (
     infer,
     is_part,
 )
+from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.expressions import value_template
 from weft.workflow.document.source import KeyPath
 from weft.workflow.document.spec.document import NodeBody, bodies
@@ -67,9 +68,14 @@ class TypeChecker:
     """The types of one document. Imports its tools through `tools`."""
 
     def __init__(
-        self, unit: Unit, tools: ToolLookup, others: dict[Unit, TypeChecker] | None = None
+        self,
+        unit: Unit,
+        tools: ToolLookup,
+        others: dict[Unit, TypeChecker] | None = None,
+        log: DefectLog | None = None,
     ) -> None:
         self._unit = unit
+        self._log = DefectLog() if log is None else log
         self._tools = tools
         self._types: dict[KeyPath, JsonSchema | None] = {}
         self._others = {} if others is None else others
@@ -78,21 +84,20 @@ class TypeChecker:
         self._checked = False
 
     def check(self) -> None:
-        """Check this document and the files it includes, once.
-
-        Raises: `TypeMismatch` or `UnknownReference`; for a file a `SourceError`.
-        """
+        """Check this document and the files it includes, once; defects go to the log."""
         if self._checked:
             return
         self._checked = True
         for name, declared in self._unit.document.tools.items():
             if not declared.is_source:
-                self._spec(name, ("tools", name, "use"))
+                with self._log:
+                    self._spec(name, ("tools", name, "use"))
         scope = self._top()
         self._check_nodes(self._unit.document.nodes, ("nodes",), scope)
         for name, value in self._unit.document.outputs.items():
             for use in uses_of(value):
-                self._check_paths(use, ("outputs", name), scope)
+                with self._log:
+                    self._check_paths(use, ("outputs", name), scope)
 
     def outputs(self) -> JsonSchema:
         """The schema of the mapping of all outputs.
@@ -123,7 +128,8 @@ class TypeChecker:
             where = (*path, name)
             scope.own[name] = partial(self._value, step, where, scope)
         for name in _sources_first(nodes):  # bounds the depth of recursion
-            scope.look(name)
+            with self._log:
+                scope.look(name)
         return scope
 
     def _inside(
@@ -192,7 +198,7 @@ class TypeChecker:
     def _include(self, step: WorkflowNode) -> TypeChecker:
         unit = self._unit.includes[step.workflow]
         if unit not in self._others:
-            self._others[unit] = TypeChecker(unit, self._tools, self._others)
+            self._others[unit] = TypeChecker(unit, self._tools, self._others, self._log)
         return self._others[unit]
 
     def _spec(self, text: str, path: KeyPath) -> ToolSpec:
@@ -219,8 +225,10 @@ class TypeChecker:
     def _check_node(self, step: BaseNode, path: KeyPath, scope: ScopeSchemas) -> None:
         names = self._bound(step, scope)
         for use in template_uses(step):
-            self._check_paths(use, path, names if use.bound else scope)
-        self._check_own(step, path, scope)
+            with self._log:
+                self._check_paths(use, path, names if use.bound else scope)
+        with self._log:
+            self._check_own(step, path, scope)
         for inside in bodies(step):
             self._check_body(
                 inside.body, (*path, *inside.path), self._inside(step, path, inside, scope)
@@ -241,7 +249,8 @@ class TypeChecker:
             return
         self._check_nodes(body.nodes, (*path, "nodes"), scope)
         for use in uses_of(body.result):
-            self._check_paths(use, (*path, "result"), scope)
+            with self._log:
+                self._check_paths(use, (*path, "result"), scope)
 
     def _check_paths(self, use: TemplateUse, base: KeyPath, scope: ScopeSchemas) -> None:
         for reference in use.template.references:

@@ -80,9 +80,31 @@ def first_defect(error: ValidationError, raw: object, prefix: Path = ()) -> Defe
 
     `raw` is the whole document; `prefix` is the path of the part that was validated.
     """
+    return all_defects(error, raw, prefix)[0]
+
+
+def all_defects(error: ValidationError, raw: object, prefix: Path = ()) -> list[Defect]:
+    """As `first_defect`, with the others; one for each mistake."""
     entries = error.errors(include_url=False)
-    defects = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
-    return min(defects, key=itemgetter(0))[1]
+    found = [_defect({**entry, "loc": (*prefix, *entry["loc"])}, raw) for entry in entries]
+    defects: list[Defect] = []
+    for rank, defect in sorted(found, key=itemgetter(0)):
+        if not any(_is_same(defect, other, missing=rank == _MISSING) for other in defects):
+            defects.append(defect)
+    return defects
+
+
+_MISSING = 3
+
+
+def _is_same(defect: Defect, other: Defect, *, missing: bool) -> bool:
+    """Whether both tell of one mistake: `other` is inside or around, or is the misspelt key."""
+    ends = min(len(defect.path), len(other.path))
+    if defect.path[:ends] == other.path[:ends]:
+        return True
+    owner = defect.path[:-1] if missing else None
+    hinted = missing and f"`{defect.path[-1]}`" in (other.hint or "")
+    return hinted and other.path[: len(owner or ())] == owner
 
 
 def choice_hint(word: str, choices: Sequence[str]) -> str | None:

@@ -16,6 +16,7 @@ from weft.core.errors import BuildError, ModelRequestError, WeftError
 from weft.core.keywords import refuses_unknown_keywords
 from weft.core.ports import ModelClient, ModelRequest, Sampling, complete
 from weft.core.values import AUTOREGRESSIVE, DecodeSpec, Message
+from weft.workflow.document.defect_log import DefectLog
 from weft.workflow.document.spec.declarations import Model, ModelSpec
 from weft.workflow.document.spec.defects import first_defect
 from weft.workflow.document.unit import Unit
@@ -174,27 +175,37 @@ def check_model(spec: ModelSpec) -> None:
         raise BuildError(f"there is no kind of model {spec.use!r}", hint=hint)
 
 
-def check_models(unit: Unit, given: Container[str] = ()) -> None:
-    """Check the models that `unit` declares, except those `given`. Raises: `BuildError`."""
-    for name, spec in unit.document.models.items():
-        if name in unit.clients or name in given:
-            continue
-        try:
-            check_model(spec)
-            if is_composed(unit, name):
-                check_composed(unit, name)
-            elif ":" in spec.use:
-                _factory(unit, spec)
-        except WeftError as error:
-            unit.fail(build_error(error), ("models", name, _key(spec, error)))
-        try:
-            check_moderator(unit, name)
-        except WeftError as error:
-            unit.fail(build_error(error), ("models", name, "moderator"))
-        if spec.think is not None:
-            from weft.workflow.runtime.models.strategies import check_strategy
+def check_models(unit: Unit, given: Container[str] = (), log: DefectLog | None = None) -> None:
+    """Check the models that `unit` declares, except those `given`.
 
-            check_strategy(unit, spec.think, ("models", name, "think"))
+    Raises: `BuildError` with all defects; with a `log` nothing.
+    """
+    own = DefectLog() if log is None else log
+    for name, spec in unit.document.models.items():
+        if name not in unit.clients and name not in given:
+            with own:
+                _check_declared(unit, name, spec)
+    if log is None:
+        own.finish()
+
+
+def _check_declared(unit: Unit, name: str, spec: ModelSpec) -> None:
+    try:
+        check_model(spec)
+        if is_composed(unit, name):
+            check_composed(unit, name)
+        elif ":" in spec.use:
+            _factory(unit, spec)
+    except WeftError as error:
+        unit.fail(build_error(error), ("models", name, _key(spec, error)))
+    try:
+        check_moderator(unit, name)
+    except WeftError as error:
+        unit.fail(build_error(error), ("models", name, "moderator"))
+    if spec.think is not None:
+        from weft.workflow.runtime.models.strategies import check_strategy
+
+        check_strategy(unit, spec.think, ("models", name, "think"))
 
 
 def _key(spec: ModelSpec, error: WeftError) -> str:
