@@ -260,6 +260,10 @@ def test_a_run_is_called_as_it_is_told_and_recorded_where_that_is_wanted(
     weft.think_sync("why?", model=FakeModel(["Answer: 1"]), settings=quiet)
     assert not place.exists()
     weft.ask_sync(HOWMANY, model=planner(), tools=["./tools.py"])
+    assert not place.exists()  # a fake
+    real = planner()
+    real.fake = False
+    weft.ask_sync(HOWMANY, model=real, tools=["./tools.py"])
     assert place.exists()
 
 
