@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from weft.core.call_context import idempotency_key
     from weft.core.content import Audio, File, Image
     from weft.core.errors import NotDone
+    from weft.core.questions import PendingQuestion
     from weft.core.values import Message, ToolCall
     from weft.durability.calls import Confirmation
     from weft.planner.grammar.limits import GrammarLimits
@@ -63,6 +64,7 @@ _NAMES = {
     "weft.core.content": "Audio File Image",
     "weft.core.errors": "NotDone",
     "weft.core.values": "Message ToolCall",
+    "weft.core.questions": "PendingQuestion",
     "weft.durability.calls": "Confirmation",
     "weft.planner.grammar.limits": "GrammarLimits",
     "weft.reasoning.code.sandbox.request": "SandboxLimits",
@@ -106,6 +108,7 @@ __all__ = [
     "NotDone",
     "OpenApiOptions",
     "OpenApiTools",
+    "PendingQuestion",
     "Question",
     "ReusingTools",
     "RunStream",

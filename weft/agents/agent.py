@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from weft.core.errors import AgentError
 from weft.core.events import Listener, Outcome
 from weft.core.ids import NodeId, run_id
 from weft.core.ports import Clock, ResultStore
+from weft.core.questions import PendingQuestion
 from weft.core.values import JsonSchema
 from weft.engine import Graph, Node, NodeFn, Run, RunOptions, RunResult
 from weft.planner.grammar.limits import Constrain, GrammarLimits
@@ -46,6 +47,8 @@ class Answer:
     plans    the executed plans, for agents that plan
     thought  the model's reason for the answer
     partial  why the answer is partial: the model gave none, so it lists results of calls
+    run      the run, where it was left at questions that nobody answered
+    questions  those questions; the run goes on with `AskSettings(resume=run, answers=...)`
     """
 
     value: Any
@@ -54,6 +57,13 @@ class Answer:
     plans: tuple[Plan, ...] = ()
     thought: str = ""
     partial: str = ""
+    run: str = ""
+    questions: tuple[PendingQuestion, ...] = ()
+
+    @property
+    def status(self) -> Literal["answered", "asking"]:
+        """Whether there is an answer, or the run waits for a person."""
+        return "asking" if self.questions else "answered"
 
 
 _GRAMMAR: Final = GrammarLimits()
@@ -72,6 +82,8 @@ class AgentOptions:
     temperature   of all its model calls; 0 is greedy
     max_tokens    the longest answer of one model call
     instructions  further instructions, added to the system prompt
+    approve       True: each call needs a person's approval; False: calls of `once` tools need none,
+                  unless the tool says so; None: those of `once` tools
 
     Raises: `ValueError` when a number is out of range.
     """
@@ -84,6 +96,7 @@ class AgentOptions:
     temperature: float = 0.0
     max_tokens: int = 1024
     instructions: str = ""
+    approve: bool | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("calls", 0), ("temperature", 0), ("max_tokens", 1)):

@@ -36,6 +36,7 @@ WeftError                    stage, node, retryable, hint
 │   ├── ToolResultError      the result does not fit the tool's declared type
 │   ├── ToolRaised           the tool's own code raised
 │   │   └── NotDone          the tool's own code says that nothing has happened  (retryable)
+│   ├── ToolDenied           a person did not approve the call
 │   └── ToolLimitError       time, memory or output limit of an isolated tool
 ├── ModelError               a model call went wrong
 │   ├── ModelNotFound        no such model, or its weights are not on this machine
@@ -59,7 +60,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from weft.core.foreign import ErrorCause
+from weft.core.foreign import ErrorCause, message_of
 from weft.core.usage import Usage
 
 # fmt: off
@@ -72,7 +73,7 @@ __all__ = [
     "ModelUnavailable", "NodeFailed", "NodeLimit", "NodeTimeout", "NotDone", "OutputTruncated",
     "PlanError", "ReasoningError", "RecursionLimit", "RouteError", "RunBusy", "RunError",
     "RunExists", "SandboxError", "ServeError", "SourceError", "SpecError", "StartError",
-    "StoreError", "ToolArgumentError", "ToolError", "ToolLimitError", "ToolNotFound",
+    "StoreError", "ToolArgumentError", "ToolDenied", "ToolError", "ToolLimitError", "ToolNotFound",
     "ToolRaised", "ToolResultError", "TypeMismatch", "UnknownReference", "WeftError",
 ]
 # fmt: on
@@ -335,6 +336,10 @@ class NotDone(ToolRaised):
     retryable = True
 
 
+class ToolDenied(ToolError):
+    """A person did not approve the call, so it was not made."""
+
+
 class ToolLimitError(ToolError):
     """An isolated tool exceeded its time, memory or output limit."""
 
@@ -436,13 +441,6 @@ def convert(error: BaseException, node: str | None = None) -> WeftError:
         if error.node is None:
             error.node = node
         return error
-    wrapped = NodeFailed(f"{type(error).__name__}: {_message_of(error)}", node=node)
+    wrapped = NodeFailed(f"{type(error).__name__}: {message_of(error)}", node=node)
     wrapped.__cause__ = error
     return wrapped
-
-
-def _message_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
-        return "its message cannot be read"

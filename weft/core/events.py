@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from weft.core.errors import Failure
@@ -20,7 +20,8 @@ Status = Literal["succeeded", "failed", "skipped", "cancelled"]
 Via = Literal["", "cache", "default", "fallback"]
 SUBSTITUTES: Final[tuple[Via, ...]] = ("default", "fallback")
 """Replacements for the result of a failed node; a cached result is an ordinary success."""
-RunStatus = Literal["succeeded", "partial", "failed", "cancelled"]
+RunStatus = Literal["succeeded", "partial", "failed", "cancelled", "asking"]
+"""`asking`: this process has left the run, which waits for a person. No journal records it."""
 JoinMode = Literal["all", "any", "quorum", "first_valid", "best_effort"]
 
 
@@ -271,7 +272,8 @@ class NodeRerouted:
 class HumanAsked:
     """The node waits for a person. `schema` is the JSON Schema the answer must fit.
 
-    `recalled`: it asked in an earlier part of the run, and is still waiting.
+    `recalled`: it asked in an earlier part of the run, and is still waiting. `tool`: the tool whose
+    call needs an approval, with its `arguments`; empty for other questions.
     """
 
     node: NodeId
@@ -279,6 +281,8 @@ class HumanAsked:
     schema: Mapping[str, Any]
     at_s: float
     recalled: bool = False
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

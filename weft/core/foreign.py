@@ -153,3 +153,11 @@ def _read(holder: object, name: str) -> Any:
         return getattr(holder, name, None)
     except Exception:  # noqa: BLE001 - a property of a foreign class may raise anything
         return None
+
+
+def message_of(error: BaseException) -> str:
+    """The text of `error`, whatever its class does."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may have any `__str__`
+        return "its message cannot be read"

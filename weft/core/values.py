@@ -73,6 +73,8 @@ class ToolSpec:
     once         it must not be repeated, even if it is unknown whether it was carried out
     unknown      the tool does not declare it
 
+    `approve`: calls may need a person's approval; a rule of the tool may exempt some.
+
     Raises: `ValueError` for a pure tool with an effect.
     """
 
@@ -84,6 +86,7 @@ class ToolSpec:
     batch: int = 0
     version: str = ""
     effect: Effect = "unknown"
+    approve: bool = False
 
     def __post_init__(self) -> None:
         if self.pure and self.effect == "unknown":

@@ -491,7 +491,7 @@ def test_a_run_that_waits_for_a_person_says_so(caplog: pytest.LogCaptureFixture)
     made.output(sure=made.ask("Sure?", bool))
 
     async def main() -> str:
-        waiting = asyncio.create_task(made.run(durability="none"))
+        waiting = asyncio.create_task(made.run(durability="none", questions="wait"))
         while not caplog.records:
             await asyncio.sleep(0)
         waiting.cancel()

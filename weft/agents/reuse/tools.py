@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from weft.agents.reuse.fusion import CallFusion, SharedCall
+from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.context import current_sink
 from weft.agents.tools.toolbox import resource_of, settings_of
 from weft.core.errors import StoreError, WeftError
@@ -96,6 +97,12 @@ class ReusingTools:
     def retry(self, name: str) -> Retry | None:
         """The retry that the tool declares, or None."""
         return settings_of(self._inner, name).retry
+
+    def approval(self, name: str) -> ApprovalRule | None:
+        """Whether calls of the tool need a person's approval; None: it does not say."""
+        rule = getattr(self._inner, "approval", None)
+        found: ApprovalRule | None = None if rule is None else rule(name)
+        return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         self.counts.asked += 1

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, cast
 
+from pydantic import TypeAdapter
+
+from weft.core.errors import ToolError
 from weft.core.loggers import logger
+from weft.durability.calls.digest import identity
+from weft.engine.graph.node import AskHuman
+from weft.engine.scheduler.effects import EffectScope
 
 LogSink = Callable[[str], None]
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ToolQuestions:
+    """Asks for a call of a tool in the run `scope`; `limit`, its time limit, waits meanwhile."""
+
+    scope: EffectScope
+    limit: asyncio.Timeout
+    loop: asyncio.AbstractEventLoop
+
+    async def ask(self, question: str, schema: Mapping[str, Any]) -> Any:
+        """A person's answer that fits `schema`."""
+        about = identity("ask", question, schema)
+        due, began = self.limit.when(), self.loop.time()
+        if due is not None:
+            self.limit.reschedule(None)
+        try:
+            asked = AskHuman(question, schema)
+            return await self.scope.context.ask(asked, f"ask_{about[:_DIGITS]}", about)
+        finally:
+            if due is not None:
+                self.limit.reschedule(due + self.loop.time() - began)
+
 
 _logger = logger("tools")
 _sink: ContextVar[LogSink] = ContextVar("weft_tool_logs", default=_logger.info)
@@ -36,6 +69,7 @@ class ToolContext:
         self._deadline_s = deadline_s
         self._now = now
         self._ended = threading.Event()
+        self._questions: ToolQuestions | None = None
 
     def log(self, text: str) -> None:
         """Log a line for people; ignored once the call is cancelled."""
@@ -57,6 +91,34 @@ class ToolContext:
     def time_left_s(self) -> float | None:
         """Seconds until the deadline, at least 0, or None without a limit."""
         return None if self._deadline_s is None else max(0.0, self._deadline_s - self._now())
+
+    async def ask(self, question: str, schema: object = str) -> Any:
+        """A person's answer: a value of the type `schema`, or plain data of a JSON Schema.
+
+        Where nobody can answer, the run is left here. When it resumes, the tool runs again from its
+        start, and questions that were answered return at once: what the tool does before a question
+        must bear repetition. The tool's time limit does not run meanwhile.
+
+        Raises: `ToolError` outside a run, `Cancelled` when the question is.
+        """
+        if self._questions is None:
+            raise ToolError("there is no run that could ask", hint="call the tool in a run")
+        if isinstance(schema, Mapping):
+            return await self._questions.ask(question, schema)
+        adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, schema))
+        answer = await self._questions.ask(question, adapter.json_schema())
+        return adapter.validate_python(answer)
+
+    def ask_sync(self, question: str, schema: object = str) -> Any:
+        """Like `ask`, for a tool that runs in a thread."""
+        if self._questions is None:
+            raise ToolError("there is no run that could ask", hint="call the tool in a run")
+        asking = self.ask(question, schema)
+        return asyncio.run_coroutine_threadsafe(asking, self._questions.loop).result()
+
+    def attach(self, questions: ToolQuestions) -> None:
+        """Let the call ask. For the caller of the tool, not the tool."""
+        self._questions = questions
 
     def cancel(self) -> None:
         """Cancel the call. For the caller of the tool, not the tool."""

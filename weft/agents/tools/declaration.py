@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.function import Tool
 from weft.agents.tools.problem import parameter_hint
 from weft.agents.tools.schema import FunctionResult
@@ -208,6 +209,7 @@ def tool_from_schema(
     resource: str | None = None,
     version: str | None = None,
     effect: Effect = "unknown",
+    approve: ApprovalRule | None = None,
 ) -> Tool[..., Any]:
     """Make `function` a tool that models call as `schema` declares it.
 
@@ -240,6 +242,7 @@ def tool_from_schema(
         version=version,
         effect=effect,
         signature=signature,
+        approve=approve,
     )
 
 

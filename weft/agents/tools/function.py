@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args, overload
 
+from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.code import object_digest
 from weft.agents.tools.module import path_of
 from weft.agents.tools.retry import RetryLike, retry_from
@@ -139,6 +140,7 @@ class Tool(Generic[P, R]):
     resource    the resource whose slot a call takes, for the engine's limits
     batch       the batch form, or None
     retry       how its calls are repeated, or None
+    approve     whether calls need a person's approval: a bool, a function of the arguments, or None
     is_declared whether a schema defines the arguments, not the function: see `tool_from_schema`
     """
 
@@ -157,6 +159,7 @@ class Tool(Generic[P, R]):
         signature: Signature | None = None,
         retry: RetryLike = None,
         retry_on: ErrorRef | Sequence[ErrorRef] = (),
+        approve: ApprovalRule | None = None,
     ) -> None:
         """Raises: `BuildError` when the function, its name or its limits are not valid."""
         self.batch = batch_of(batch)
@@ -173,7 +176,16 @@ class Tool(Generic[P, R]):
             self.batch.most if self.batch is not None else 0,
             version_of(function) if version is None else version,
             checked_effect(pure, effect),
+            approve not in (None, False),
         )
+        if not (approve is None or isinstance(approve, bool) or callable(approve)):
+            raise BuildError(
+                f"tool {self.spec.name}: approve is {type(approve).__name__}",
+                hint="give True, False, or a function of the arguments that returns a bool",
+            )
+        if inspect.iscoroutinefunction(approve):
+            raise BuildError(f"tool {self.spec.name}: the rule `approve` may not be async")
+        self.approve = approve
         warn_of_contradictions(self.spec.name, self.spec.parameters)
         if timeout_s is not None and not timeout_s > 0:
             raise BuildError(f"tool {self.spec.name}: timeout_s must be positive, got {timeout_s}")
@@ -216,7 +228,11 @@ class Tool(Generic[P, R]):
         return renamed
 
     def declared(
-        self, *, isolation: Isolation | None = None, effect: Effect | None = None
+        self,
+        *,
+        isolation: Isolation | None = None,
+        effect: Effect | None = None,
+        approve: ApprovalRule | None = None,
     ) -> Tool[P, R]:
         """The same tool with further declarations by its user.
 
@@ -234,6 +250,7 @@ class Tool(Generic[P, R]):
             effect=effect or self.spec.effect,
             signature=self._own_signature(isolation),
             retry=self.retry,
+            approve=self.approve if approve is None else approve,
         )
 
     def _own_signature(self, isolation: Isolation | None) -> Signature | None:
@@ -262,6 +279,7 @@ def tool(
     effect: Effect = "unknown",
     retry: RetryLike = None,
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
+    approve: ApprovalRule | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
@@ -280,6 +298,7 @@ def tool(
     effect: Effect = "unknown",
     retry: RetryLike = None,
     retry_on: ErrorRef | Sequence[ErrorRef] = (),
+    approve: ApprovalRule | None = None,
 ) -> Tool[..., Any] | Callable[[Callable[..., Any]], Tool[..., Any]]:
     """Make a typed function, sync or async, a tool: `@tool` or `@tool(timeout_s=5)`.
 
@@ -298,6 +317,9 @@ def tool(
             as many results, in order; an exception among them is that call's failure
         version: to be changed when the results may change; by default a digest of the function's
             code and of its dependencies in its package
+        approve: True: each call in a run needs a person's approval, and the run pauses until then.
+            A function of the arguments (a mapping) decides for each call. False: also calls that
+            a model requests of a `once` tool need none. See docs/tools.md
         effect: the effect of a call on the world (see `ToolSpec`). An `idempotent` tool gets the
             idempotency key of its call with `weft.idempotency_key()`, or in a parameter
             `idempotency_key: str`, which models do not see. A tool whose effect is `once` is not
@@ -326,6 +348,7 @@ def tool(
             effect=effect,
             retry=retry,
             retry_on=retry_on,
+            approve=approve,
         )
 
     return made if function is None else made(function)

@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from weft.agents.tools.context import LogSink, ToolContext, current_sink
+from weft.agents.tools.context import LogSink, ToolContext, ToolQuestions, current_sink
 from weft.agents.tools.function import Batch, Tool
 from weft.agents.tools.problem import as_tool_error, late_error
 from weft.agents.tools.process import in_process
@@ -17,6 +17,7 @@ from weft.agents.tools.threads import in_new_thread, thread_slot
 from weft.core.call_context import idempotency_key, keyed
 from weft.core.errors import BuildError, ToolResultError, WeftError
 from weft.core.ports import BoundTool
+from weft.engine.scheduler.effects import EFFECTS
 
 T = TypeVar("T")
 
@@ -69,6 +70,8 @@ async def bounded(tool: Tool[..., Any], run: Callable[[ToolContext], Awaitable[T
     late: Exception | None = None
     try:
         async with asyncio.timeout_at(deadline) as limit:
+            if (scope := EFFECTS.get()) is not None:
+                context.attach(ToolQuestions(scope, limit, loop))
             result = await _guarded(tool.spec.name, run, context)
     except (WeftError, TimeoutError) as error:
         if not limit.expired():

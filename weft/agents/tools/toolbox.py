@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
+from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.function import Tool
 from weft.agents.tools.invocation import invocation, invoke_batch
 from weft.agents.tools.module import is_file, load_file, load_named
@@ -161,6 +162,10 @@ class Toolbox:
         """The retry that the tool declares, or None; imports it if needed."""
         return self.get(name).retry if name in self._tools else None
 
+    def approval(self, name: str) -> ApprovalRule | None:
+        """Whether calls of the tool need a person's approval; None: it does not say."""
+        return self.get(name).approve if name in self._tools else None
+
     def specs(self) -> tuple[ToolSpec, ...]:
         """The specs of all tools, in the order of registration; imports declared ones.
 
@@ -216,6 +221,13 @@ class JoinedTools:
         """The retry that the tool declares, or None."""
         owner = self._owners.get(name)
         return None if owner is None else settings_of(owner, name).retry
+
+    def approval(self, name: str) -> ApprovalRule | None:
+        """Whether calls of the tool need a person's approval; None: it does not say."""
+        owner = self._owners.get(name)
+        rule = None if owner is None else getattr(owner, "approval", None)
+        found: ApprovalRule | None = None if rule is None else rule(name)
+        return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
         return await self._owner(name).call(name, arguments)

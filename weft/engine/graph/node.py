@@ -117,6 +117,16 @@ class NodeContext(Protocol):
         Raises: `UnknownReference`, or `CycleError` when `node` cannot end before this one.
         """
 
+    async def ask(self, question: AskHuman, name: str, identity: str) -> Any:
+        """A person's answer: a node `name` inside this one asks `question` (without `then`).
+
+        `identity` names the content of the question, and `name` should be derived from it: a
+        resumed run takes a recorded answer for the same name and identity. An earlier attempt's
+        answer holds for this one.
+
+        Raises: `Cancelled` when the question is cancelled, or its time is up.
+        """
+
     def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:
         """The values of a streamed map in declared order, each once it and those before are done.
 
@@ -267,6 +277,8 @@ class Policy:
 
 
 DEFAULT_POLICY: Final = Policy()
+QUESTION: Final = "question"
+"""The kind of nodes that ask a person for the node function around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,11 +331,16 @@ Then = Callable[[NodeContext, Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class AskHuman:
-    """Returned by a node function: ask a person. The value is `then(answer)`, or the answer."""
+    """Returned by a node function: ask a person. The value is `then(answer)`, or the answer.
+
+    `tool` and `arguments`: the call that the person is to approve, if the question is about one.
+    """
 
     question: str
     schema: Mapping[str, Any] = field(default_factory=dict)
     then: Then | None = None
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from weft.core.errors import Failure, RunError, UnknownReference
+from weft.core.errors import Cancelled, Failure, RunError, UnknownReference
 from weft.core.events import (
     Event,
     NodeDecoded,
@@ -18,11 +18,12 @@ from weft.core.events import (
     NodeStreamed,
     Outcome,
 )
-from weft.core.ids import NodeId, RunId, attempt, stem
+from weft.core.ids import NodeId, RunId, attempt, inside, stem
 from weft.core.ports import Program
 from weft.core.values import Denoised, Speculated, Usage
-from weft.engine.graph.node import Node, StreamedItems
+from weft.engine.graph.node import QUESTION, AskHuman, Inputs, Node, NodeContext, StreamedItems
 from weft.engine.graph.slices import ExpansionPacer
+from weft.engine.runner.waits import NodeWaits
 from weft.engine.scheduler.commands import CancelRequested, Command, Signal
 from weft.engine.scheduler.scheduler import Scheduler
 from weft.engine.scheduler.state import NodeState
@@ -110,6 +111,10 @@ class AttemptContext:
         self._must_run()
         return await self._run.outcome(self._state, node)
 
+    async def ask(self, question: AskHuman, name: str, identity: str) -> Any:
+        self._must_run()
+        return await self._run.ask(self._state, question, name, identity)
+
     async def items(self, streamed: StreamedItems) -> AsyncGenerator[Any, None]:
         for node in streamed.nodes:
             outcome = await self.outcome(node)
@@ -125,6 +130,9 @@ class AttemptContext:
             )
 
 
+_Waiter = tuple[asyncio.Future[Outcome], NodeState, asyncio.Task[object]]
+
+
 class RunHost(ABC):
     """The part of a run that its node functions can use."""
 
@@ -136,7 +144,9 @@ class RunHost(ABC):
         self._flow = flow
         self._scheduler = scheduler
         self._pace = ExpansionPacer()
-        self._waiters: dict[NodeId, list[asyncio.Future[Outcome]]] = {}
+        self._waiters: dict[NodeId, list[_Waiter]] = {}
+        self._waits = NodeWaits(self._waits_changed)
+        self._tasks: dict[NodeState, asyncio.Task[None]] = {}
 
     @property
     @abstractmethod
@@ -202,5 +212,44 @@ class RunHost(ABC):
         if ended is not None:  # the slot it gave back let that node start, and be restored, at once
             return ended
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiters.setdefault(node, []).append(waiter)
-        return await waiter
+        task = self._waits.begin(waiting, self._tasks.get(waiting))
+        self._waiters.setdefault(node, []).append((waiter, waiting, task))
+        self._waits_changed()
+        try:
+            return await waiter
+        finally:
+            if waiter.cancelled():
+                self._waits.end(waiting, task)
+
+    def _wake(self, node: NodeId, outcome: Outcome) -> None:
+        """Let those continue that wait for the end of `node`."""
+        for waiter, waiting, task in self._waiters.pop(node, ()):
+            if not waiter.done():
+                waiter.set_result(outcome)
+                self._waits.end(waiting, task)
+
+    async def ask(self, asking: NodeState, question: AskHuman, name: str, identity: str) -> Any:
+        """Ask in a node inside `asking`; an answer to an earlier attempt of `asking` counts."""
+        states = self._scheduler.states
+        for number in range(1, asking.attempt):
+            before = states.get(inside(attempt(asking.node.id, number), name))
+            if before is not None and before.outcome is not None and before.outcome.ok:
+                return before.outcome.value
+        scope = attempt(asking.node.id, max(1, asking.attempt))
+        node, copy = inside(scope, name), 1
+        while node in states:
+            copy += 1
+            node = inside(scope, f"{name}_{copy}")
+
+        async def ask(_: NodeContext, __: Inputs) -> AskHuman:
+            return question
+
+        self.append(asking, [Node(node, ask, kind=QUESTION, identity=identity)])
+        outcome = await self.outcome(asking, node)
+        if not outcome.ok:
+            raise Cancelled(str(outcome.failure or "the question was cancelled"), node=node)
+        return outcome.value
+
+    @abstractmethod
+    def _waits_changed(self) -> None:
+        """A node function began to wait, or a task of one ended."""

@@ -10,6 +10,7 @@ from typing import Final
 from weft.core.errors import Failure, UnknownReference, WeftError
 from weft.core.events import SUBSTITUTES, Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
+from weft.core.questions import PendingQuestion
 from weft.core.recorded_errors import error_of_failure
 from weft.core.values import Usage
 from weft.engine.graph.join import LOSSES
@@ -92,6 +93,7 @@ class RunResult:
                             nothing replaces
                 failed      a node failed whose policy says so, or the run could not be recorded
                 cancelled   a caller cancelled it
+                asking      it was left, since nobody answers its `questions` here
     `reasons` says in sentences what kept the run from plain success. `leaked` names nodes whose
     code did not react to its cancellation within the grace period, `missed` those whose failure, or
     cancellation by name, the run did not absorb. `unsettled`: calls that must not be repeated and
@@ -109,6 +111,7 @@ class RunResult:
     missed: tuple[NodeId, ...] = ()
     unsettled: tuple[UnsettledEffect, ...] = ()
     errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
+    questions: tuple[PendingQuestion, ...] = ()
 
     def value(self, node: str) -> object:
         """The value of `node`. Raises `UnknownReference` when it has none, saying why."""
@@ -202,10 +205,17 @@ def conclude(
     unsettled: tuple[UnsettledEffect, ...] = (),
     *,
     errors: Mapping[NodeId, WeftError],
+    questions: tuple[PendingQuestion, ...] = (),
 ) -> RunResult:
-    """The result of the run that `scheduler` has ended; `errors` are the last that nodes raised."""
+    """The result of the run that `scheduler` has ended.
+
+    `errors` are the last that nodes raised, `questions` those that the run was left with.
+    """
     states = scheduler.states
     status, reasons, missed = verdict(states, keep, scheduler.ended_by)
+    if questions:
+        status, missed = "asking", []
+        reasons = [f"{question.node} asks: {question.question}" for question in questions]
     reasons = [*scheduler.reasons, *reasons, *map(str, unsettled), *complaints]
     if leaked:
         reasons.append(f"still running after cancellation: {', '.join(leaked)}")
@@ -213,8 +223,8 @@ def conclude(
     unique = tuple(dict.fromkeys(reasons))
     usage = scheduler.usage
     failed = errors_of(ended, errors)
-    missing = tuple(missed)
-    return RunResult(run, status, ended, usage, wall_s, unique, leaked, missing, unsettled, failed)
+    rest = leaked, tuple(missed), unsettled, failed, questions
+    return RunResult(run, status, ended, usage, wall_s, unique, *rest)
 
 
 def errors_of(

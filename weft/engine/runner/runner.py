@@ -23,6 +23,7 @@ from weft.core.errors import (
 from weft.core.events import (
     CacheMissed,
     Event,
+    HumanAsked,
     Listener,
     NodeFinished,
     NodeLogged,
@@ -35,6 +36,7 @@ from weft.core.ids import NodeId, RunId, run_id
 from weft.core.ports import Clock, ResultStore
 from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Record
+from weft.core.questions import PendingQuestion
 from weft.engine.graph.content_digest import DigestTexts
 from weft.engine.graph.graph import Graph, RunOptions
 from weft.engine.graph.node import AskHuman, NodeCache
@@ -64,9 +66,11 @@ from weft.engine.scheduler.effects import EFFECTS, EffectLedger, EffectScope
 from weft.engine.scheduler.inputs import restore_node
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
 from weft.engine.scheduler.scheduler import Scheduler
-from weft.engine.scheduler.state import NodeState
+from weft.engine.scheduler.state import NodePhase, NodeState
 
 _OPTIONS = RunOptions()
+_MOVING = frozenset((NodePhase.QUEUED, NodePhase.RUNNING, NodePhase.BACKOFF))
+"""The phases of nodes that continue, or end, without an answer."""
 
 
 class Run(RunHost):
@@ -77,6 +81,7 @@ class Run(RunHost):
     the result says so. `store` serves nodes that have a cache policy. `recorder` records the run.
     `recall` has the outcomes of earlier parts of the run, or of another run: their work is not
     repeated. `effects`: see there. `services`: available to node functions in their contexts.
+    `leaves`: nobody can answer here, so the run is left as soon as only answers can continue it.
     """
 
     def __init__(
@@ -93,7 +98,12 @@ class Run(RunHost):
         redact: Callable[[Event], Iterable[Record]] | None = None,
         effects: EffectLedger | None = None,
         services: object = None,
+        leaves: bool = False,
     ) -> None:
+        self._leaves = leaves
+        self._unanswerable: set[NodeId] = set()
+        self._asks = False
+        self._left: tuple[PendingQuestion, ...] = ()
         self._effects = effects or EffectLedger()
         self._graph = graph
         self._options = options
@@ -107,7 +117,6 @@ class Run(RunHost):
         super().__init__(run or run_id(graph.name, {}), graph.name, scheduler, services)
         self._inbox: list[Signal] = []
         self._step_is_due = False
-        self._tasks: dict[NodeState, asyncio.Task[None]] = {}
         self._cancelling = CancellingTasks()
         self._timers = Timers(self._clock, self._signal)
         self._errors: dict[NodeId, WeftError] = {}
@@ -173,6 +182,46 @@ class Run(RunHost):
         """The nodes that wait for a person."""
         return dict(self._scheduler.questions)
 
+    def decline(self, node: NodeId) -> None:
+        """Nobody answers the question of `node` here.
+
+        Where that holds for all open questions, and nothing but an answer can continue the run, it
+        is left: its status is `asking`, and in its record it has not ended.
+        """
+        self._unanswerable.add(node)
+        self._waits_changed()
+
+    def decline_all(self) -> None:
+        """Nobody answers any question here from now on."""
+        self._leaves = True
+        self._waits_changed()
+
+    def _waits_changed(self) -> None:
+        if self._asks:
+            self._step_soon()
+
+    def _leave_if_stuck(self) -> None:
+        """Leave the run where nothing but an answer can continue it, and nobody answers here."""
+        questions = self._scheduler.questions
+        self._asks = bool(questions)
+        if not questions or self._left or self._inbox or self._scheduler.busy:
+            return
+        if not self._leaves and not questions.keys() <= self._unanswerable:
+            return
+        if len(self._tasks) > len(self._waits) or any(
+            state.phase in _MOVING and not self._waits.block(state)
+            for state in self._scheduler.states.values()
+        ):
+            return
+        self._left = tuple(
+            PendingQuestion(self.id, node, ask.question, ask.schema, ask.tool, ask.arguments)
+            for node, ask in questions.items()
+        )
+        if self._recorder is not None:
+            self._recorder.leave()
+        nodes = ", ".join(questions)
+        self._signal(CancelRequested(f"nobody answers {nodes} here"))
+
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run started."""
@@ -205,6 +254,8 @@ class Run(RunHost):
             if signals or self._scheduler.busy:
                 now_s = self._clock.now() - self._started_s
                 self._perform(self._scheduler.advance(signals, now_s))
+            if self._asks:
+                self._leave_if_stuck()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug must not hang
             self._crash(error)
 
@@ -279,9 +330,11 @@ class Run(RunHost):
         state, epoch = start.state, start.epoch
         signal: Signal
         around, has_boundary = self._around, self._has_boundary
-        EFFECTS.set(EffectScope(self._effects, state.node.id, state.attempt, around, has_boundary))
+        context = AttemptContext(self, state, epoch)
+        node = state.node.id
+        EFFECTS.set(EffectScope(self._effects, node, state.attempt, around, has_boundary, context))
         try:
-            running = start.work(AttemptContext(self, state, epoch), start.argument)
+            running = start.work(context, start.argument)
             if self._recorder is not None:
                 running = self._recorder.metered(state.node.id, running)
             value = await running
@@ -327,12 +380,13 @@ class Run(RunHost):
         """
         if type(event) is NodeFinished and (self._waiters or self._reuse is not None):
             self._node_finished(event)
+        elif type(event) is HumanAsked and not self._asks:
+            self._asks = True
+            self._step_soon()
         self._listeners.tell(event)
 
     def _node_finished(self, event: NodeFinished) -> None:
-        for waiter in self._waiters.pop(event.node, ()):
-            if not waiter.done():
-                waiter.set_result(event.outcome)
+        self._wake(event.node, event.outcome)
         if self._reuse is not None and (keeping := self._reuse.ended(event)) is not None:
             self._cancelling.add(self._loop.create_task(keeping), event.node)
 
@@ -398,7 +452,9 @@ class Run(RunHost):
             complaints.append(self._recorder.lost.message)
         keep = self._graph.keep
         ended = (complaints, self.elapsed_s, leaked, self._effects.unsettled)
-        end = conclude(self.id, self._scheduler, keep, *ended, errors=self._errors)
+        errors, questions = self._errors, self._left
+        nodes = self._scheduler
+        end = conclude(self.id, nodes, keep, *ended, errors=errors, questions=questions)
         summary = (end.status, end.usage, end.reasons, end.wall_s, leaked, end.missed)
         self.emit(RunFinished(*summary))
         self._listeners.close()  # leaked code is not listened to any more

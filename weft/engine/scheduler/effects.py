@@ -14,6 +14,7 @@ from typing import Final, Literal
 from weft.core.errors import EffectUnknown, Failure
 from weft.core.ids import NodeId, in_any_attempt
 from weft.core.values import constructor
+from weft.engine.graph.node import NodeContext
 from weft.engine.scheduler.state import NodePhase, NodeState
 
 
@@ -146,7 +147,8 @@ class EffectLedger:
 class EffectScope:
     """Where the running code reports its calls: its run, and the run around that (`outer`).
 
-    `has_boundary`: its calls pass the I/O boundary of that run.
+    `has_boundary`: its calls pass the I/O boundary of that run. `context`: the run as that node
+    function sees it.
     """
 
     ledger: EffectLedger
@@ -154,6 +156,7 @@ class EffectScope:
     attempt: int
     outer: EffectScope | None
     has_boundary: bool
+    context: NodeContext
 
 
 EFFECTS: Final[ContextVar[EffectScope | None]] = ContextVar("weft_effects", default=None)

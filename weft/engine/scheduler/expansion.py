@@ -12,7 +12,7 @@ from weft.core.ids import NodeId
 from weft.engine.graph.content_digest import DigestTexts
 from weft.engine.graph.graph import Graph, RunOptions, check_growth, checking, grew, ranking
 from weft.engine.graph.join import Verdict
-from weft.engine.graph.node import Expand, Node
+from weft.engine.graph.node import QUESTION, Expand, Node
 from weft.engine.graph.slices import SLICE, finish, slices
 from weft.engine.scheduler.effects import EffectLedger
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
@@ -64,7 +64,8 @@ class NodeExpansion(NodeTermination):
         longest = finish(self._checked(parent, nodes))
         if not self.quiet:
             self.out.append(grew(parent.node.id, nodes, None, self.now))
-        self._effects.decides(parent.node.id)
+        if not all(node.kind == QUESTION for node in nodes):
+            self._effects.decides(parent.node.id)
         added = self._enter(parent, nodes, longest)
         self.frontier.decide(added, [self.frontier.connect(each) for each in added])
 

@@ -28,7 +28,14 @@ from weft.engine.graph.join import DECIDED_EARLY, Verdict
 from weft.engine.graph.node import AskHuman, Expand, Inputs, Join, Node, Partial, Skip
 from weft.engine.graph.slices import SLICE, UNLIMITED
 from weft.engine.scheduler import policies
-from weft.engine.scheduler.commands import Command, Restore, RestoreResult, SetTimer, Start
+from weft.engine.scheduler.commands import (
+    ClearTimers,
+    Command,
+    Restore,
+    RestoreResult,
+    SetTimer,
+    Start,
+)
 from weft.engine.scheduler.effects import EffectLedger
 from weft.engine.scheduler.expansion import NodeExpansion
 from weft.engine.scheduler.frontier import READY
@@ -250,7 +257,9 @@ class NodeLifecycle(NodeExpansion):
                 return
             which = (node, state.attempt, number)
             recalled = self._recall.asks(*which, ask.question, ask.schema)
-        self.out.append(HumanAsked(node, ask.question, ask.schema, self.now, recalled))
+        self._suspend(state)
+        about = ask.tool, ask.arguments
+        self.out.append(HumanAsked(node, ask.question, ask.schema, self.now, recalled, *about))
 
     def _pause(self, state: NodeState, phase: NodePhase) -> None:
         state.phase = phase
@@ -399,11 +408,16 @@ class NodeLifecycle(NodeExpansion):
     def answered(self, state: NodeState, answer: Any, *, recalled: bool = False) -> None:
         """Continue `state` with a person's answer."""
         del self.questions[state.node.id]
+        self._continue_timeouts(state)
         self.out.append(HumanAnswered(state.node.id, self.now, answer, recalled))
         if state.resume is None:
             self._end_after_children(state, answer, None)
         else:
             self._run(state, state.resume, answer)
+
+    def _watch_again(self, command: Command) -> None:
+        if isinstance(command, ClearTimers) and command.state.account is not None:
+            self.watch_seconds(command.state.account)
 
     def watch_seconds(self, account: Account) -> None:
         """Set the timer for the rest of a budget of seconds."""

@@ -23,6 +23,7 @@ from weft.engine.scheduler.effects import EffectLedger, ended_unsettled, is_unkn
 from weft.engine.scheduler.frontier import Frontier, needed
 from weft.engine.scheduler.resume_state import ResumeState
 from weft.engine.scheduler.state import NodePhase, NodeState
+from weft.engine.scheduler.thinking_time import SuspendedTimeouts
 
 _node_finished = constructor(NodeFinished)
 _TIMED = frozenset((NodePhase.BACKOFF, NodePhase.ASKING))
@@ -50,6 +51,7 @@ class NodeTermination(ABC):
         self._effects = effects
         self._graph = graph
         self._admission = NodeAdmission(options)
+        self._suspended = SuspendedTimeouts()
         self._ended: deque[NodeState] = deque()
         self._to_cancel: tuple[Iterator[NodeState], Failure] | None = None
         self._left = UNLIMITED
@@ -125,6 +127,21 @@ class NodeTermination(ABC):
             self.out.append(ClearTimers(state))
         if state.phase is NodePhase.ASKING:
             self.questions.pop(state.node.id, None)
+            self._continue_timeouts(state)
+
+    def _suspend(self, state: NodeState) -> None:
+        """Stop the timeouts around `state`, which asks a person."""
+        for command in self._suspended.asked(state, self.now):
+            self.out.append(command)
+            self._watch_again(command)
+
+    def _continue_timeouts(self, state: NodeState) -> None:
+        """Continue the timeouts around `state`, whose question is over."""
+        self.out.extend(self._suspended.ended(state, self.now))
+
+    @abstractmethod
+    def _watch_again(self, command: Command) -> None:
+        """Set the timer of a budget that `command` has cleared."""
 
     def _judged(self, state: NodeState, error: WeftError) -> WeftError:
         """`error`, or the refusal to try `state` again after a call in it that may have acted.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ async def ask(
         answer = await weft.ask("Which is cheaper?", tools=[price], model="vllm:qwen3-8b")
         answer.value, answer.calls, answer.plans
 
+    Calls of tools with the effect `once` need a person's approval (see `AgentOptions.approve`). At
+    a question that nobody answers the run is left: `answer.status` is then `asking`.
+
     Args:
         tools: `@weft.tool` functions, tool runners, or paths such as "./tools.py"
         model: a client, `local:NAME`, `vllm:NAME`, or a mapping as under `models` of a workflow
@@ -65,7 +69,8 @@ async def ask(
     check_question(question, agent, options)
     sources = ToolSources(tools)
     async with Models() as models, ask_flow(question, sources, agent, options, model) as flow:
-        run = flow.start(models, settings)
+        given = settings or AskSettings()
+        run = flow.start(models, replace(given, questions=given.questions or "pause"))
         await run.wait()
         return answer_of_run(run)
 
@@ -100,10 +105,12 @@ async def ask_flow(
 
 
 def answer_of_run(run: FlowRun) -> Answer:
-    """The answer of a finished run, with its calls and plans.
+    """The answer of a finished run, with its calls and plans, or its open questions.
 
     Raises: `AgentError` when there is none.
     """
+    if run.result is not None and run.result.questions:
+        return Answer(None, run=run.id, questions=run.result.questions)
     answer = run.findings.get(ANSWER)
     if outcome_of(run).ok and isinstance(answer, Answer):
         return answer
@@ -153,6 +160,8 @@ def _flow(section: ToolSection, agent: str, options: AgentOptions, model: Declar
         "calls": options.calls,
         "constrain": options.constrain,
     }
+    if options.approve is not None:
+        limits["approve"] = options.approve
     if options.grammar != GrammarLimits():
         limits["grammar"] = {name: getattr(options.grammar, name) for name in BOUNDS}
     answer = flow.model(

@@ -66,7 +66,7 @@ def act(step: ModelNode, unit: Unit) -> NodeFn:
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
         names = {**inputs, **arguments.render(inputs)}
-        tools = FlowTools(unit, services.tools, step.tools)
+        tools = FlowTools(unit, services.tools, step.tools, approve=spec.approve)
         await tools.start()
         client = services.models.client(unit, step.model)
         model = declared_model(client, unit, step.model, decode)

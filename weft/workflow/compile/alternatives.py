@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from weft.agents.tools import tool_logs
 from weft.agents.tools.toolbox import ToolSettings
+from weft.core.errors import ToolDenied
 from weft.core.values import ToolSpec
 from weft.engine.graph.node import Inputs, NodeContext, NodeFn
 from weft.planner.routing import (
@@ -39,6 +40,7 @@ def tool(step: ToolNode, unit: Unit, settings: Callable[[str], ToolSettings]) ->
     all tools have failed. `settings`: those of a tool.
     """
     graph = ToolGraph(_routed(step, settings))
+    rule = None if step.approve is None else value_template(step.approve)
     choices = {
         routed.name: (choice.tool, value_template(choice.arguments))
         for routed, choice in zip(graph.tools.values(), step.choices, strict=True)
@@ -47,9 +49,21 @@ def tool(step: ToolNode, unit: Unit, settings: Callable[[str], ToolSettings]) ->
     async def node_fn(context: NodeContext, inputs: Inputs) -> Any:
         services = services_of(context)
 
+        denied: list[ToolDenied] = []
+
         async def call(name: str) -> Any:
             text, arguments = choices[name]
-            return await services.tools.call(unit, text, arguments.render(inputs))
+            if denied:  # a no is not answered by another tool
+                raise denied[0]
+            given = arguments.render(inputs)
+            try:
+                if rule is None:
+                    return await services.tools.call(unit, text, given)
+                approve = bool(rule.render(inputs))
+                return await services.tools.call_with(unit, text, given, approve)
+            except ToolDenied as error:
+                denied.append(error)
+                raise
 
         router = ToolRouter(
             graph, _ChoiceRunner(call), weights=_WEIGHTS, history=services.history(), logs=tool_logs

@@ -114,17 +114,19 @@ class FlowBuilder(ABC):
         *arguments: object,
         alternatives: Sequence[str | Function | Mapping[str, Any]] = (),
         args: Mapping[str, object] | None = None,
+        approve: bool | str | Expression | None = None,
         **values: object,
     ) -> Handle:
         """Call a tool: a `@weft.tool` function, a typed function, or a declared name.
 
         `alternatives` are called when it fails, the cheapest first: tools, or mappings such as
-        `{"tool": other, "with": {"query": topic}, "cost": 2}`.
+        `{"tool": other, "with": {"query": topic}, "cost": 2}`. `approve`: see docs/tools.md.
         """
         options, named = split(values, _OPTIONS)
         given = arguments_of("flow.tool", tool, arguments, args, named, _OPTIONS)
         name = tool if isinstance(tool, str) else self._declare(tool)
         fields: dict[str, Any] = {"tool": name, "with": self._values(given)}
+        fields |= {} if approve is None else {"approve": self._value(approve)}
         if alternatives:
             hint = "write alternatives=[other_tool]"
             expect(alternatives, (list, tuple), "`alternatives` is a list of tools", hint)

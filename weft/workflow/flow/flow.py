@@ -232,7 +232,8 @@ class Flow(FlowBuilder):
 
         Names of `FlowSettings` are settings, all others are inputs; an input with the name of a
         setting goes into the mapping `inputs`. A failed node does not raise: look at the result.
-        Where a node asks a person, the run waits and logs how to answer.
+        Where a question has nobody to answer it, the run is left with the status `asking`: see
+        `FlowResult.questions` and `resume`. With `questions="wait"` it logs how to answer.
 
         Raises: `BuildError`, `InputError`.
         """
@@ -243,8 +244,10 @@ class Flow(FlowBuilder):
             how = f"`weft answer {run.id} {event.node} ...`" if run.recorded else "`FlowRun.answer`"
             _logger.warning("%s waits: %s: %s (%s)", run.id, event.node, event.question, how)
 
-        questions = Subscription(frozenset((HumanAsked,)), log_question)
-        settings["listeners"] = (*settings.get("listeners", ()), questions)
+        settings.setdefault("questions", "pause")
+        if settings["questions"] == "wait":
+            questions = Subscription(frozenset((HumanAsked,)), log_question)
+            settings["listeners"] = (*settings.get("listeners", ()), questions)
         run = self.start(given, **settings)
         return await run.wait()
 
@@ -278,7 +281,8 @@ class Flow(FlowBuilder):
 
         Finished nodes do not run again. `run`: an id, or the beginning of one. `accept_changes`:
         this workflow may differ from the recorded one. `confirmed`: a person's decisions about
-        calls whose end is unknown, by node. Settings default to those that the run began with.
+        calls whose end is unknown, by node. `answers`: to its questions; at one that nobody answers
+        it is left again. Settings default to those that the run began with.
 
         Raises: `BuildError`, `UnknownReference`, `RunBusy`, `WorkflowChanged`, `StoreError`.
         """
@@ -290,6 +294,7 @@ class Flow(FlowBuilder):
             )
             for note in claimed.history.losses.notes:
                 _logger.warning("%s: %s", claimed.run, note)
+            settings.setdefault("questions", "pause")
             return resume_run(claimed, own=own, **settings)
 
     def run_sync(self, inputs: Mapping[str, Any] | None = None, /, **values: Any) -> FlowResult:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from weft.core.errors import InputError, UnknownReference
-from weft.core.ids import NodeId, RunId
+from weft.core.ids import NodeId, RunId, parent_of
 from weft.core.ports.journal import Journal, Letter
+from weft.core.questions import PendingQuestion
 from weft.validation import violation
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.history.run_history import find_run, read_history
-
-
-@dataclass(frozen=True, slots=True)
-class PendingQuestion:
-    """A question of a node to a person. `schema` is the JSON Schema of the answer."""
-
-    run: RunId
-    node: NodeId
-    question: str
-    schema: Mapping[str, Any]
 
 
 class PendingQuestions:
@@ -36,13 +25,19 @@ class PendingQuestions:
         if not self._journal.summary(run_id).asking:
             return ()
         asked = read_history(self._journal, run_id).questions.values()
-        return tuple(PendingQuestion(run_id, q.node, q.question, q.schema) for q in asked)
+        return tuple(
+            PendingQuestion(run_id, q.node, q.question, q.schema, q.tool, q.arguments)
+            for q in asked
+        )
 
     def question(self, run: str, node: str) -> PendingQuestion:
         """A node's question. Raises: `UnknownReference` when it asks nothing, `StoreError`."""
         questions = {question.node: question for question in self.questions(run)}
         if NodeId(node) in questions:
             return questions[NodeId(node)]
+        approvals = [q for q in questions.values() if parent_of(q.node) == node]
+        if len(approvals) == 1:  # `transfer` for `transfer/approve_1a2b`
+            return approvals[0]
         hint = choice_hint(node, list(questions)) or f"{find_run(self._journal, run)} asks nothing"
         raise UnknownReference(f"{node!r} asks nothing", hint=hint)
 
@@ -69,7 +64,16 @@ class JournalHumanInputs:
     def questions(self, run: str) -> list[dict[str, Any]]:
         self._check(run)
         return [
-            {"node": question.node, "question": question.question, "schema": dict(question.schema)}
+            {
+                "node": question.node,
+                "question": question.question,
+                "schema": dict(question.schema),
+                **(
+                    {"tool": question.tool, "arguments": dict(question.arguments)}
+                    if question.is_approval
+                    else {}
+                ),
+            }
             for question in self._answers.questions(run)
         ]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, get_args
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from weft.core.ids import RunId
 from weft.core.keywords import expect
 from weft.core.ports import Clock, ModelClient, ResultStore, ToolRunner
 from weft.core.ports.journal import Journal
+from weft.core.questions import PendingQuestion
 from weft.engine import BudgetLimit, RunOptions
 from weft.workflow.compile.policy import limit_of
 from weft.workflow.document.spec.defects import first_defect
@@ -26,6 +27,10 @@ from weft.workflow.runtime.models.factory import ModelSource
 
 _DURABILITIES: Final = get_args(Durability)
 _CHECKED: Final = ("concurrency", "max_nodes", "deadline", "seed", "durability", "journal_wait")
+QuestionPolicy = Literal["pause", "wait"]
+_POLICIES: Final = get_args(QuestionPolicy)
+AnswerFunction = Callable[[PendingQuestion], Any]
+"""Answers a question, or returns an awaitable of the answer; None: nobody answers it here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class RunSettings:
     durability    when records are in the journal: none, exit, async, sync
     journal_wait  how long to wait for a journal that is temporarily not writable: as `deadline`
     notes         further plain data in the record, for the process that resumes the run
+    answers       answers to questions, by the node that asks, or the one around an approval
+    answer        a function that answers a `PendingQuestion`, sync or async; None: it cannot
+    questions     pause: leave the run where only an unanswered question can continue it; its status
+                  is `asking`. wait: stay until somebody answers, as `FlowRun.answer` or another
+                  process does. `flow.run`, `flow.resume` and `weft.ask` pause, `flow.start` waits
 
     Raises: `BuildError` for a wrong value, such as an unknown durability.
     """
@@ -72,10 +82,16 @@ class RunSettings:
     durability: Durability | None = None
     journal_wait: float | str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    answer: AnswerFunction | None = None
+    questions: QuestionPolicy | None = None
 
     def __post_init__(self) -> None:
         given = {name: value for name in _CHECKED if (value := getattr(self, name)) is not None}
         given = {**given, **({"limits": self.limits} if self.limits != {} else {})}
+        if self.questions not in (None, *_POLICIES):
+            hint = f"there are: {', '.join(_POLICIES)}"
+            raise BuildError(f"`questions` cannot be {self.questions!r}", hint=hint)
         if isinstance(self.budget, Mapping):
             given["budget"] = dict(self.budget)
         if given:
@@ -262,3 +278,6 @@ class FlowSettings(TypedDict, total=False):
     journal: Journal | None
     durability: Durability | None
     journal_wait: float | str | None
+    answers: Mapping[str, Any]
+    answer: AnswerFunction | None
+    questions: QuestionPolicy | None

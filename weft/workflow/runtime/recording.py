@@ -22,6 +22,7 @@ from weft.core.ports.clock import SystemClock
 from weft.core.ports.journal import Claim, Journal, Letter, Record, RunHeader
 from weft.durability.calls import CallLog, Confirmation, RecordRedactor, Redactor
 from weft.durability.calls.history import OnceMemory
+from weft.engine.graph.node import QUESTION
 from weft.engine.runner.recorder import RunRecorder
 from weft.engine.scheduler.effects import EffectLedger, UnsettledEffect
 from weft.engine.scheduler.resume_state import NO_HISTORY, ResumeState
@@ -84,7 +85,11 @@ class PriorRun:
         deciders = [
             record.parent if isinstance(record, GraphGrew) else record.node
             for record in self.records
-            if (isinstance(record, GraphGrew) and record.results is None)
+            if (
+                isinstance(record, GraphGrew)
+                and record.results is None
+                and not all(info.kind == QUESTION for info in record.nodes)
+            )
             or (isinstance(record, NodeRerouted) and record.instead)
         ]
         makers = (call.called.node for call in acted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from weft.workflow.document.inputs import check_inputs
 from weft.workflow.document.secrets import redactor_of
 from weft.workflow.document.spec.defects import choice_hint
 from weft.workflow.document.unit import Unit
+from weft.workflow.runtime.answering import RunAnswers
 from weft.workflow.runtime.boundary import RecordingBoundary, ReplayBoundary, recorded_models
 from weft.workflow.runtime.compiled import check_limits, check_unit, default_store
 from weft.workflow.runtime.models.factory import GivenModels, Models, ModelSource
@@ -80,6 +82,7 @@ class FlowRun:
             digests = SourceDigests() if past is None else past.digests or SourceDigests()
         compiled = flow.compiled(digests)
         self._outputs = compiled.outputs
+        self._portable = not unit.functions and not unit.clients
         graph = compiled.graph(self._inputs)
         self._own_store = None
         if compiled.needs_store and settings.store is None and not settings.substitutes:
@@ -122,24 +125,36 @@ class FlowRun:
 
             return ToolHistory(store, scope=graph.name, clock=settings.clock)
 
+        waits = settings.questions == "wait" or settings.questions is None
+        self._answers = RunAnswers(settings.answers, settings.answer, waits=waits)
+        answering = [self._answers.subscription] if self._answers.needed else []
         services = Services(self._tools, models, history, options.seed, findings=self.findings)
         if recording is not None:
             run = recording.run
         else:
             run = RunId(settings.run or run_id(graph.name, self._inputs))
-        return Run(
+        if recording is not None:
+            self._tools.settle = recording.recorder.settle
+        made = Run(
             graph,
             options,
             run=run,
             clock=settings.clock,
             store=store,
-            listeners=[*settings.listeners, *filter(None, (self._spans, run_log(run)))],
+            listeners=[
+                *settings.listeners,
+                *answering,
+                *filter(None, (self._spans, run_log(run))),
+            ],
             recall=None if past is None else past.recall,
             recorder=None if recording is None else recording.recorder,
             redact=self._redact,
             effects=EffectLedger(guarded=True) if past is None else past.effects(),
             services=services,
+            leaves=not waits and not self._answers.needed,
         )
+        self._answers.attach(made)
+        return made
 
     def _limited(
         self, unit: Unit, settings: RunSettings, models: ModelSource, given: Container[str]
@@ -197,17 +212,34 @@ class FlowRun:
         """Run to the end, and close what the run opened.
 
         A failed node does not raise: look at the result. Cancelling the caller cancels the run.
+
+        Raises: `InputError` for a given answer that does not fit, what an `answer` function raises.
         """
         try:
             result = await self._run.wait()
         finally:
+            self._answers.close()
             await self._tools.aclose()
             await self._own_models.aclose()
             if self._own_store is not None:
                 await self._own_store.aclose()
             self._close_record()
+        if self._answers.mistake is not None:
+            raise self._answers.mistake
         self.result = flow_result(self._outputs, self._inputs, result)
+        if self.result.questions:
+            reasons = (*self.result.reasons, self._way_on)
+            self.result = replace(self.result, reasons=reasons)
         return self.result
+
+    @property
+    def _way_on(self) -> str:
+        """How to continue a run that was left at a question."""
+        if not self.recorded:
+            return "it is not recorded: give `answers`, or an `answer` function, to a new run"
+        if self._portable:
+            return f"`weft answer {self.id} NODE VALUE`, then `weft resume {self.id}`"
+        return f"go on in Python: `flow.resume({self.id!r}, answers={{NODE: VALUE}})`"
 
     def cancel(self, reason: str = "cancelled", node: str | None = None) -> None:
         """End the run soon, keeping finished nodes; `wait` then returns. Or end one `node` of it.

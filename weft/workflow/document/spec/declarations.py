@@ -292,6 +292,16 @@ class ToolUse(SpecPart):
     retry_on: RetryOn | None = optional(
         "Further errors after which a call is repeated: exceptions and HTTP statuses."
     )
+    approve: bool | str | dict[str, bool | str] | None = optional(
+        "Calls need a person's approval: true, or `{{ a rule }}` over the arguments. false: nor do "
+        "calls of a `once` tool that a model requests. Of a server: of all its tools, or by tool."
+    )
+
+    def approval(self, tool: str = "") -> bool | str | None:
+        """The rule for a `tool` of a server, or for the single tool; None: it does not say."""
+        if isinstance(self.approve, dict):
+            return self.approve.get(tool)
+        return self.approve
 
     @property
     def is_source(self) -> bool:
@@ -320,10 +330,13 @@ class ToolUse(SpecPart):
             raise PydanticCustomError("origin", "the tool {why}", {"why": why, "hint": hint})
         misplaced = "only" if self.only and self.mcp is None else None
         misplaced = "isolate" if self.isolate is not None and self.is_source else misplaced
-        misplaced = "effect" if isinstance(self.effect, dict) and not self.is_source else misplaced
+        for key in ("approve", "effect"):
+            if isinstance(getattr(self, key), dict) and not self.is_source:
+                misplaced = key
         if misplaced is not None:
             what = {"use": "a single tool", "mcp": "a server"}.get(kinds[0], "`openapi`")
-            hint = "write `effect: once`" if misplaced == "effect" else "leave it out"
+            hints = {"effect": "write `effect: once`", "approve": "write `approve: true`"}
+            hint = hints.get(misplaced, "leave it out")
             context = {"key": misplaced, "what": what, "hint": hint, "where": [misplaced]}
             raise PydanticCustomError("origin", "`{key}` does not go with {what}", context)
         return self

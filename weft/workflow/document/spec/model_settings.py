@@ -182,6 +182,10 @@ class AgentSpec(SpecPart):
         "How firmly a plan is held to its grammar; auto."
     )
     grammar: GrammarSpec | None = optional("How long its values may be where it is held to one.")
+    approve: bool | None = optional(
+        "true: each call needs a person's approval. false: calls of `once` tools need none, "
+        "unless the tool says so."
+    )
 
 
 Agentic = Annotated[AgentSpec, expands("loop", Loop | AgentSpec), shortens("loop")]

@@ -120,6 +120,9 @@ class ToolNode(BaseNode):
         "Tools to call instead when it fails: the cheapest first that has not failed. "
         "`timeout` and `retry` are for each of them."
     )
+    approve: bool | str | None = optional(
+        "The call needs a person's approval: true, or `{{ a rule }}`. Else the tool's own rule."
+    )
 
     @property
     def choices(self) -> tuple[AlternativeSpec, ...]:

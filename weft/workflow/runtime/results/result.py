@@ -10,6 +10,7 @@ from weft.core import errors
 from weft.core.errors import Failure, ModelTimeout, NodeFailed, WeftError
 from weft.core.events import Outcome, RunStatus
 from weft.core.ids import NodeId, RunId
+from weft.core.questions import PendingQuestion
 from weft.core.values import Usage
 from weft.engine import RunResult
 from weft.engine.scheduler.effects import UnsettledEffect
@@ -29,7 +30,8 @@ class FlowResult:
     outputs    the outputs that could be computed, by name
     missing    for every other output, the reason why it is missing
     outcomes   how every node ended, dynamic nodes included
-    status     succeeded, partial, failed or cancelled; `reasons` say why in sentences
+    status     succeeded, partial, failed, cancelled or asking; `reasons` say why in sentences
+    questions  of a run that is asking: what it waits for. It goes on by `flow.resume`
     unsettled  calls that must not be repeated and whose end is unknown: a person must decide; also
                those of nodes that were replaced
     errors     the exception of each node that failed, also of replaced ones; its `__cause__` is
@@ -48,6 +50,7 @@ class FlowResult:
     leaked: tuple[NodeId, ...] = field(default=())
     unsettled: tuple[UnsettledEffect, ...] = ()
     errors: Mapping[NodeId, WeftError] = field(default_factory=dict, repr=False, compare=False)
+    questions: tuple[PendingQuestion, ...] = ()
 
     @classmethod
     def of(

@@ -13,9 +13,11 @@ from types import ModuleType
 from typing import Any
 
 from weft.agents.tools import Isolation, Tool, resolve
+from weft.agents.tools.approval import ApprovalRule
 from weft.agents.tools.module import is_file, load_file
 from weft.core.errors import BuildError, ToolNotFound, WeftError
 from weft.core.suggestion import suggestion
+from weft.workflow.document.expressions import value_template
 from weft.workflow.document.spec.declarations import IsolationSpec, ToolUse
 from weft.workflow.document.unit import Unit, file_beside
 
@@ -42,10 +44,21 @@ def tool_of(unit: Unit, text: str) -> Tool[..., Any]:
 def _declared(function: Function, declared: ToolUse | None) -> Tool[..., Any]:
     """A tool, or a function as a tool, with the settings of its declaration."""
     tool = function if isinstance(function, Tool) else Tool(function)
-    if declared is None or (declared.isolate is None and declared.effect is None):
+    approve = None if declared is None else rule_of(declared.approval())
+    if declared is None or (
+        declared.isolate is None and declared.effect is None and approve is None
+    ):
         return tool
     isolation = None if declared.isolate is None else _isolation(declared.isolate)
-    return tool.declared(isolation=isolation, effect=declared.effects.get(""))
+    return tool.declared(isolation=isolation, effect=declared.effects.get(""), approve=approve)
+
+
+def rule_of(written: bool | str | None) -> ApprovalRule | None:
+    """The rule of a declaration: a bool, or a template over the arguments."""
+    if not isinstance(written, str):
+        return written
+    parsed = value_template(written)
+    return lambda arguments: bool(parsed.render(dict(arguments)))
 
 
 def function_of(unit: Unit, reference: str) -> Function:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from weft.agents.reuse import ReusingTools
 from weft.agents.tools import Tool, Toolbox
+from weft.agents.tools.approval import (
+    ApprovalRule,
+    approval_of,
+    call_approved,
+    needs_approval,
+)
 from weft.agents.tools.toolbox import ToolSettings
 from weft.core.errors import ToolNotFound
 from weft.core.ports import BoundTool, ToolRunner, bound
@@ -24,7 +30,7 @@ from weft.workflow.document.tool_servers import (
     source_of,
 )
 from weft.workflow.document.unit import Unit
-from weft.workflow.runtime.tools.functions import Function, function_of, tool_of
+from weft.workflow.runtime.tools.functions import Function, function_of, rule_of, tool_of
 
 _ANYTHING = {"type": "object"}
 
@@ -92,6 +98,8 @@ class Toolset:
         self._server_specs: dict[tuple[Unit, str], dict[str, ToolSpec]] = {}
         self._limit: LimitCalls | None = None
         self._boundary: ToolBoundary = _DirectBoundary()
+        self._given_own = given
+        self.settle: Callable[[], Awaitable[None]] | None = None
         if boundary is not None:
             self.put(boundary)
 
@@ -210,11 +218,62 @@ class Toolset:
         """
         call = self._bound.get((unit, text))
         if call is None:
-            call = self._lookup(unit, text)
-            if self._limit is not None:
-                call = self._limit(self.resource(unit, text), call)
+            rule = self.approval(unit, text)
+            call = self._limited(unit, text)
+            if rule not in (None, False):
+                call = partial(self._approved, unit, text, call, rule)
             self._bound[unit, text] = call
         return call
+
+    def approval(self, unit: Unit, text: str) -> ApprovalRule | None:
+        """The rule for the approval of the tool's calls: the declared one, else the tool's own."""
+        source = source_of(unit, text)
+        declared = unit.document.tools.get(text if source is None else source[0])
+        if declared is not None:
+            rule = rule_of(declared.approval("" if source is None else source[1]))
+            if rule is not None:
+                return rule
+        given = self._given_specs.get(_short(text))
+        if given is not None and self._given_own is not None:
+            return approval_of(self._given_own, given)
+        return None if source is not None else self._tool(unit, text).approve
+
+    async def call_with(
+        self, unit: Unit, text: str, arguments: Mapping[str, Any], rule: ApprovalRule
+    ) -> Any:
+        """Call the tool by another rule than its own. Raises: what `ToolRunner.call` raises."""
+        return await self._approved(unit, text, self._limited(unit, text), rule, arguments)
+
+    async def call_for_model(
+        self, unit: Unit, text: str, arguments: Mapping[str, Any], approve: bool | None
+    ) -> Any:
+        """Call the tool as a model requests it: `approve` as in `AgentOptions`."""
+        if approve is True:
+            return await self.call_with(unit, text, arguments, True)
+        asks = approve is None and self.approval(unit, text) is None
+        if asks and self.spec(unit, text).effect == "once":
+            return await self.call_with(unit, text, arguments, True)
+        return await self.call(unit, text, arguments)
+
+    async def _approved(
+        self,
+        unit: Unit,
+        text: str,
+        make: BoundTool,
+        rule: ApprovalRule,
+        arguments: Mapping[str, Any],
+    ) -> Any:
+        if not needs_approval(rule, arguments):
+            return await make(arguments)
+        source = source_of(unit, text)
+        if source is not None and _short(text) not in self._given_specs:
+            await self.start(unit, source[0])  # its schema is known then
+        return await call_approved(self.spec(unit, text), make, arguments, self.settle)
+
+    def _limited(self, unit: Unit, text: str) -> BoundTool:
+        """The call within the rate limits of the run; a person's thinking is outside of them."""
+        call = self._lookup(unit, text)
+        return call if self._limit is None else self._limit(self.resource(unit, text), call)
 
     def _lookup(self, unit: Unit, text: str) -> BoundTool:
         if self._given is not None and _short(text) in self._given_specs:
@@ -287,12 +346,18 @@ class FlowTools:
 
     `written` maps a tool's name to its name in the workflow: `files_read_file`, as models call it,
     to `files.read_file`. `toolset` makes the calls, and its owner closes it. `only`: just these
-    tools, by their names in the workflow.
+    tools, by their names in the workflow. `approve`: as in `AgentOptions`.
     """
 
     def __init__(
-        self, unit: Unit, toolset: Toolset | None = None, only: Sequence[str] | None = None
+        self,
+        unit: Unit,
+        toolset: Toolset | None = None,
+        only: Sequence[str] | None = None,
+        *,
+        approve: bool | None = None,
     ) -> None:
+        self._approve = approve
         self.unit = unit
         self.written: dict[str, str] = {}
         self._toolset = toolset or Toolset()
@@ -315,7 +380,8 @@ class FlowTools:
         if name not in self.written:
             hint = suggestion(name, self.written)
             raise ToolNotFound(f"the workflow declares no tool {name!r}", hint=hint)
-        return await self._toolset.call(self.unit, self.written[name], arguments)
+        written = self.written[name]
+        return await self._toolset.call_for_model(self.unit, written, arguments, self._approve)
 
     def name_of(self, tool: str) -> str | None:
         """The workflow's name for a tool as models call it; None for other tools.

@@ -1,0 +1,29 @@
+"""A question of a run that waits for a person's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.core.ids import NodeId, RunId
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """A question of a node to a person. `schema` is the JSON Schema of the answer.
+
+    `tool`: the tool whose call needs an approval, with its `arguments`; empty for other questions.
+    """
+
+    run: RunId
+    node: NodeId
+    question: str
+    schema: Mapping[str, Any]
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_approval(self) -> bool:
+        """Whether it asks for the approval of a tool's call."""
+        return bool(self.tool)
