@@ -37,6 +37,9 @@ class Observation:
     outcome: Outcome
 
 
+AnswerStatus = Literal["answered", "asking"]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result of an agent.
@@ -61,7 +64,7 @@ class Answer:
     questions: tuple[PendingQuestion, ...] = ()
 
     @property
-    def status(self) -> Literal["answered", "asking"]:
+    def status(self) -> AnswerStatus:
         """Whether there is an answer, or the run waits for a person."""
         return "asking" if self.questions else "answered"
 
