@@ -52,6 +52,8 @@ def test_the_other_blocks(tmp_path: Path) -> None:
         around, inner = AROUND.replace(", notes: [string]", ""), textwrap.indent(text, "  ")
         if text.startswith("models:"):
             around, inner = re.sub(r"models: .*\n", _with_models(text), around), ""
+        if text.startswith("run:"):
+            around, inner = around + text, ""
         if text.startswith("tools:"):
             around, inner = re.sub(r"tools: .*\n", text, around), ""
         text = f"{around}nodes:\n{HITS}{inner}outputs: {{o: '{{{{ hits }}}}'}}\n"
