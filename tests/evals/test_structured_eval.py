@@ -9,7 +9,10 @@ import pytest
 from evals.structured import measure
 
 
-@pytest.mark.parametrize(
+CASES = [("fences", 5, 5), ("wrong_field", 0, 10)]
+
+
+@pytest.mark.parametrize(("system", "first", "requests"), CASES)
     ("system", "first", "requests"), [("fences", 5, 5), ("wrong_field", 0, 10)]
 )
 def test_counts(system: str, first: int, requests: int) -> None:
