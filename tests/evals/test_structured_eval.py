@@ -13,8 +13,6 @@ CASES = [("fences", 5, 5), ("wrong_field", 0, 10)]
 
 
 @pytest.mark.parametrize(("system", "first", "requests"), CASES)
-    ("system", "first", "requests"), [("fences", 5, 5), ("wrong_field", 0, 10)]
-)
 def test_counts(system: str, first: int, requests: int) -> None:
     counts = asyncio.run(measure(system, 5))
     assert (counts.first, counts.first + counts.repaired) == (first, 5)
