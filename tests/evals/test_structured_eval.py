@@ -8,7 +8,6 @@ import pytest
 
 from evals.structured import measure
 
-
 CASES = [("fences", 5, 5), ("wrong_field", 0, 10)]
 
 
