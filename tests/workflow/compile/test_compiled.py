@@ -73,7 +73,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(loader, "parse")
+    count(loader, "_parse")
     count(loader, "check_references")
     count(references, "template_uses")
     count(types.TypeChecker, "check")
@@ -105,7 +105,7 @@ def test_a_second_run_of_a_file_pays_for_nothing_but_its_inputs(
     durability = "none" if journal is None else "sync"
     settings: dict[str, Any] = {"journal": journal, "durability": durability}
     assert flow.run_sync(**settings).outputs == {"a": 8, "b": [2, 4]}
-    assert counts["parse"] == counts["check_references"] == 2
+    assert counts["_parse"] == counts["check_references"] == 2
     assert counts["check"] == 3  # types of both documents, and the graph
     assert counts["_plan"] == 6
     counts.clear()
