@@ -22,15 +22,20 @@ from tests.bare_install import closure
 _OWN = {"weft", "weft-weights"}
 
 
-def make(folder: Path, wheels: list[Path], extra: str = "") -> Path:
-    """Make the environment, with what `weft[extra]` needs and with these wheels; its `bin`."""
+def make(folder: Path, wheels: Path, extra: str = "", *, weights: bool = True) -> Path:
+    """Make the environment and let pip install `weft[extra]` there, from the folder `wheels`.
+
+    pip finds what it needs beside it installed already, or fails: there is no index. Without
+    `weights` it does not look at requirements, and installs weft alone. Returns its `bin`.
+    """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for name in closure("weft", extra) - _OWN:
         _link(name, site)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
-    options = ["-q", "--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", *options, *map(str, wheels)], check=True)
+    options = ["-q", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    options += ["--find-links", str(wheels), *([] if weights else ["--no-deps"])]
+    subprocess.run([*pip, "install", *options, f"weft[{extra}]" if extra else "weft"], check=True)
     return folder / "bin"
 
 

